@@ -1,0 +1,1 @@
+"""Parsers that give words their trees, and training them."""

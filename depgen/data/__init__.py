@@ -1,0 +1,1 @@
+"""Corpora, vocabularies, samplers and batches as LightningDataModules."""

@@ -1,0 +1,41 @@
+"""The protocol of corpora: documents by split, with the statistics that were published for them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from depgen.trees.sentence import Document
+
+Split = Literal["train", "valid", "test"]
+SPLITS: tuple[Split, ...] = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """Sizes of one split; None where nothing is published."""
+
+    documents: int | None = None
+    sentences: int | None = None
+    tokens: int | None = None
+    types: int | None = None
+
+
+@runtime_checkable
+class Corpus(Protocol):
+    """A corpus of documents.
+
+    Attributes:
+        name: what results call it.
+        published: the published statistics of each split, to be compared with the files at hand.
+    """
+
+    name: str
+    published: Mapping[Split, SplitStatistics]
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split, in file order."""
+        ...
+
+    def fingerprint(self, split: Split) -> str:
+        """A hex digest of the split's content and of the reading options."""
+        ...

@@ -1,0 +1,1 @@
+"""Search and sampling over structures and strings, from scores or a step function."""

@@ -1,0 +1,1 @@
+"""Pure functions over counts and log-probabilities, with thin torchmetrics shells."""

@@ -1,0 +1,1 @@
+"""Results rendered beside the published numbers: tables, plots, pages."""

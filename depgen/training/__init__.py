@@ -1,0 +1,1 @@
+"""Run folders, phases, checkpoints, guards, optimisers and schedules."""

@@ -1,0 +1,1 @@
+"""Trees, graphs and bracketings over words, their files and their transformations."""
