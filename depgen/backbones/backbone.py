@@ -1,0 +1,80 @@
+"""The interface of a backbone: a network from token ids to hidden states that a system takes as an argument."""
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class BackboneState(Protocol):
+    """What is carried from one call to the next: a key-value cache, or recurrent states."""
+
+    def select(self, rows: Int[Tensor, " kept"]) -> Self:
+        """The state of some rows of the batch, in the order given."""
+        ...
+
+
+@dataclass(frozen=True)
+class BackboneOutput:
+    """What every backbone returns.
+
+    Attributes:
+        hidden: last hidden states after output dropout; logits are `hidden @ output_weight.T + output_bias`.
+        undropped: the same before output dropout.
+        layers: hidden states after each layer (embedding first), on request.
+        attention: log-probabilities of one layer's self-attention before dropout, on request; keys include the carried ones.
+        state: what to pass in with the next tokens, on request.
+    """
+
+    hidden: Float[Tensor, "batch length width"]
+    undropped: Float[Tensor, "batch length width"]
+    layers: tuple[Float[Tensor, "batch length width"], ...] | None = None
+    attention: Float[Tensor, "batch attention_heads length context"] | None = None
+    state: BackboneState | None = None
+
+
+class Backbone(nn.Module):
+    """Base of all backbones.
+
+    Attributes:
+        vocabulary_size: number of token types read and predicted.
+        width: size of a hidden state.
+        attention_layers: number of layers whose self-attention can be had; 0 for networks without any.
+    """
+
+    vocabulary_size: int
+    width: int
+    attention_layers: int
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix (tied to the embedding or its own)."""
+        raise NotImplementedError
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        raise NotImplementedError
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        *,
+        padding: Bool[Tensor, "batch length"] | None = None,
+        state: BackboneState | None = None,
+        attention_layer: int | None = None,
+        all_layers: bool = False,
+        carry: bool = False,
+    ) -> BackboneOutput:
+        """Hidden states of every position.
+
+        Args:
+            tokens: token ids; what follows `state` when there is one.
+            padding: True at positions that are no tokens, at either end; causal networks need none for padding at the right.
+            state: what an earlier call with `carry` returned.
+            attention_layer: the layer (0-based, negative from the top) whose attention is returned.
+            all_layers: return the hidden states after each layer too.
+            carry: return the state to go on from.
+        """
+        raise NotImplementedError
