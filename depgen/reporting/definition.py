@@ -1,0 +1,259 @@
+"""A table as one YAML file says it: columns, rows, the published numbers, and what makes each row of ours."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+
+from depgen.errors import UserError
+
+TestName = Literal["paired_t", "paired_bootstrap", "none"]
+_TESTS = ("paired_t", "paired_bootstrap", "none")
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure of a table.
+
+    Attributes:
+        key: its name in result files.
+        header: what is printed over it.
+        higher_better: the direction of the measure.
+        decimals: digits after the point.
+        test: the paired test between a system and the best other one.
+        items: the per-item scores that the test takes; None takes those named like the key.
+        explanation: one line for the notes, for measures that the paper lacks.
+    """
+
+    key: str
+    header: str
+    higher_better: bool
+    decimals: int = 2
+    test: TestName = "none"
+    items: str | None = None
+    explanation: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system of a table.
+
+    Attributes:
+        name: as the paper prints it.
+        experiment: the YAML in `experiments/` (without its ending) that makes the row; None where nothing does yet.
+        floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can pass.
+        group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
+        against: rows that this one is judged against, one verdict each.
+        in_paper: whether the paper has the row.
+        values: published numbers by column key.
+        stars: columns where the paper marks a significant win.
+        quoted: whom the paper itself quotes for this row.
+        note: one line for the notes.
+    """
+
+    name: str
+    experiment: str | None = None
+    floor_of: str | None = None
+    group: str | None = None
+    against: Sequence[str] = ()
+    in_paper: bool = True
+    values: Mapping[str, float] = field(default_factory=dict)
+    stars: Sequence[str] = ()
+    quoted: str | None = None
+    note: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name as folders and make targets spell it: spaces and commas become one dash.
+
+        >>> Row("DM-Transformer, left chain").slug
+        'DM-Transformer-left-chain'
+        """
+        return re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How the texts of a table are made.
+
+    Attributes:
+        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
+        top_p: nucleus.
+        temperature: of the mixed distribution.
+        seed: of sampling; the seed of the run is added to it.
+        max_new_tokens: length at which a text without an end is cut.
+    """
+
+    prompt_sentences: int = 4
+    top_p: float = 0.5
+    temperature: float = 1.0
+    seed: int = 0
+    max_new_tokens: int = 60
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A whole table.
+
+    Attributes:
+        table: its name, as in `results/<table>/`.
+        caption: printed over it.
+        source: where the published numbers stand.
+        profiles: sizes it can be made at; a single one leaves no choice.
+        seeds: the seeds unless others are asked for.
+        columns: measures, in order.
+        rows: systems, in order.
+        generation: how texts are made; None where no measure needs any.
+        notes: lines printed below the table.
+    """
+
+    table: str
+    caption: str
+    source: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    profiles: tuple[str, ...] = ("small", "paper")
+    seeds: tuple[int, ...] = (1, 2)
+    generation: Generation | None = None
+    notes: tuple[str, ...] = ()
+
+    def row(self, name: str) -> Row:
+        """The row of that name or slug.
+
+        Raises:
+            UserError: there is none; the rows are listed.
+        """
+        for row in self.rows:
+            if name in (row.name, row.slug):
+                return row
+        known = ", ".join(row.slug for row in self.rows)
+        raise UserError(f"Table {self.table} has no row {name!r}. Its rows: {known}.")
+
+    def column(self, key: str) -> Column:
+        """The column of that key; a KeyError where there is none."""
+        for column in self.columns:
+            if column.key == key:
+                return column
+        raise KeyError(key)
+
+
+def experiments_root() -> Path:
+    """The folder of experiment files: `./experiments`, else the one beside the package.
+
+    Raises:
+        UserError: neither is there.
+    """
+    here, beside = Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"
+    for folder in (here, beside):
+        if (folder / "published").is_dir():
+            return folder
+    raise UserError(
+        f"No folder of experiments at {here.absolute()} or {beside}. Run from the root of a checkout of depgen."
+    )
+
+
+def experiment_path(experiment: str, *, profile: str) -> Path:
+    """The YAML of an experiment at a profile: `<name>_small.yaml` for `small`, `<name>.yaml` for every other one.
+
+    Raises:
+        UserError: the file is not there.
+    """
+    path = experiments_root() / f"{experiment}{'_small' if profile == 'small' else ''}.yaml"
+    if not path.is_file():
+        raise UserError(f"No experiment file {path}, which profile {profile!r} of {experiment!r} needs.")
+    return path
+
+
+def load_definition(name: str) -> TableDefinition:
+    """The table of that name (dashes and underscores alike), or the one in a YAML file given by its path.
+
+    Raises:
+        UserError: there is no such table, or its file does not read as one.
+    """
+    if name.endswith((".yaml", ".yml")):
+        path = Path(name)
+    else:
+        path = experiments_root() / "published" / f"{name.replace('-', '_')}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in (experiments_root() / "published").glob("*.yaml"))) or "none"
+        raise UserError(f"No table {name!r}: {path} is not there. Tables: {known}.")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is not YAML: {error}") from error
+    return _definition(content, path)
+
+
+def _definition(content: object, path: Path) -> TableDefinition:
+    """The checked table of a parsed file."""
+    where = str(path)
+    content = dict(_mapping(content, where))
+    columns = _parts(Column, content.get("columns"), f"{where}: columns")
+    rows = tuple(
+        dataclasses.replace(row, stars=tuple(row.stars), against=tuple(row.against))
+        for row in _parts(Row, content.get("rows"), f"{where}: rows")
+    )
+    generation = content.get("generation")
+    content |= {
+        "columns": columns,
+        "rows": rows,
+        "generation": None if generation is None else _part(Generation, generation, f"{where}: generation"),
+    }
+    for key in ("profiles", "seeds", "notes"):
+        if key in content:
+            content[key] = tuple(content[key])
+    definition = _part(TableDefinition, content, where)
+    _check(definition, where)
+    return definition
+
+
+def _mapping(content: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: expected names and values, found {type(content).__name__}.")
+    return content
+
+
+def _part(kind: type[_Part], content: object, where: str) -> _Part:
+    """One dataclass from its mapping, unknown and missing names refused."""
+    given = _mapping(content, where)
+    fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(given) - set(fields))
+    if unknown:
+        raise UserError(f"{where}: unknown {', '.join(unknown)}. Known: {', '.join(fields)}.")
+    missing = [
+        name
+        for name, item in fields.items()
+        if name not in given and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise UserError(f"{where}: {', '.join(missing)} must be given.")
+    return kind(**given)
+
+
+def _parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
+    if not isinstance(content, Sequence) or isinstance(content, str) or not content:
+        raise UserError(f"{where}: expected a list with at least one entry.")
+    return tuple(_part(kind, item, f"{where}[{number}]") for number, item in enumerate(content))
+
+
+def _check(definition: TableDefinition, where: str) -> None:
+    """Every name in the file refers to something in it."""
+    keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
+    for kind, given in (("column", keys), ("row", names)):
+        if len(set(given)) != len(given):
+            raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
+    for column in definition.columns:
+        if column.test not in _TESTS:
+            raise UserError(f"{where}: column {column.key}: test {column.test!r} is none of {', '.join(_TESTS)}.")
+    for row in definition.rows:
+        strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
+        if strangers:
+            raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
+        for other in row.against:
+            if other not in names:
+                raise UserError(f"{where}: row {row.name}: against {other!r}, which is no row.")

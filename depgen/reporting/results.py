@@ -1,0 +1,196 @@
+"""One result: a row of a table at one profile and seed, as a JSON file that a stranger can read."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depgen.errors import UserError
+from depgen.locations import results_root, write_atomically
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """What a system was trained on.
+
+    Attributes:
+        corpus: the corpus's name.
+        reduced: whether its files are smaller than the published statistics.
+        train_documents: documents in the training split; None where nobody counted.
+        fingerprint: digest of the training and test splits' content and reading options.
+    """
+
+    corpus: str
+    reduced: bool
+    train_documents: int | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What training cost: passes over the data, and tokens seen over all phases."""
+
+    epochs: int | None = None
+    train_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row at one profile and seed.
+
+    Attributes:
+        table: the table's name.
+        row: the system's name, as in the paper.
+        profile: `small`, `paper` or the table's only one.
+        seed: of training.
+        metrics: numbers by measure.
+        not_computed: reasons by measure.
+        items: per-item scores by measure: `.npy` files, relative to the result's folder.
+        data: what it was trained on.
+        trees: the annotation scheme, or None for a system without trees.
+        parameters: trained numbers in the model.
+        budget: passes and tokens.
+        hardware: in words.
+        date: ISO, in UTC.
+        commit: of the code, `+` where the tree had changes.
+        config_sha256: of the experiment's YAML.
+        curve: (training tokens seen, validation perplexity), in order.
+    """
+
+    table: str
+    row: str
+    profile: str
+    seed: int
+    metrics: Mapping[str, float]
+    data: DataSource
+    hardware: str
+    date: str
+    commit: str
+    config_sha256: str
+    not_computed: Mapping[str, str] = field(default_factory=dict)
+    items: Mapping[str, str] = field(default_factory=dict)
+    trees: str | None = None
+    parameters: int | None = None
+    budget: Budget = Budget()
+    curve: Sequence[tuple[float, float]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the JSON holds them."""
+        content = dataclasses.asdict(self)
+        content["curve"] = [list(point) for point in self.curve]
+        return content
+
+    @classmethod
+    def from_dict(cls, content: object, *, where: str) -> "Result":
+        """The checked result.
+
+        Raises:
+            UserError: a name is missing, unknown, or its value of another kind; `where` is named.
+        """
+        if not isinstance(content, Mapping):
+            raise UserError(f"{where}: expected a JSON object, found {type(content).__name__}.")
+        _check_names(cls, content, where)
+        values = dict(content)
+        values["data"] = _nested(DataSource, content["data"], f"{where}: data")
+        values["budget"] = _nested(Budget, content.get("budget") or {}, f"{where}: budget")
+        values["curve"] = tuple((float(x), float(y)) for x, y in content.get("curve", ()))
+        for name in ("metrics", "not_computed", "items"):
+            if not isinstance(values.get(name, {}), Mapping):
+                raise UserError(f"{where}: {name} must be an object of names and values.")
+        for name, value in values["metrics"].items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise UserError(f"{where}: metrics.{name} must be a number, found {value!r}.")
+        return cls(**values)
+
+
+def _check_names(kind: type[Any], content: Mapping[str, Any], where: str) -> None:
+    fields = {item.name: item for item in dataclasses.fields(kind)}
+    unknown = sorted(set(content) - set(fields))
+    missing = [
+        name
+        for name, item in fields.items()
+        if name not in content and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if unknown or missing:
+        parts = [f"unknown {', '.join(unknown)}"] if unknown else []
+        parts += [f"missing {', '.join(missing)}"] if missing else []
+        raise UserError(f"{where} is no result of this version: {'; '.join(parts)}. Delete it to make it again.")
+
+
+def _nested(kind: type[Any], content: object, where: str) -> Any:  # noqa: ANN401 - one of two dataclasses
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: expected an object, found {type(content).__name__}.")
+    _check_names(kind, content, where)
+    return kind(**content)
+
+
+def row_folder(table: str, row_slug: str) -> Path:
+    """The folder of a row's results: `results/<table>/<row>`."""
+    return results_root() / table / row_slug
+
+
+def result_path(table: str, row_slug: str, *, profile: str, seed: int) -> Path:
+    """`results/<table>/<row>/<profile>-seed<k>.json`."""
+    return row_folder(table, row_slug) / f"{profile}-seed{seed}.json"
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write the JSON in one step, so that no reader sees half of it.
+
+    Raises:
+        UserError: a measure is not finite (JSON has no word for that, and a table no use).
+    """
+    endless = [name for name, value in result.metrics.items() if not math.isfinite(value)]
+    if endless:
+        raise UserError(f"{path}: {', '.join(endless)} of {result.row} are not finite, so no result is written.")
+    write_atomically(path, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n")
+
+
+def read_result(path: Path) -> Result:
+    """The result in a JSON file.
+
+    Raises:
+        UserError: the file is not there, not JSON, or no result.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"No result at {path}.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not JSON ({error}). Delete it to make it again.") from error
+    return Result.from_dict(content, where=str(path))
+
+
+def read_results(table: str, row_slug: str, *, profile: str) -> list[Result]:
+    """Every seed's result of a row at a profile, by seed."""
+    paths = row_folder(table, row_slug).glob(f"{profile}-seed*.json")
+    return sorted((read_result(path) for path in paths), key=lambda result: result.seed)
+
+
+def item_scores(results: Sequence[Result], row_slug: str, name: str) -> NDArray[np.float64] | None:
+    """Per-item scores averaged over seeds, NaN where a seed has no score; None where a seed lacks them.
+
+    Raises:
+        UserError: the seeds' files differ in length.
+    """
+    scores = list(_arrays(results, row_slug, name))
+    if not scores or len(scores) != len(results):
+        return None
+    if len({len(array) for array in scores}) != 1:
+        lengths = ", ".join(str(len(array)) for array in scores)
+        raise UserError(f"Row {row_slug}: the seeds' scores {name!r} have different lengths ({lengths}).")
+    return np.asarray(np.mean(np.stack(scores), axis=0), dtype=np.float64)
+
+
+def _arrays(results: Sequence[Result], row_slug: str, name: str) -> Iterator[NDArray[np.float64]]:
+    for result in results:
+        if name in result.items:
+            path = row_folder(result.table, row_slug) / result.items[name]
+            if path.is_file():
+                yield np.load(path, allow_pickle=False).astype(np.float64)
