@@ -1,0 +1,89 @@
+"""Batches: frozen dataclasses with typed axes, made from items by plain functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from depgen.data.vocabulary import EOS
+
+
+@dataclass(frozen=True)
+class TokenItem:
+    """One training item: a sentence, or a story as one sequence.
+
+    Attributes:
+        index: its place in the split.
+        ids: token ids, without beginning and end.
+        heads: 1-based head of each token (0 = root, -1 = not annotated), or None.
+    """
+
+    index: int
+    ids: Int[np.ndarray, " length"]
+    heads: Int[np.ndarray, " length"] | None = None
+
+
+@dataclass(frozen=True)
+class ItemBatch:
+    """The items of one rank's share of a global batch, and the number of target tokens of the whole of it."""
+
+    items: Sequence[TokenItem]
+    global_tokens: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Base of all batches: moves its tensors to a device."""
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Self:
+        """The same batch on a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, Tensor | Batch):
+                values[name] = value.to(device, non_blocking=non_blocking)
+        return type(self)(**values)
+
+
+@dataclass(frozen=True)
+class TokenBatch(Batch):
+    """Sequences read from `<eos>` on and predicted up to `<eos>`, padded at the right.
+
+    Attributes:
+        inputs: `<eos>` and the tokens.
+        targets: the tokens and `<eos>`.
+        lengths: number of targets of each item.
+        items: each item's place in its split.
+        global_tokens: targets in the global batch, over all devices: what a loss is divided by.
+    """
+
+    inputs: Int[Tensor, "batch length"]
+    targets: Int[Tensor, "batch length"]
+    lengths: Int[Tensor, " batch"]
+    items: Int[Tensor, " batch"]
+    global_tokens: int
+
+    @property
+    def mask(self) -> Bool[Tensor, "batch length"]:
+        """True where a target is a token and no padding."""
+        return torch.arange(self.targets.shape[1], device=self.lengths.device) < self.lengths[:, None]
+
+
+def collate_tokens(batch: ItemBatch, *, eos: int = EOS) -> TokenBatch:
+    """A padded batch of sequences."""
+    lengths = np.array([len(item.ids) + 1 for item in batch.items], dtype=np.int64)
+    inputs = np.full((len(batch.items), int(lengths.max())), eos, dtype=np.int64)
+    targets = inputs.copy()
+    for row, item in enumerate(batch.items):
+        inputs[row, 1 : len(item.ids) + 1] = item.ids
+        targets[row, : len(item.ids)] = item.ids
+    return TokenBatch(
+        inputs=torch.from_numpy(inputs),
+        targets=torch.from_numpy(targets),
+        lengths=torch.from_numpy(lengths),
+        items=torch.tensor([item.index for item in batch.items]),
+        global_tokens=batch.global_tokens,
+    )

@@ -1,0 +1,127 @@
+"""Token-budget batches of items of like length, the same on every machine and after every restart.
+
+The order is a pure function of seed and epoch. Batches are cut globally and then shared between the ranks, so that one
+device and eight see the same global batches; a rank never gets an empty share.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from torch.utils.data import DataLoader, Sampler
+
+from depgen.errors import UserError
+
+
+@dataclass(frozen=True)
+class Share:
+    """One rank's items of a global batch, and the number of target tokens in all of it."""
+
+    indices: Int[np.ndarray, " share"]
+    global_tokens: int
+
+
+class TokenBudgetBatches(Sampler[Share]):
+    """Batches whose padded size stays within a budget of tokens.
+
+    Args:
+        lengths: target tokens of each item.
+        tokens_per_batch: budget of the *global* batch: longest item times number of items.
+        seed: seed of the order.
+        epoch: the order changes with it.
+        shuffle: False keeps items sorted by length, for evaluation.
+        world: number of ranks that share a batch.
+        rank: this rank.
+        pool: batches' worth of items that are sorted by length together; larger means less padding and less mixing.
+    """
+
+    def __init__(
+        self,
+        lengths: Int[np.ndarray, " items"],
+        *,
+        tokens_per_batch: int,
+        seed: int = 0,
+        epoch: int = 0,
+        shuffle: bool = True,
+        world: int = 1,
+        rank: int = 0,
+        pool: int = 50,
+    ) -> None:
+        longest = int(lengths.max(initial=0))
+        if longest > tokens_per_batch:
+            raise UserError(
+                f"Item {int(lengths.argmax())} has {longest} tokens, but a batch may hold {tokens_per_batch}. "
+                f"Set data.init_args.tokens_per_batch to at least {longest}."
+            )
+        self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
+        self.start = 0
+        order = np.random.default_rng((seed, epoch)).permutation(len(lengths)) if shuffle else np.arange(len(lengths))
+        generator = np.random.default_rng((seed, epoch, 1))
+        batches: list[Int[np.ndarray, " items"]] = []
+        per_pool = max(1, pool * tokens_per_batch // max(1, int(lengths.mean()) if len(lengths) else 1))
+        for start in range(0, len(order), per_pool if shuffle else max(1, len(order))):
+            part = order[start : start + per_pool] if shuffle else order
+            batches.extend(_cut(part[np.argsort(lengths[part], kind="stable")], lengths, tokens_per_batch))
+        if shuffle:
+            batches = [batches[i] for i in generator.permutation(len(batches))]
+        self.batches = _merge_short(batches, world)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Share]:
+        for batch in self.batches[self.start :]:
+            yield Share(batch[self.rank :: self.world], int(self.lengths[batch].sum()))
+
+
+def _cut(
+    ordered: Int[np.ndarray, " items"], lengths: Int[np.ndarray, " items"], budget: int
+) -> list[Int[np.ndarray, " items"]]:
+    batches, start = [], 0
+    for end in range(1, len(ordered) + 1):
+        if end == len(ordered) or (end + 1 - start) * lengths[ordered[end]] > budget:
+            batches.append(ordered[start:end])
+            start = end
+    return batches
+
+
+def _merge_short(batches: list[Int[np.ndarray, " items"]], world: int) -> list[Int[np.ndarray, " items"]]:
+    """Batches of at least one item a rank: a shorter one joins its neighbour."""
+    merged: list[Int[np.ndarray, " items"]] = []
+    for batch in batches:
+        if merged and min(len(batch), len(merged[-1])) < world:
+            merged[-1] = np.concatenate([merged[-1], batch])
+        else:
+            merged.append(batch)
+    if merged and len(merged[0]) < world:
+        raise UserError(f"{len(merged[0])} items can't be shared by {world} devices: use fewer devices or more data.")
+    return merged
+
+
+class ResumableLoader(DataLoader[Any]):
+    """A DataLoader that knows how many batches of which epoch it has handed out, so that a resumed run goes on there."""
+
+    handed_out = 0
+    offset = 0
+
+    @property
+    def _batches(self) -> TokenBudgetBatches:
+        assert isinstance(self.batch_sampler, TokenBudgetBatches)
+        return self.batch_sampler
+
+    def state_dict(self) -> dict[str, int]:
+        """The epoch and the batches handed out in it."""
+        return {"epoch": self._batches.epoch, "handed_out": self.handed_out}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Skip the batches that were handed out in this epoch, once, at the start of the next iteration."""
+        self.offset = state["handed_out"] if state["epoch"] == self._batches.epoch else 0
+
+    def __iter__(self) -> Any:  # noqa: ANN401
+        self.handed_out, self.offset = self.offset, 0
+        self._batches.start = self.handed_out
+        for batch in super().__iter__():
+            self.handed_out += 1
+            yield batch

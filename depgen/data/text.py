@@ -1,0 +1,253 @@
+"""The data module of every system that reads token sequences: corpus, trees and vocabulary as token-budget batches."""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning as L
+import numpy as np
+from filelock import FileLock
+from jaxtyping import Int
+from torch.utils.data import Dataset
+
+from depgen.data.annotated import annotated_split
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.corpus import Corpus, Split
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
+from depgen.errors import UserError
+from depgen.locations import cache_root
+from depgen.trees.annotator import Annotator
+from depgen.trees.joining import join_heads
+from depgen.trees.pieces import piece_heads
+
+log = logging.getLogger(__name__)
+
+Joining = Literal["roots", "previous_sentence", "whole"]
+
+
+@dataclass(frozen=True)
+class EncodedSplit(Dataset[TokenItem]):
+    """A split as flat arrays: item k's tokens are `ids[offsets[k]:offsets[k + 1]]`."""
+
+    ids: Int[np.ndarray, " tokens"]
+    offsets: Int[np.ndarray, " items_and_one"]
+    heads: Int[np.ndarray, " tokens"] | None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " items"]:
+        """Target tokens of each item: its tokens and the end of sequence."""
+        return np.diff(self.offsets) + 1
+
+    def __getitem__(self, index: int) -> TokenItem:
+        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        return TokenItem(int(index), self.ids[part], None if self.heads is None else self.heads[part])
+
+    def __getitems__(self, share: Share) -> ItemBatch:
+        """The items of one rank's share of a batch (called by torch's fetcher)."""
+        return ItemBatch([self[int(index)] for index in share.indices], share.global_tokens)
+
+
+class TextData(L.LightningDataModule):
+    """Token sequences of a corpus, with trees where an annotator is named; one item a document.
+
+    Args:
+        corpus: where the documents come from.
+        annotator: what gives them trees; None for systems that need none.
+        vocabulary: how the vocabulary is built.
+        vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
+        joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
+        left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
+        tokens_per_batch: budget of the global batch, padding included, whatever the number of devices.
+        eval_tokens_per_batch: the same at validation and test.
+        workers: processes that collate; 0 collates in the training process.
+        max_documents: use only the first so many documents of the training split; None for all.
+        seed: seed of the order of the training items.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        annotator: Annotator | None = None,
+        vocabulary: VocabularyBuilder | None = None,
+        vocabulary_splits: Sequence[Split] = ("train",),
+        joining: Joining = "roots",
+        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        tokens_per_batch: int = 8192,
+        eval_tokens_per_batch: int = 16384,
+        workers: int = 0,
+        max_documents: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.corpus, self.annotator = corpus, annotator
+        self.builder = vocabulary or WordVocabulary()
+        self.vocabulary_splits = tuple(vocabulary_splits)
+        self.joining, self.left_dependents = joining, left_dependents
+        self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
+        self.workers, self.max_documents, self.seed = workers, max_documents, seed
+        self._vocabulary: AnyVocabulary | None = None
+        self._splits: dict[Split, EncodedSplit] = {}
+
+    # -- vocabulary -----------------------------------------------------------------------------------------------
+
+    @property
+    def vocabulary(self) -> AnyVocabulary:
+        """The vocabulary: built once, remembered on disk under a file lock, so that all ranks share one."""
+        if self._vocabulary is None:
+            keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
+            key = "\n".join([*keys, self.builder.fingerprint(), str(self.max_documents)])
+            folder = cache_root() / "vocabularies" / hashlib.sha256(key.encode()).hexdigest()[:32]
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                if not (folder / "vocabulary.json").is_file():
+                    self.builder.build(self._word_counts()).save(folder)
+            self._vocabulary = load_vocabulary(folder)
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token types; the command line links it to the model."""
+        return self.vocabulary.size
+
+    def save_vocabulary(self, folder: Path) -> None:
+        """Write the vocabulary into a run folder."""
+        self.vocabulary.save(folder)
+
+    def use_vocabulary(self, folder: Path) -> None:
+        """Take the vocabulary of a run folder; nothing is rebuilt."""
+        self._vocabulary = load_vocabulary(folder)
+        self._splits.clear()
+
+    def _word_counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for split in self.vocabulary_splits:
+            for index, document in enumerate(self.corpus.documents(split)):
+                if split == "train" and self.max_documents is not None and index >= self.max_documents:
+                    break
+                counts.update(document.words())
+        return counts
+
+    # -- splits ---------------------------------------------------------------------------------------------------
+
+    def prepare_data(self) -> None:
+        """Annotate the splits once, on one process; the others read the cache."""
+        for split in self._splits_of(None):
+            annotated_split(self.corpus, split, self.annotator, whole_documents=self.joining == "whole")
+
+    def setup(self, stage: str | None = None) -> None:
+        """Encode the splits that a stage needs."""
+        for split in self._splits_of(stage):
+            self.split(split)
+
+    @staticmethod
+    def _splits_of(stage: str | None) -> tuple[Split, ...]:
+        stages: dict[str | None, tuple[Split, ...]] = {
+            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
+        }  # fmt: skip
+        return stages.get(stage, ("train", "valid", "test"))
+
+    def split(self, split: Split) -> EncodedSplit:
+        """A split as token ids and heads."""
+        if split not in self._splits:
+            table = annotated_split(self.corpus, split, self.annotator, whole_documents=self.joining == "whole")
+            if split == "train" and self.max_documents is not None:
+                table = table.select(range(min(self.max_documents, len(table))))
+            self._splits[split] = self._encode(table)
+            encoded = self._splits[split]
+            unknown = int((encoded.ids == self.vocabulary.unk).sum())
+            log.info(
+                "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
+                self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
+                100 * unknown / max(1, len(encoded.ids)),
+            )  # fmt: skip
+        return self._splits[split]
+
+    def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
+        """Flat arrays from an Arrow table; each word type is looked up once."""
+        columns = table.with_format("arrow")[:]
+        words = columns["words"].combine_chunks()
+        word_offsets = words.offsets.to_numpy().astype(np.int64)
+        coded = words.values.dictionary_encode()
+        pieces = [self.vocabulary.pieces(word) for word in coded.dictionary.to_pylist()]
+        counts = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        flat = np.array([i for piece in pieces for i in piece], dtype=np.int32)
+        types = coded.indices.to_numpy()
+        per_word = counts[types]
+        piece_offsets = np.concatenate([[0], np.cumsum(per_word)])
+        within = np.arange(piece_offsets[-1]) - np.repeat(piece_offsets[:-1], per_word)
+        ids = flat[np.repeat(starts[types], per_word) + within]
+        offsets = piece_offsets[word_offsets]
+        heads = None
+        if "heads" in columns.column_names:
+            heads = self._joined_heads(columns, word_offsets, per_word)
+        return EncodedSplit(ids, offsets, heads)
+
+    def _joined_heads(
+        self, columns: Any, word_offsets: Int[np.ndarray, " n"], pieces_of_word: Int[np.ndarray, " words"]  # noqa: ANN401
+    ) -> Int[np.ndarray, " tokens"]:
+        """Heads over each document's tokens, sentences joined and words split into pieces."""
+        heads = columns["heads"].combine_chunks().values.to_numpy()
+        sentences = columns["sentence_lengths"].combine_chunks()
+        sentence_offsets, sentence_lengths = sentences.offsets.to_numpy(), sentences.values.to_numpy()
+        whole_words = bool((pieces_of_word == 1).all())
+        rule = "roots" if self.joining == "whole" else self.joining
+        joined = []
+        for k in range(len(word_offsets) - 1):
+            part = slice(word_offsets[k], word_offsets[k + 1])
+            one = join_heads(heads[part], sentence_lengths[sentence_offsets[k] : sentence_offsets[k + 1]], rule=rule)
+            if not whole_words:
+                one = piece_heads(one, pieces_of_word[part], left_dependents=self.left_dependents)
+            joined.append(one)
+        return np.concatenate(joined).astype(np.int32) if joined else np.zeros(0, dtype=np.int32)
+
+    # -- loaders --------------------------------------------------------------------------------------------------
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Shuffled batches of this epoch."""
+        assert self.trainer is not None
+        return self._loader("train", self.tokens_per_batch, shuffle=True, epoch=self.trainer.current_epoch)
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, every item once."""
+        return self._loader("valid", self.eval_tokens_per_batch)
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test split, every item once."""
+        return self._loader("test", self.eval_tokens_per_batch)
+
+    def predict_dataloader(self) -> ResumableLoader:
+        """The test split, every item once."""
+        return self.test_dataloader()
+
+    def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+        data = self.split(split)
+        if not len(data):
+            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
+        trainer = self.trainer
+        world, rank = (trainer.world_size, trainer.global_rank) if trainer is not None else (1, 0)
+        batches = TokenBudgetBatches(
+            data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
+        )
+        return ResumableLoader(
+            data,
+            batch_sampler=batches,
+            collate_fn=self._collate(),
+            num_workers=self.workers,
+            persistent_workers=False,
+            pin_memory=False,
+        )
+
+    def _collate(self) -> Callable[[ItemBatch], object]:
+        """The system's own view of a batch of items."""
+        assert self.trainer is not None
+        collate: Callable[[ItemBatch], object] = self.trainer.lightning_module.collate
+        return collate

@@ -1,0 +1,262 @@
+"""Vocabularies: whole words or subword pieces, built from a corpus, saved with the run as plain JSON.
+
+Both kinds begin with the same two ids: 0 is the end of sequence, which also stands in front as the beginning
+(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. Padding has no id: a mask says what is a token.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int
+
+from depgen.errors import UserError
+from depgen.locations import write_atomically
+
+EOS, UNK = 0, 1
+EOS_WORD, UNK_WORD = "<eos>", "<unk>"
+VOCABULARY_FILE = "vocabulary.json"
+TOKENIZER_FILE = "tokenizer.json"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Token ids of a word sequence.
+
+    Attributes:
+        ids: one id a piece, without beginning or end.
+        word_of_piece: 0-based index of the word that each piece belongs to, never decreasing.
+    """
+
+    ids: Int[np.ndarray, " pieces"]
+    word_of_piece: Int[np.ndarray, " pieces"]
+
+
+@runtime_checkable
+class AnyVocabulary(Protocol):
+    """What data modules and decoding need of a vocabulary."""
+
+    eos: int
+    unk: int
+
+    @property
+    def size(self) -> int:
+        """Number of token types, end of sequence and unknown included."""
+        ...
+
+    def pieces(self, word: str) -> Sequence[int]:
+        """The ids of one word."""
+        ...
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text: words with a space between."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write to a folder, as plain JSON."""
+        ...
+
+
+def encode(vocabulary: AnyVocabulary, words: Sequence[str]) -> Encoding:
+    """The ids of a word sequence and the word that each piece belongs to."""
+    pieces = [vocabulary.pieces(word) for word in words]
+    counts = [len(piece) for piece in pieces]
+    ids = np.fromiter((i for piece in pieces for i in piece), dtype=np.int32, count=sum(counts))
+    return Encoding(ids, np.repeat(np.arange(len(words), dtype=np.int32), counts))
+
+
+class Vocabulary:
+    """Whole words: 0 `<eos>`, 1 `<unk>`, then by frequency.
+
+    >>> vocabulary = Vocabulary(["the", "cat"])
+    >>> vocabulary.size, vocabulary.decode([2, 3, 1])
+    (4, 'the cat <unk>')
+    """
+
+    eos = EOS
+    unk = UNK
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Words in the order of their ids, without the two special ones."""
+        self.words: tuple[str, ...] = (EOS_WORD, UNK_WORD, *words)
+        self._ids = {word: index for index, word in enumerate(self.words)}
+        if len(self._ids) != len(self.words):
+            raise UserError(f"The vocabulary lists {len(self.words) - len(self._ids)} words twice.")
+
+    @property
+    def size(self) -> int:
+        """Number of token types, `<eos>` and `<unk>` included."""
+        return len(self.words)
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` in a text is an unknown word."""
+        index = self._ids.get(word, UNK)
+        return (UNK if index == EOS else index,)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Words with a space between."""
+        return " ".join(self.words[i] for i in ids)
+
+    def save(self, folder: Path) -> None:
+        """Write `vocabulary.json`."""
+        content = {"kind": "word", "words": list(self.words[2:])}
+        write_atomically(folder / VOCABULARY_FILE, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> Self:
+        """The words seen at least `min_count` times, at most `max_size` types with the special ones; ties by spelling."""
+        kept = [word for word, count in counts.items() if count >= min_count and word not in (EOS_WORD, UNK_WORD)]
+        kept.sort(key=lambda word: (-counts[word], word))
+        return cls(kept[: None if max_size is None else max(0, max_size - 2)])
+
+
+class SubwordVocabulary:
+    """Subword pieces of a Hugging Face tokenizer, each word encoded by itself with a space before it.
+
+    The tokenizer's own ids are kept; its end-of-text symbol is our end of sequence.
+    """
+
+    def __init__(self, tokenizer_json: str, *, eos_token: str = EOS_WORD, unk_token: str | None = UNK_WORD) -> None:
+        """A tokenizer as its own JSON, and the names of the special tokens in it (`unk_token` None: it has none)."""
+        from tokenizers import Tokenizer
+
+        self._json, self._eos_token, self._unk_token = tokenizer_json, eos_token, unk_token
+        self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        eos = self._tokenizer.token_to_id(eos_token)
+        if eos is None:
+            raise UserError(f"The tokenizer has no token {eos_token!r}; name its end-of-text token by eos_token.")
+        unk = None if unk_token is None else self._tokenizer.token_to_id(unk_token)
+        self.eos: int = eos
+        self.unk: int = -1 if unk is None else unk
+        self._memory: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of token types, special ones included."""
+        return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The ids of a word, at least one."""
+        known = self._memory.get(word)
+        if known is None:
+            known = tuple(self._tokenizer.encode(f" {word}", add_special_tokens=False).ids) or (self.unk,)
+            if known == (-1,):
+                raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
+            self._memory[word] = known
+        return known
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text with the tokenizer's own spacing, without a leading space."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
+
+    def save(self, folder: Path) -> None:
+        """Write `vocabulary.json` and `tokenizer.json`."""
+        content = {"kind": "subword", "eos_token": self._eos_token, "unk_token": self._unk_token}
+        write_atomically(folder / TOKENIZER_FILE, self._json)
+        write_atomically(folder / VOCABULARY_FILE, json.dumps(content) + "\n")
+
+
+def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
+    """The vocabulary saved in a folder.
+
+    Raises:
+        UserError: there is none, or it is of an unknown kind.
+    """
+    path = folder / VOCABULARY_FILE
+    if not path.is_file():
+        raise UserError(f"No vocabulary at {path}. A run folder carries its own; name one that `depgen fit` made.")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    match content.get("kind"):
+        case "word":
+            return Vocabulary(content["words"])
+        case "subword":
+            text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+            return SubwordVocabulary(text, eos_token=content["eos_token"], unk_token=content["unk_token"])
+        case kind:
+            raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {kind!r}.")
+
+
+class VocabularyBuilder(Protocol):
+    """How a vocabulary is made from words; named in YAML by class path."""
+
+    def build(self, counts: Counter[str]) -> Vocabulary | SubwordVocabulary:
+        """A vocabulary from the word counts of the splits it may see."""
+        ...
+
+    def fingerprint(self) -> str:
+        """The options, as a string."""
+        ...
+
+
+class WordVocabulary:
+    """Builds a word-level vocabulary.
+
+    Args:
+        min_count: words seen less often become `<unk>`.
+        max_size: keep at most so many types, the special ones included.
+    """
+
+    def __init__(self, min_count: int = 1, max_size: int | None = None) -> None:
+        self.min_count, self.max_size = min_count, max_size
+
+    def build(self, counts: Counter[str]) -> Vocabulary:
+        """The most frequent words."""
+        return Vocabulary.from_counts(counts, min_count=self.min_count, max_size=self.max_size)
+
+    def fingerprint(self) -> str:
+        """The options, as a string."""
+        return f"word min_count={self.min_count} max_size={self.max_size}"
+
+
+class SubwordPieces:
+    """Builds a byte-level BPE vocabulary, or takes a ready tokenizer.
+
+    Args:
+        size: number of types to learn; not used with `tokenizer`.
+        tokenizer: path of a `tokenizer.json`, or a folder that holds one (a Hugging Face model's).
+        eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
+    """
+
+    def __init__(self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD) -> None:
+        self.size, self.tokenizer, self.eos_token = size, tokenizer, eos_token
+
+    def build(self, counts: Counter[str]) -> SubwordVocabulary:
+        """Pieces learnt from the word counts, or the ready ones."""
+        if self.tokenizer is not None:
+            return SubwordVocabulary(self._file().read_text(encoding="utf-8"), eos_token=self.eos_token, unk_token=None)
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.size,
+            special_tokens=[EOS_WORD, UNK_WORD],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        words = (f" {word}" for word, count in sorted(counts.items()) for _ in range(count))
+        tokenizer.train_from_iterator(words, trainer)
+        return SubwordVocabulary(tokenizer.to_str())
+
+    def fingerprint(self) -> str:
+        """The options, as a string; a ready tokenizer by its content."""
+        if self.tokenizer is None:
+            return f"bpe size={self.size}"
+        import hashlib
+
+        return f"tokenizer {hashlib.sha256(self._file().read_bytes()).hexdigest()} eos={self.eos_token}"
+
+    def _file(self) -> Path:
+        path = Path(self.tokenizer or "").expanduser()
+        path = path / TOKENIZER_FILE if path.is_dir() else path
+        if not path.is_file():
+            raise UserError(f"No tokenizer at {path.absolute()}: name a tokenizer.json or a folder that holds one.")
+        return path
