@@ -1,0 +1,198 @@
+"""CoNLL-U, the treebanks' format: ten tab-separated columns a token, a blank line after each sentence.
+
+Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empty nodes (`8.1`) are no words; the
+enhanced arcs that touch them are left out, and how many is logged once a file.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from depgen.errors import UserError
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.tree import check_tree
+
+logger = logging.getLogger(__name__)
+
+TagColumn = Literal["xpos", "upos"]
+_TAG_COLUMN = {"upos": 3, "xpos": 4}
+
+
+@dataclass
+class _Block:
+    """The lines of one sentence."""
+
+    path: Path
+    comments: list[tuple[int, str]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    words: list[list[str]] = field(default_factory=list)
+    empty_nodes: list[list[str]] = field(default_factory=list)
+
+    def where(self, token: int) -> str:
+        return f"{self.path}:{self.numbers[token - 1]}"
+
+    def comment(self, key: str) -> tuple[int, str] | None:
+        """Line and value of `# key = value` or of a bare `# key`."""
+        for number, comment in self.comments:
+            name, _, value = comment[1:].partition("=")
+            if name.strip() in (key, f"{key} id"):
+                return number, value.strip()
+        return None
+
+
+def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = True) -> Iterator[Document]:
+    """The documents of a CoNLL-U file.
+
+    Args:
+        path: the file; `.gz` is unpacked.
+        tags: the column that becomes `Sentence.tags`.
+        by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
+            sentence is a document of its own with its `# sent_id` as identifier.
+
+    Raises:
+        UserError: a line without ten columns, tokens out of order, heads that form no tree, an empty file.
+    """
+    open_document: tuple[str, list[Sentence]] | None = None
+    sentences = arcs_lost = 0
+    for block in _blocks(path):
+        sentence, lost = _sentence(block, tags)
+        sentences, arcs_lost = sentences + 1, arcs_lost + lost
+        if by_document and (newdoc := block.comment("newdoc")):
+            if open_document:
+                yield Document(tuple(open_document[1]), open_document[0])
+            open_document = (newdoc[1] or f"{path.name}:{newdoc[0]}", [])
+        if open_document:
+            open_document[1].append(sentence)
+        else:
+            sent_id = block.comment("sent_id")
+            yield Document((sentence,), sent_id[1] if sent_id else f"{path.name}:{block.numbers[0]}")
+    if open_document:
+        yield Document(tuple(open_document[1]), open_document[0])
+    if not sentences:
+        raise UserError(f"{path}: expected sentences in CoNLL-U, found none.")
+    if arcs_lost:
+        logger.warning("%s: left out %d enhanced arcs that touch empty nodes.", path, arcs_lost)
+
+
+def _blocks(path: Path) -> Iterator[_Block]:
+    block = _Block(path)
+    for number, line in read_lines(path):
+        if not line.strip():
+            if block.words:
+                yield block
+                block = _Block(path)
+        elif line.startswith("#"):
+            block.comments.append((number, line))
+        else:
+            _add_row(block, number, line.split("\t"))
+    if block.words:
+        yield block
+
+
+def _add_row(block: _Block, number: int, columns: list[str]) -> None:
+    if len(columns) != 10:
+        raise UserError(f"{block.path}:{number}: expected 10 columns separated by tabs, found {len(columns)}")
+    identifier = columns[0]
+    if identifier.isdecimal():
+        if int(identifier) != len(block.words) + 1:
+            raise UserError(f"{block.path}:{number}: expected token {len(block.words) + 1}, found {identifier}")
+        block.words.append(columns)
+        block.numbers.append(number)
+    elif "." in identifier:
+        block.empty_nodes.append(columns)
+    elif "-" not in identifier:
+        raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
+
+
+def _sentence(block: _Block, tags: TagColumn) -> tuple[Sentence, int]:
+    words, tag_column, relations = (_column(block, index) for index in (1, _TAG_COLUMN[tags], 7))
+    heads = _heads(block)
+    if heads is not None:
+        check_tree(heads, block.where, words=words)
+    edges, lost = _edges(block)
+    lost += sum(len(row[8].split("|")) for row in block.empty_nodes if row[8] != "_")
+    return Sentence(words, heads, _annotated(relations), _annotated(tag_column), edges), lost
+
+
+def _column(block: _Block, index: int) -> tuple[str, ...]:
+    return tuple(row[index] for row in block.words)
+
+
+def _annotated(column: tuple[str, ...]) -> tuple[str, ...] | None:
+    return None if all(value == "_" for value in column) else column
+
+
+def _heads(block: _Block) -> tuple[int, ...] | None:
+    column = _annotated(_column(block, 6))
+    if column is None:
+        return None
+    for token, head in enumerate(column, start=1):
+        if not head.isdecimal():
+            raise UserError(f"{block.where(token)}: expected the number of token {token}'s head, found {head!r}")
+    return tuple(map(int, column))
+
+
+def _edges(block: _Block) -> tuple[tuple[Edge, ...] | None, int]:
+    """The arcs of DEPS between words, and how many come from an empty node; None where no word has any."""
+    edges: list[Edge] = []
+    lost = 0
+    for dependent, deps in enumerate(_column(block, 8), start=1):
+        for arc in deps.split("|") if deps != "_" else ():
+            head, colon, label = arc.partition(":")
+            if "." in head:
+                lost += 1
+            elif not (colon and head.isdecimal() and int(head) <= len(block.words)):
+                raise UserError(
+                    f"{block.where(dependent)}: expected head:relation in DEPS with a head from 0 to "
+                    f"{len(block.words)}, found {arc!r}"
+                )
+            else:
+                edges.append((int(head), dependent, label))
+    return tuple(edges) or None, lost
+
+
+def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
+    """Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
+
+    Raises:
+        UserError: a word, tag or relation is empty or holds a tab or a line end.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for document in documents:
+            stream.write(f"# newdoc id = {document.identifier}\n")
+            for index, sentence in enumerate(document.sentences, start=1):
+                stream.write(f"# sent_id = {document.identifier}-{index}\n{format_conllu(sentence, tags=tags)}\n")
+
+
+def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
+    r"""The token lines of a sentence.
+
+    >>> format_conllu(Sentence(("hi",), (0,), ("root",)))
+    '1\thi\t_\t_\t_\t_\t0\troot\t_\t_\n'
+    """
+    deps: dict[int, list[str]] = {}
+    for head, dependent, label in sentence.edges or ():
+        deps.setdefault(dependent, []).append(f"{head}:{label}")
+    if not sentence.words:
+        raise UserError("CoNLL-U holds no sentences without words; leave the empty sentence out.")
+    lines = []
+    for index, word in enumerate(sentence.words):
+        row = [str(index + 1), word, *"_" * 8]
+        if sentence.tags:
+            row[_TAG_COLUMN[tags]] = sentence.tags[index]
+        if sentence.heads:
+            row[6] = str(sentence.heads[index])
+        if sentence.relations:
+            row[7] = sentence.relations[index]
+        if index + 1 in deps:
+            row[8] = "|".join(deps[index + 1])
+        if any(not value or "\t" in value or "\n" in value for value in row):
+            raise UserError(
+                f"Expected words, tags and relations without tabs and line ends, found {row} in a sentence."
+            )
+        lines.append("\t".join(row) + "\n")
+    return "".join(lines)

@@ -1,0 +1,38 @@
+"""Lines of text files, with errors that name the file and the line."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from depgen.errors import UserError
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
+
+    Raises:
+        UserError: the file is missing, empty, cut short (`.gz`) or not UTF-8 (line and byte are named).
+    """
+    if not path.is_file():
+        raise UserError(f"No file at {path.absolute()}.")
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                yield number, _decode(raw, f"{path}:{number}", encoding="utf-8-sig" if number == 1 else "utf-8")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
+    if number == 0:
+        raise UserError(f"{path}: the file is empty.")
+
+
+def _decode(raw: bytes, where: str, *, encoding: str) -> str:
+    try:
+        return raw.decode(encoding).rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        byte, position = error.object[error.start], error.start + 1
+        raise UserError(
+            f"{where}: expected UTF-8, found byte 0x{byte:02x} at byte {position} of the line; "
+            "convert the file, for instance by iconv -f latin1 -t utf-8."
+        ) from error

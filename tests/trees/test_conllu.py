@@ -1,0 +1,111 @@
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgen.errors import UserError
+from depgen.trees.conllu import format_conllu, read_conllu, write_conllu
+from depgen.trees.sentence import Document, Sentence
+from tests.trees.trees import documents
+
+TREEBANK = """\
+# sent_id = lone
+1\tWait\twait\tVERB\tVB\t_\t0\troot\t0:root\t_
+
+# newdoc id = letter
+# sent_id = letter-1
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\tdo\tAUX\tVBP\t_\t3\taux\t3:aux\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t3:advmod\t_
+3\tgo\tgo\tVERB\tVB\t_\t0\troot\t0:root|3.1:ref\t_
+3.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t3:conj|0:root\t_
+
+# sent_id = letter-2
+1\tYes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
+
+# newdoc
+1\tNo\tno\tINTJ\tUH\t_\t0\troot\t0:root\t_
+"""
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text(TREEBANK)
+    return path
+
+
+def test_documents_ranges_and_empty_nodes(treebank, caplog):
+    with caplog.at_level(logging.WARNING):
+        lone, letter, last = read_conllu(treebank)
+    assert (lone.identifier, letter.identifier, last.identifier) == ("lone", "letter", "a.conllu:15")
+    assert letter.sentences[0] == Sentence(
+        ("Do", "n't", "go"),
+        (3, 3, 0),
+        ("aux", "advmod", "root"),
+        ("VBP", "RB", "VB"),
+        ((3, 1, "aux"), (3, 2, "advmod"), (0, 3, "root")),
+    )
+    assert letter.sentences[1].edges is None
+    assert caplog.messages == [f"{treebank}: left out 3 enhanced arcs that touch empty nodes."]
+
+
+def test_sentence_by_sentence_with_universal_tags(treebank):
+    found = list(read_conllu(treebank, tags="upos", by_document=False))
+    assert [document.identifier for document in found] == ["lone", "letter-1", "letter-2", "a.conllu:16"]
+    assert found[1].sentences[0].tags == ("AUX", "PART", "VERB")
+
+
+@given(written=st.lists(documents(), min_size=1, max_size=3), tags=st.sampled_from(["xpos", "upos"]))
+def test_round_trip(tmp_path_factory, written, tags):
+    path = tmp_path_factory.mktemp("round") / "trip.conllu"
+    write_conllu(written, path, tags=tags)
+    assert list(read_conllu(path, tags=tags)) == written
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "3\tgo\tgo\tVERB\tVB\t_\t0",
+            "3\tgo\tgo\tVERB\tVB\t_\t9",
+            "a.conllu:9: token 3 has head 9, but the sentence has 3",
+        ),
+        ("2\tn't\tnot", "4\tn't\tnot", "a.conllu:8: expected token 2, found 4"),
+        ("2\tn't\tnot\t", "2\tn't\t", "a.conllu:8: expected 10 columns separated by tabs, found 9"),
+        ("RB\t_\t3", "RB\t_\t_", "a.conllu:8: expected the number of token 2's head, found '_'"),
+        ("RB\t_\t3", "RB\t_\t1", "-> "),
+        (
+            "3:advmod",
+            "7:advmod",
+            "a.conllu:8: expected head:relation in DEPS with a head from 0 to 3, found '7:advmod'",
+        ),
+        ("2\tn't\tnot", "x\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found x"),
+    ],
+)
+def test_errors_name_file_and_line(treebank, old, new, message):
+    text = treebank.read_text().replace(old, new)
+    treebank.write_text(text.replace("VBP\t_\t3", "VBP\t_\t2") if message == "-> " else text)
+    with pytest.raises(UserError) as error:
+        list(read_conllu(treebank))
+    assert message in str(error.value)
+
+
+def test_a_file_of_comments_is_no_treebank(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("# nothing\n\n")
+    with pytest.raises(UserError, match="expected sentences in CoNLL-U, found none"):
+        list(read_conllu(path))
+
+
+@pytest.mark.parametrize("sentence", [Sentence(("a\tb",)), Sentence(("",)), Sentence(())])
+def test_refuses_to_write_what_it_could_not_read(sentence):
+    with pytest.raises(UserError):
+        format_conllu(sentence)
+
+
+def test_a_last_line_without_end(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("1\thi" + "\t_" * 8)
+    assert list(read_conllu(path)) == [Document((Sentence(("hi",)),), "a.conllu:1")]

@@ -1,0 +1,42 @@
+import gzip
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.trees.lines import read_lines
+
+
+def test_numbers_and_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(
+        b"\xef\xbb\xbfone\r\n\ntwo \xe2\x80\xa8 more\nthree"
+    )  # a byte-order mark, and U+2028 within a line
+    assert list(read_lines(path)) == [(1, "one"), (2, ""), (3, "two \u2028 more"), (4, "three")]
+
+
+def test_unpacks_gzip(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"fine\nab\xe9cd\n", "a.txt:2: expected UTF-8, found byte 0xe9 at byte 3 of the line"),
+        ("a.txt", b"", "a.txt: the file is empty"),
+        ("a.gz", gzip.compress(b"one\ntwo\n" * 99)[:-9], "cut short"),
+        ("a.gz", b"no gzip", "a.gz:1: damaged or cut short"),
+    ],
+)
+def test_errors(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        list(read_lines(path))
+    assert message in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(UserError, match="No file at"):
+        list(read_lines(tmp_path / "none.txt"))

@@ -1,0 +1,52 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgen.errors import UserError
+from depgen.trees.pieces import piece_heads
+from depgen.trees.tree import check_tree
+from tests.trees.trees import head_lists
+
+
+def literal_rule(heads, word_of_piece, left_dependents):
+    pieces = [[p for p, w in enumerate(word_of_piece, start=1) if w == word] for word in range(len(heads))]
+    result = []
+    for piece, word in enumerate(word_of_piece, start=1):
+        head = heads[word]
+        if piece != pieces[word][0]:
+            result.append(piece - 1)
+        elif head <= 0:
+            result.append(head)
+        elif left_dependents == "first_piece" and word + 1 < head:
+            result.append(pieces[head - 1][0])
+        else:
+            result.append(pieces[head - 1][-1])
+    return result
+
+
+@st.composite
+def cut_trees(draw):
+    heads = draw(head_lists(min_size=0))
+    counts = [draw(st.integers(1, 3)) for _ in heads]
+    return heads, [word for word, count in enumerate(counts) for _ in range(count)]
+
+
+@given(cut_trees(), st.sampled_from(["last_piece", "first_piece"]), st.sets(st.integers(0, 11)))
+def test_equals_the_literal_rule(cut, left_dependents, unannotated):
+    heads, word_of_piece = cut
+    partial = [-1 if index in unannotated else head for index, head in enumerate(heads)]
+    assert piece_heads(partial, word_of_piece, left_dependents=left_dependents) == literal_rule(
+        partial, word_of_piece, left_dependents
+    )
+    check_tree(piece_heads(heads, word_of_piece, left_dependents=left_dependents), "pieces")
+
+
+@given(head_lists())
+def test_uncut_words_keep_their_heads(heads):
+    assert piece_heads(heads, range(len(heads))) == heads
+
+
+@pytest.mark.parametrize("word_of_piece", [[0, 2], [0, 0], [1, 0, 2], [0, 1, 2, 3], [0, 1, 0, 2]])
+def test_refuses_pieces_that_do_not_cover_the_words(word_of_piece):
+    with pytest.raises(UserError, match="Expected pieces of each of 3 words"):
+        piece_heads([2, 0, 2], word_of_piece)

@@ -1,0 +1,43 @@
+"""Trees, sentences and documents for hypothesis to draw."""
+
+from hypothesis import strategies as st
+
+from depgen.trees.sentence import Document, Sentence
+
+
+@st.composite
+def head_lists(draw, min_size=1, max_size=12, single_root=False):
+    """Any forest under root 0: words enter in a drawn order, each under one that is in already."""
+    count = draw(st.integers(min_size, max_size))
+    order = draw(st.permutations(range(1, count + 1)))
+    heads = [0] * count
+    for index, word in enumerate(order):
+        candidates = order[:index] if single_root and index else [0, *order[:index]]
+        heads[word - 1] = draw(st.sampled_from(candidates))
+    return heads
+
+
+FORMS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=5).filter(
+    lambda form: form.strip() and form != "_"
+)
+
+
+@st.composite
+def sentences(draw):
+    heads = draw(head_lists())
+    column = st.lists(FORMS, min_size=len(heads), max_size=len(heads)).map(tuple)
+    nodes = st.integers(1, len(heads))
+    edges = st.lists(st.tuples(st.integers(0, len(heads)), nodes, FORMS.filter(lambda form: "|" not in form)))
+    return Sentence(
+        draw(column),
+        draw(st.none() | st.just(tuple(heads))),
+        draw(st.none() | column),
+        draw(st.none() | column),
+        draw(st.none() | edges.filter(bool).map(lambda arcs: tuple(sorted(arcs, key=lambda arc: arc[1])))),
+    )
+
+
+@st.composite
+def documents(draw):
+    identifier = draw(st.text("abcdef0123456789-_.", min_size=1))
+    return Document(tuple(draw(st.lists(sentences(), min_size=1, max_size=3))), identifier)
