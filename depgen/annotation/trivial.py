@@ -1,0 +1,160 @@
+"""Annotators that know no syntax, for ablations, and the one that keeps a corpus's own trees."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def _filled(sentence: Sentence, heads: Sequence[int]) -> Sentence:
+    relations = tuple("root" if head == 0 else "dep" for head in heads)
+    return replace(sentence, heads=tuple(heads), relations=relations)
+
+
+class LeftChain:
+    """Each word hangs on the word before it; the first is the root.
+
+    The later dependents of every position are then just the next word, so that dependency modelling (DMLM, Eq. 1) is
+    plain next-word prediction. Within a sentence, that is: a story whose sentences are joined by their roots starts five
+    chains at BOS; join by `previous_sentence`, or annotate whole documents, for one chain through the story.
+
+    >>> LeftChain().annotate([Sentence(("she", "went", "home"))])[0].heads
+    (0, 1, 2)
+    """
+
+    scheme: str = "left chain"
+
+    def fingerprint(self) -> str:
+        """A constant: nothing to set."""
+        return _digest("left chain", 1)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with chains of heads 0, 1, 2, …"""
+        return [_filled(sentence, range(len(sentence))) for sentence in sentences]
+
+
+class RightChain:
+    """Each word hangs on the word after it; the last is the root.
+
+    The later dependents of a word are again the next word, but those of BOS are the last word instead of the first.
+
+    >>> RightChain().annotate([Sentence(("she", "went", "home"))])[0].heads
+    (2, 3, 0)
+    """
+
+    scheme: str = "right chain"
+
+    def fingerprint(self) -> str:
+        """A constant: nothing to set."""
+        return _digest("right chain", 1)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with chains of heads 2, 3, …, 0."""
+        return [_filled(sentence, [*range(2, len(sentence) + 1), 0][: len(sentence)]) for sentence in sentences]
+
+
+class RandomTree:
+    """A uniformly random rooted tree over each sentence's words, mostly non-projective.
+
+    Uniform over all n^(n-1) labelled trees with a single root (a random Prüfer sequence, then a random root). The same
+    words get the same tree whatever stands around them: the generator is seeded by the seed and the words.
+
+    Args:
+        seed: another seed gives other trees.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.scheme = f"random tree, seed {seed}"
+
+    def fingerprint(self) -> str:
+        """Of the seed."""
+        return _digest("random tree, uniform", 1, self.seed)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with random trees."""
+        return [_filled(sentence, self._heads(sentence.words)) for sentence in sentences]
+
+    def _heads(self, words: Sequence[str]) -> list[int]:
+        seed = hashlib.sha256("\0".join([str(self.seed), *words]).encode()).digest()
+        return random_tree(len(words), random.Random(seed))
+
+
+def random_tree(length: int, generator: random.Random) -> list[int]:
+    """Heads (1-based, 0 = root) of a tree drawn uniformly from the labelled trees with one root. O(n)."""
+    if length <= 1:
+        return [0] * length
+    code = [generator.randrange(length) for _ in range(length - 2)]
+    neighbours: list[list[int]] = [[] for _ in range(length)]
+    for left, right in _edges_of_pruefer_code(code, length):
+        neighbours[left].append(right)
+        neighbours[right].append(left)
+    root = generator.randrange(length)
+    heads = [-1] * length
+    heads[root] = 0
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        for other in neighbours[node]:
+            if heads[other] < 0:
+                heads[other] = node + 1
+                stack.append(other)
+    return heads
+
+
+def _edges_of_pruefer_code(code: Sequence[int], length: int) -> list[tuple[int, int]]:
+    """The edges of the labelled tree with this Prüfer code (0-based nodes), in linear time."""
+    degree = [1] * length
+    for node in code:
+        degree[node] += 1
+    edges = []
+    pointer = leaf = degree.index(1)
+    for node in code:
+        edges.append((leaf, node))
+        degree[node] -= 1
+        if degree[node] == 1 and node < pointer:
+            leaf = node
+        else:
+            pointer += 1
+            while degree[pointer] != 1:
+                pointer += 1
+            leaf = pointer
+    edges.append((leaf, length - 1))
+    return edges
+
+
+class GoldTrees:
+    """Keeps the trees that the corpus itself brings.
+
+    Args:
+        scheme: the annotation scheme of the corpus, named beside every number that depends on it.
+    """
+
+    def __init__(self, scheme: str = "the corpus's own trees") -> None:
+        self.scheme = scheme
+
+    def fingerprint(self) -> str:
+        """A constant: the trees are part of the corpus's own fingerprint."""
+        return _digest("gold trees", 1)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences as they are; relations are `_` where the corpus has only heads.
+
+        Raises:
+            UserError: a sentence has no heads.
+        """
+        for number, sentence in enumerate(sentences, start=1):
+            if sentence.heads is None:
+                raise UserError(
+                    f"GoldTrees expected a corpus with trees; sentence {number} of the chunk has none: "
+                    f"{' '.join(sentence.words[:8])!r}. Name an annotator that parses, such as "
+                    "depgen.annotation.spacy_parser.SpacyAnnotator."
+                )
+        return [s if s.relations is not None else replace(s, relations=("_",) * len(s)) for s in sentences]

@@ -1,0 +1,241 @@
+"""A split with its trees as an Arrow table on disk: annotated once, read by every run that asks for the same trees.
+
+One row a document: `identifier`, `words` (all sentences' words in a row), `sentence_lengths`, and, where an annotator is
+given, `heads` (1-based within the sentence, 0 = root) and `relations`.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import pickle
+import shutil
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from depgen.data.corpus import Corpus, Split
+from depgen.errors import UserError
+from depgen.locations import cache_root, write_atomically
+from depgen.trees.annotator import Annotator
+from depgen.trees.joining import merge_sentences
+from depgen.trees.sentence import Document, Sentence
+from depgen.trees.tree import check_tree
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "1"
+"""Part of every table's fingerprint: raised when the columns change."""
+
+DOCUMENTS_PER_CHUNK = 256
+"""Documents annotated and written at a time: what is held in memory."""
+
+Row = dict[str, Any]
+
+
+def annotation_fingerprint(corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool) -> str:
+    """The digest that names a table: of the text, the parser and the way documents are cut.
+
+    Raises:
+        UserError: the corpus or the parser is not there.
+    """
+    trees = "none" if annotator is None else annotator.fingerprint()
+    parts = [FORMAT, corpus.fingerprint(split), trees, "documents" if whole_documents else "sentences"]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def annotated_split(
+    corpus: Corpus,
+    split: Split,
+    annotator: Annotator | None,
+    *,
+    whole_documents: bool = False,
+    processes: int = 1,
+) -> Any:  # noqa: ANN401  (datasets carries no types)
+    """A split as a memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
+
+    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written beside and renamed, under a file lock, so
+    that two processes at once annotate once and a kill leaves nothing half done.
+
+    Args:
+        corpus: where the documents come from.
+        split: which of its splits.
+        annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
+        whole_documents: give each document to the annotator as one long sentence (option C of the DMLM notes).
+        processes: how many processes annotate; worth it for slow parsers and large corpora.
+
+    Raises:
+        UserError: corpus or parser missing, an annotator that changes words or gives no tree.
+    """
+    import datasets
+    from datasets.table import MemoryMappedTable
+
+    digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
+    folder = cache_root() / "annotations" / digest
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not folder.is_dir():
+                documents = corpus.documents(split)
+                if whole_documents:
+                    documents = map(merge_sentences, documents)
+                _write(folder, documents, annotator, processes=processes, title=f"{corpus.name} {split}")
+    table = MemoryMappedTable.from_file(str(folder / "table.arrow"))
+    return datasets.Dataset(table, fingerprint=digest)
+
+
+def annotation_summary(corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool) -> Row:
+    """What was written beside a table: scheme, documents, sentences, words, seconds; empty when there is no table."""
+    digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
+    path = cache_root() / "annotations" / digest / "summary.json"
+    summary: Row = json.loads(path.read_text()) if path.is_file() else {}
+    return summary
+
+
+def _write(
+    folder: Path, documents: Iterable[Document], annotator: Annotator | None, *, processes: int, title: str
+) -> None:
+    """Annotate into `<folder>.part` and rename it."""
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    started = time.perf_counter()
+    try:
+        counts = _write_table(part / "table.arrow", documents, annotator, processes=processes, title=title)
+        if not counts["documents"]:
+            raise UserError(f"{title}: expected documents, found none.")
+        seconds = time.perf_counter() - started
+        scheme = None if annotator is None else annotator.scheme
+        summary = {"title": title, "scheme": scheme, "processes": processes, **counts, "seconds": round(seconds, 3)}
+        write_atomically(part / "summary.json", json.dumps(summary, indent=2) + "\n")
+        part.replace(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    logger.info(
+        "%s: %d documents, %d sentences, %d words annotated (%s) in %.1f s, %.0f words/s",
+        title, counts["documents"], counts["sentences"], counts["words"], scheme or "no trees", seconds,
+        counts["words"] / max(seconds, 1e-9),
+    )  # fmt: skip
+
+
+def _write_table(
+    path: Path, documents: Iterable[Document], annotator: Annotator | None, *, processes: int, title: str
+) -> dict[str, int]:
+    """Stream rows into an Arrow file, chunk by chunk; how many documents, sentences and words there were."""
+    import pyarrow
+
+    columns = {
+        "identifier": pyarrow.string(),
+        "words": pyarrow.list_(pyarrow.string()),
+        "sentence_lengths": pyarrow.list_(pyarrow.int32()),
+    }
+    if annotator is not None:
+        columns |= {"heads": pyarrow.list_(pyarrow.int32()), "relations": pyarrow.list_(pyarrow.string())}
+    schema = pyarrow.schema(list(columns.items()))
+    counts = {"documents": 0, "sentences": 0, "words": 0}
+    with pyarrow.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_stream(sink, schema) as writer:
+        with _progress(title) as advance:
+            for rows in _annotated_chunks(documents, annotator, processes=processes):
+                writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
+                counts["documents"] += len(rows)
+                counts["sentences"] += sum(len(row["sentence_lengths"]) for row in rows)
+                counts["words"] += sum(len(row["words"]) for row in rows)
+                advance(len(rows), counts["words"])
+    return counts
+
+
+def _annotated_chunks(
+    documents: Iterable[Document], annotator: Annotator | None, *, processes: int
+) -> Iterator[list[Row]]:
+    """Rows in the order of the documents; with several processes at most two chunks each are under way."""
+    iterator = iter(documents)
+    chunks = iter(lambda: list(islice(iterator, DOCUMENTS_PER_CHUNK)), [])
+    if annotator is None or processes <= 1:
+        yield from (annotate_documents(chunk, annotator) for chunk in chunks)
+        return
+    context = get_context("spawn")  # forked copies of a threaded process may hang
+    with ProcessPoolExecutor(processes, context, _start_worker, (pickle.dumps(annotator),)) as pool:
+        pending: deque[Future[list[Row]]] = deque()
+        for chunk in chunks:
+            pending.append(pool.submit(_annotate_in_worker, chunk))
+            if len(pending) >= 2 * processes:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+_worker_annotator: Annotator | None = None
+
+
+def _start_worker(pickled: bytes) -> None:
+    global _worker_annotator
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    _worker_annotator = pickle.loads(pickled)
+
+
+def _annotate_in_worker(documents: Sequence[Document]) -> list[Row]:
+    return annotate_documents(documents, _worker_annotator)
+
+
+def annotate_documents(documents: Sequence[Document], annotator: Annotator | None) -> list[Row]:
+    """One row a document, trees checked: a single head a word, within the sentence, no cycle.
+
+    Raises:
+        UserError: an empty document, other words than were given, no heads, heads that form no tree.
+    """
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    annotated = iter(sentences if annotator is None else annotator.annotate(sentences))
+    rows: list[Row] = []
+    for document in documents:
+        if not any(len(sentence) for sentence in document.sentences):
+            raise UserError(f"{document.identifier}: expected words, found an empty document.")
+        trees = list(islice(annotated, len(document.sentences)))
+        row: Row = {
+            "identifier": document.identifier,
+            "words": list(document.words()),
+            "sentence_lengths": [len(sentence) for sentence in document.sentences],
+        }
+        if annotator is not None:
+            _check(document, trees, annotator)
+            row["heads"] = [head for tree in trees for head in tree.heads or ()]
+            row["relations"] = [relation for tree in trees for relation in tree.relations or ("_",) * len(tree)]
+        rows.append(row)
+    return rows
+
+
+def _check(document: Document, trees: Sequence[Sentence], annotator: Annotator) -> None:
+    if len(trees) != len(document.sentences):
+        raise UserError(f"{document.identifier}: the annotator ({annotator.scheme}) gave back too few sentences.")
+    for number, (sentence, tree) in enumerate(zip(document.sentences, trees, strict=True), start=1):
+        where = f"{document.identifier}, sentence {number}"
+        if tree.words != sentence.words:
+            raise UserError(f"{where}: the annotator ({annotator.scheme}) changed the words.")
+        if tree.heads is None:
+            raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no heads.")
+        check_tree(tree.heads, f"{where} ({annotator.scheme})", words=tree.words)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Any]:
+    """A function of (new documents, words so far) that moves a progress bar with the speed in words per second."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    layout = "{task.description}: {task.completed:,.0f} documents, {task.fields[speed]:,.0f} words/s"
+    started = time.perf_counter()
+    with Progress(SpinnerColumn(), TextColumn(layout), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"Annotating {title}", total=None, speed=0.0)
+
+        def advance(documents: int, words: int) -> None:
+            bar.update(task, advance=documents, speed=words / max(time.perf_counter() - started, 1e-9))
+
+        yield advance
