@@ -1,0 +1,248 @@
+"""The Transformer: causal or seeing both sides, with carried keys, additive attention scores and a hook after layers.
+
+Vaswani et al. (2017), with the defaults of fairseq's `transformer_lm`: 6 x 512, pre-LN, sinusoids, tied output.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.errors import UserError
+from depgen.nn.attention import KeyValues, Visibility
+from depgen.nn.positions import LearnedPositions, SinusoidalPositions
+from depgen.nn.transformer_layer import TransformerLayer
+
+ScoreFunction = Callable[[int, Tensor, Tensor], Tensor | None]
+"""From a layer (0-based), queries [batch heads length size] and keys [batch heads context size] to what is added to the
+scaled scores, broadcastable to [batch heads length context]; None: nothing in that layer."""
+
+AfterLayer = Callable[[int, Tensor], Tensor]
+"""From a layer (0-based) and the hidden states it returned to those that the next layer reads."""
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """The key-value cache.
+
+    Attributes:
+        layers: keys and values of each layer.
+        length: number of columns carried, padding included.
+        padding: True at columns that are no tokens; None when all are.
+    """
+
+    layers: tuple[KeyValues, ...]
+    length: int
+    padding: Bool[Tensor, "batch context"] | None
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "TransformerState":
+        """The state of some rows of the batch, in the order given."""
+        padding = None if self.padding is None else self.padding.index_select(0, rows)
+        return TransformerState(tuple(layer.select(rows) for layer in self.layers), self.length, padding)
+
+
+class Transformer(Backbone):
+    """A stack of self-attention layers over token embeddings.
+
+    Args:
+        vocabulary_size: number of token types.
+        layers: number of layers.
+        width: size of a hidden state.
+        attention_heads: number of heads a layer; divides `width`.
+        feedforward: size of the feed-forward networks' inner layer.
+        dropout: of embeddings and of what each part of a layer adds.
+        attention_dropout: of attention probabilities.
+        activation_dropout: inside the feed-forward networks.
+        embedding_dropout: of embeddings; None: as `dropout`.
+        output_dropout: of the last hidden states.
+        activation: of the feed-forward networks.
+        norm_first: layer norm before each part (pre-LN) instead of after the residual sum (post-LN).
+        final_norm: layer norm after the last layer; None: as `norm_first`.
+        positions: fixed sinusoids, trained vectors or none.
+        max_length: number of learned positions; has no effect on others.
+        scale_embedding: multiply token embeddings by √width.
+        tied: the output matrix is the embedding.
+        output_bias: add a bias to the logits.
+        causal: positions see no later ones.
+        initial_std: draw all matrices from N(0, initial_std²) with zero biases, as BERT and GPT-2 do (0.02). None: as
+            fairseq: embeddings N(0, 1/width), queries, keys and values Xavier-uniform with gain 1/√2, feed-forward
+            networks torch's default.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        layers: int = 6,
+        width: int = 512,
+        attention_heads: int = 8,
+        feedforward: int = 2048,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        embedding_dropout: float | None = None,
+        output_dropout: float = 0.0,
+        activation: Literal["relu", "gelu"] = "relu",
+        norm_first: bool = True,
+        final_norm: bool | None = None,
+        positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal",
+        max_length: int = 1024,
+        scale_embedding: bool = True,
+        tied: bool = True,
+        output_bias: bool = False,
+        causal: bool = True,
+        initial_std: float | None = None,
+    ) -> None:
+        super().__init__()
+        if width % attention_heads:
+            raise UserError(
+                f"a Transformer's width ({width}) must be a multiple of attention_heads ({attention_heads})"
+            )
+        self.vocabulary_size, self.width, self.attention_layers = vocabulary_size, width, layers
+        self.causal = causal
+        self.embedding = nn.Embedding(vocabulary_size, width)
+        self.embedding_scale = math.sqrt(width) if scale_embedding else 1.0
+        self.embedding_dropout = dropout if embedding_dropout is None else embedding_dropout
+        self.output_dropout = output_dropout
+        self.positions: SinusoidalPositions | LearnedPositions | None = None
+        if positions != "none":
+            learned = positions == "learned"
+            self.positions = LearnedPositions(width, max_length=max_length) if learned else SinusoidalPositions(width)
+        make_layer = partial(
+            TransformerLayer,
+            width,
+            attention_heads,
+            feedforward=feedforward,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation_dropout=activation_dropout,
+            activation=activation,
+            norm_first=norm_first,
+        )
+        self.layers = nn.ModuleList(make_layer() for _ in range(layers))
+        has_final_norm = norm_first if final_norm is None else final_norm
+        self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
+        self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, width))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size)) if output_bias else None
+        self._initialise(initial_std)
+
+    def _initialise(self, std: float | None) -> None:
+        for matrix in (self.embedding.weight, self.untied_output):
+            if matrix is not None:
+                nn.init.normal_(matrix, std=self.width**-0.5 if std is None else std)
+        if std is None:
+            return
+        if isinstance(self.positions, LearnedPositions):
+            nn.init.normal_(self.positions.weight, std=std)
+        for module in self.layers.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=std)
+                nn.init.zeros_(module.bias)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix (tied to the embedding or its own)."""
+        return self.embedding.weight if self.untied_output is None else self.untied_output
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        return self.bias
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        *,
+        padding: Bool[Tensor, "batch length"] | None = None,
+        state: BackboneState | None = None,
+        attention_layer: int | None = None,
+        all_layers: bool = False,
+        carry: bool = False,
+        score_function: ScoreFunction | None = None,
+        after_layer: AfterLayer | None = None,
+        added_embedding: Float[Tensor, "batch length width"] | None = None,
+    ) -> BackboneOutput:
+        """Hidden states of every position; at padding they are finite and mean nothing.
+
+        Args:
+            tokens: token ids; what follows `state` when there is one.
+            padding: True at positions that are no tokens, at either end; a causal network needs none for padding at the
+                right, and is faster without. Positions count tokens, so that padding at the left changes no result.
+            state: what an earlier call with `carry` returned. It may be gone on from more than once.
+            attention_layer: the layer (0-based, negative from the top) whose attention is returned: log-probabilities
+                before dropout in fp32, -inf at keys not seen. The same softmax, after its dropout, mixes the values.
+            all_layers: return the embedding and the hidden states after each layer (and its hook) too, before the
+                final norm.
+            carry: return the state to go on from.
+            score_function: what is added to the scaled attention scores of each layer. It must leave each token a
+                finite score.
+            after_layer: may replace the hidden states after each layer.
+            added_embedding: added to token and position embeddings, before dropout.
+
+        Raises:
+            ValueError: for a state in a network that sees both sides, or an attention layer that does not exist.
+        """
+        if not self.causal and (carry or state is not None):
+            raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to go on from")
+        if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
+            raise ValueError(f"attention of layer {attention_layer} was asked for, of {self.attention_layers} layers")
+        assert state is None or isinstance(state, TransformerState)
+        length = tokens.size(1)
+        context = length if state is None else length + state.length
+        whole_padding = _joined_padding(padding, state, tokens)
+        visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
+        hidden = self._embed(tokens, whole_padding, context, added_embedding)
+        every, attention, carried = [hidden], None, list[KeyValues]()
+        for index, layer in enumerate(self.layers):
+            hidden, log_probs, present = layer(
+                hidden,
+                visibility,
+                past=None if state is None else state.layers[index],
+                scores=None if score_function is None else partial(score_function, index),
+                with_attention=attention_layer is not None and index == attention_layer % self.attention_layers,
+                carry=carry,
+            )
+            if after_layer is not None:
+                hidden = after_layer(index, hidden)
+            attention = attention if log_probs is None else log_probs
+            if all_layers:
+                every.append(hidden)
+            if present is not None:
+                carried.append(present)
+        undropped = self.final_norm(hidden)
+        return BackboneOutput(
+            hidden=F.dropout(undropped, self.output_dropout, self.training),
+            undropped=undropped,
+            layers=tuple(every) if all_layers else None,
+            attention=attention,
+            state=TransformerState(tuple(carried), context, whole_padding) if carry else None,
+        )
+
+    def _embed(self, tokens: Tensor, padding: Tensor | None, context: int, added: Tensor | None) -> Tensor:
+        length = tokens.size(1)
+        hidden = self.embedding(tokens) * self.embedding_scale
+        if self.positions is not None:
+            counted: range | Tensor = range(context - length, context)
+            if padding is not None:
+                counted = ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
+            hidden = hidden + self.positions(counted, stop=context)
+        if added is not None:
+            hidden = hidden + added
+        return F.dropout(hidden, self.embedding_dropout, self.training)
+
+
+def _joined_padding(padding: Tensor | None, state: TransformerState | None, tokens: Tensor) -> Tensor | None:
+    """Padding over carried and present columns; None when there is none in either."""
+    before = None if state is None else state.padding
+    if state is None or (padding is None and before is None):
+        return padding
+    if before is None:
+        before = torch.zeros(tokens.size(0), state.length, dtype=torch.bool, device=tokens.device)
+    return torch.cat((before, torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding), 1)

@@ -1,0 +1,247 @@
+"""Multi-head self-attention with carried keys, padding, additive scores, and its log-probabilities on request."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+Scores = Callable[[Tensor, Tensor], Tensor | None]
+"""From queries [batch heads length size] and keys [batch heads context size] to what is added to the scaled scores."""
+
+
+def log_mean_attention(
+    attention: Float[Tensor, "batch attention_heads length context"],
+) -> Float[Tensor, "batch length context"]:
+    """Log-probabilities of the mean over attention heads, from the heads' log-probabilities.
+
+    >>> log_mean_attention(torch.tensor([0.2, 0.4]).log().view(1, 2, 1, 1)).exp()
+    tensor([[[0.3000]]])
+    """
+    return attention.logsumexp(dim=1) - math.log(attention.size(1))
+
+
+def causal_mask(length: int, context: int, device: torch.device) -> Bool[Tensor, "length context"]:
+    """True where a query may look: the last of `length` queries sees all `context` keys, each earlier one a key less.
+
+    >>> causal_mask(2, 3, torch.device("cpu"))
+    tensor([[ True,  True, False],
+            [ True,  True,  True]])
+    """
+    return torch.ones(length, context, dtype=torch.bool, device=device).tril_(context - length)
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Which keys each query sees; the same for all layers of a network, so it is made once per pass.
+
+    Attributes:
+        mask: True where a query sees a key; every query sees at least one. None: everything that `causal` allows.
+        causal: with no mask, query i sees keys 0 … i (as many keys as queries).
+        padded_queries: queries that are no tokens; their results are finite and mean nothing.
+    """
+
+    mask: Bool[Tensor, "#batch 1 #length context"] | None
+    causal: bool
+    padded_queries: Bool[Tensor, "batch 1 length 1"] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        length: int,
+        padding: Bool[Tensor, "batch context"] | None,
+        *,
+        causal: bool,
+        context: int,
+        device: torch.device,
+    ) -> "Visibility":
+        """What the last `length` of `context` positions see.
+
+        So that no softmax is empty, a padded position sees itself too; in a network that sees both sides it sees every
+        token instead, and everything where there is no token.
+
+        Args:
+            length: number of queries.
+            padding: True at positions that are no tokens, over the whole context.
+            causal: queries see no later keys.
+            context: number of keys.
+            device: where the mask lives.
+        """
+        if padding is None:
+            if not causal or length == 1 or length == context:
+                return cls(None, causal and length == context and length > 1)
+            return cls(causal_mask(length, context, device)[None, None], False)
+        queries = padding[:, None, -length:, None]
+        if not causal:
+            return cls((~padding | padding.all(1, keepdim=True))[:, None, None], False, queries)
+        before = causal_mask(length, context, device)
+        itself = before & torch.ones_like(before).triu_(context - length)
+        return cls(((before & ~padding[:, None]) | itself)[:, None], False, queries)
+
+    def explicit(
+        self, length: int, context: int, device: torch.device
+    ) -> Bool[Tensor, "#batch 1 #length context"] | None:
+        """The mask, written out where it is only implied; None if every query sees every key."""
+        return causal_mask(length, context, device)[None, None] if self.causal else self.mask
+
+
+class _Buffer:
+    """Room for keys and values [batch heads capacity size], shared by the states that grew from one another."""
+
+    def __init__(self, keys: Tensor, values: Tensor, used: int) -> None:
+        self.keys, self.values, self.used = keys, values, used
+
+
+class KeyValues:
+    """Keys and values of all positions so far. Behaves as a value: what was carried once can be gone on from twice."""
+
+    def __init__(self, buffer: _Buffer, length: int) -> None:
+        self._buffer, self._length = buffer, length
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor) -> "KeyValues":
+        """What is carried after a first pass; nothing is copied."""
+        return cls(_Buffer(keys, values, keys.size(2)), keys.size(2))
+
+    @property
+    def keys(self) -> Float[Tensor, "batch attention_heads context size"]:
+        """All keys so far."""
+        return self._buffer.keys[:, :, : self._length]
+
+    @property
+    def values(self) -> Float[Tensor, "batch attention_heads context size"]:
+        """All values so far."""
+        return self._buffer.values[:, :, : self._length]
+
+    def extended(self, keys: Tensor, values: Tensor) -> "KeyValues":
+        """These and further keys and values; amortised O(new positions), as room is doubled when it runs out."""
+        if torch.is_grad_enabled():  # a backward pass may need the old ones as they are
+            return KeyValues.of(torch.cat((self.keys, keys), 2), torch.cat((self.values, values), 2))
+        length = self._length + keys.size(2)
+        buffer = self._buffer
+        frozen = buffer.keys.is_inference() and not torch.is_inference_mode_enabled()
+        if buffer.used != self._length or buffer.keys.size(2) < length or frozen:
+            capacity = max(length, 2 * self._length)
+            buffer = _Buffer(_with_room(self.keys, capacity), _with_room(self.values, capacity), self._length)
+        buffer.keys[:, :, self._length : length] = keys
+        buffer.values[:, :, self._length : length] = values
+        buffer.used = length
+        return KeyValues(buffer, length)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "KeyValues":
+        """Some rows of the batch, with as much room as before."""
+        buffer = self._buffer
+        chosen = _Buffer(buffer.keys.index_select(0, rows), buffer.values.index_select(0, rows), self._length)
+        return KeyValues(chosen, self._length)
+
+
+def _with_room(used: Tensor, capacity: int) -> Tensor:
+    batch, heads, length, size = used.shape
+    room = used.new_empty(batch, heads, capacity, size)
+    room[:, :, :length] = used
+    return room
+
+
+class SelfAttention(nn.Module):
+    """Multi-head scaled dot-product self-attention with one projection for queries, keys and values (in that order).
+
+    Initialised as in fairseq: the three projections Xavier-uniform with gain 1/√2 each, the output one
+    with gain 1 and a zero bias.
+
+    Args:
+        width: size of a hidden state, a multiple of `attention_heads`.
+        attention_heads: number of heads.
+        dropout: of attention probabilities.
+    """
+
+    def __init__(self, width: int, attention_heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.attention_heads = attention_heads
+        self.dropout = dropout
+        self.projection = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        for block in self.projection.weight.data.chunk(3):
+            nn.init.xavier_uniform_(block, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length width"],
+        visibility: Visibility,
+        *,
+        past: KeyValues | None = None,
+        scores: Scores | None = None,
+        with_attention: bool = False,
+        carry: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch length width"],
+        Float[Tensor, "batch attention_heads length context"] | None,
+        KeyValues | None,
+    ]:
+        """Mixed values, the log-probabilities that mixed them (before dropout, fp32) on request, and the keys to carry.
+
+        Args:
+            hidden: states of the positions that come after `past`.
+            visibility: which keys each query sees.
+            past: keys and values of earlier positions.
+            scores: what is added to the scaled dot products, before masking.
+            with_attention: return the log-probabilities; the softmax is then computed in the open instead of fused.
+            carry: return keys and values to go on from.
+        """
+        batch, length, width = hidden.shape
+        projected = self.projection(hidden).view(batch, length, 3, self.attention_heads, -1)
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)
+        present = None
+        if past is not None:
+            present = past.extended(keys, values)
+            keys, values = present.keys, present.values
+        elif carry:
+            present = KeyValues.of(keys, values)
+        dropout = self.dropout if self.training else 0.0
+        added = None if scores is None else scores(queries, keys)
+        if added is not None and visibility.padded_queries is not None:
+            added = added.masked_fill(visibility.padded_queries, 0.0)
+        log_probs = None
+        if with_attention:
+            log_probs = attention_log_probs(queries, keys, visibility, added)
+            probabilities = F.dropout(log_probs.exp(), dropout)
+            mixed = probabilities.to(values.dtype) @ values
+        else:
+            mixed = _fused_attention(queries, keys, values, visibility, added, dropout)
+        output = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
+        return output, log_probs, present if carry else None
+
+
+def attention_log_probs(
+    queries: Float[Tensor, "batch attention_heads length size"],
+    keys: Float[Tensor, "batch attention_heads context size"],
+    visibility: Visibility,
+    added: Float[Tensor, "#batch #attention_heads #length #context"] | None = None,
+) -> Float[Tensor, "batch attention_heads length context"]:
+    """Log-softmax over the keys of (queries·keys/√size + added), at least in fp32; -inf at keys not seen."""
+    precise = torch.promote_types(queries.dtype, torch.float32)
+    with torch.autocast(queries.device.type, enabled=False):
+        scores = (queries.to(precise) * queries.size(-1) ** -0.5) @ keys.to(precise).transpose(-2, -1)
+        if added is not None:
+            scores = scores + added
+        mask = visibility.explicit(queries.size(2), keys.size(2), queries.device)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        return F.log_softmax(scores, -1)
+
+
+def _fused_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, visibility: Visibility, added: Tensor | None, dropout: float
+) -> Tensor:
+    if added is None:
+        mask, causal = visibility.mask, visibility.causal
+    else:
+        mask, causal = added.to(queries.dtype), False
+        seen = visibility.explicit(queries.size(2), keys.size(2), queries.device)
+        if seen is not None:
+            mask = torch.where(seen, mask, -torch.inf)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal)

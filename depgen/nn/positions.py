@@ -1,0 +1,85 @@
+"""Absolute position embeddings."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from depgen.errors import UserError
+
+
+def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
+    """The table of sinusoidal positions 0 … length - 1: sines in the first half of the axis, cosines in the second.
+
+    Frequencies are those of fairseq: 10000^(-k / (width/2 - 1)); an odd width ends with a zero.
+
+    >>> sinusoids(1, 4)
+    tensor([[0., 0., 1., 1.]])
+    """
+    half = width // 2
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / max(half - 1, 1)))
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
+    table = torch.zeros(length, width)
+    table[:, :half] = angles.sin()
+    table[:, half : 2 * half] = angles.cos()
+    return table
+
+
+class SinusoidalPositions(nn.Module):
+    """Fixed sinusoids for positions of any size; the table grows when a longer text comes.
+
+    Args:
+        width: size of an embedding.
+        initial_length: number of positions computed at once.
+    """
+
+    table: Tensor
+
+    def __init__(self, width: int, *, initial_length: int = 512) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(initial_length, width), persistent=False)
+
+    def forward(self, positions: Int[Tensor, "batch length"] | range, *, stop: int) -> Tensor:
+        """Embeddings of positions: [batch length width], or [length width] for a range, which all rows share.
+
+        Args:
+            positions: 0-based positions, all below `stop`.
+            stop: a bound known without looking into `positions`, so that a GPU need not be waited for.
+        """
+        if stop > self.table.size(0):
+            # Not an inference tensor, even if the longest text comes in validation: training reads the table too.
+            with torch.inference_mode(False):
+                grown = sinusoids(max(stop, 2 * self.table.size(0)), self.table.size(1))
+                self.table = grown.to(device=self.table.device, dtype=self.table.dtype)
+        if isinstance(positions, range):
+            return self.table[positions.start : positions.stop]
+        return self.table[positions]
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector per position, drawn from N(0, 1/width) as fairseq does.
+
+    Args:
+        width: size of an embedding.
+        max_length: number of positions; a longer text is an error.
+    """
+
+    def __init__(self, width: int, *, max_length: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_length, width).normal_(std=width**-0.5))
+
+    def forward(self, positions: Int[Tensor, "batch length"] | range, *, stop: int) -> Tensor:
+        """Embeddings of positions, as `SinusoidalPositions.forward`.
+
+        Raises:
+            UserError: when the text is longer than the table.
+        """
+        if stop > self.weight.size(0):
+            raise UserError(
+                f"a text of {stop} tokens does not fit into {self.weight.size(0)} learned positions; "
+                "shorten it, or train with a larger max_length or with positions: sinusoidal"
+            )
+        if isinstance(positions, range):
+            return self.weight[positions.start : positions.stop]
+        return nn.functional.embedding(positions, self.weight)

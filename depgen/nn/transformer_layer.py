@@ -1,0 +1,77 @@
+"""One Transformer layer: self-attention and a feed-forward network, each with its residual and its layer norm."""
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility
+
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+
+
+class TransformerLayer(nn.Module):
+    """A layer that normalises before each part (pre-LN) or after each residual sum (post-LN).
+
+    Args:
+        width: size of a hidden state.
+        attention_heads: number of heads.
+        feedforward: size of the feed-forward network's inner layer.
+        dropout: of what each part adds to the residual.
+        attention_dropout: of attention probabilities.
+        activation_dropout: inside the feed-forward network.
+        activation: a key of `ACTIVATIONS`.
+        norm_first: pre-LN.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        attention_heads: int,
+        *,
+        feedforward: int,
+        dropout: float,
+        attention_dropout: float,
+        activation_dropout: float,
+        activation: str,
+        norm_first: bool,
+    ) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, attention_heads, dropout=attention_dropout)
+        self.attention_norm = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, feedforward)
+        self.contract = nn.Linear(feedforward, width)
+        self.feedforward_norm = nn.LayerNorm(width)
+        self.dropout = dropout
+        self.activation_dropout = activation_dropout
+        self.activation = ACTIVATIONS[activation]
+        self.norm_first = norm_first
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length width"],
+        visibility: Visibility,
+        *,
+        past: KeyValues | None = None,
+        scores: Scores | None = None,
+        with_attention: bool = False,
+        carry: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch length width"],
+        Float[Tensor, "batch attention_heads length context"] | None,
+        KeyValues | None,
+    ]:
+        """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
+        source = self.attention_norm(hidden) if self.norm_first else hidden
+        mixed, attention, present = self.attention(
+            source, visibility, past=past, scores=scores, with_attention=with_attention, carry=carry
+        )
+        hidden = hidden + F.dropout(mixed, self.dropout, self.training)
+        if not self.norm_first:
+            hidden = self.attention_norm(hidden)
+        inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
+        inner = F.dropout(inner, self.activation_dropout, self.training)
+        hidden = hidden + F.dropout(self.contract(inner), self.dropout, self.training)
+        if not self.norm_first:
+            hidden = self.feedforward_norm(hidden)
+        return hidden, attention, present
