@@ -1,0 +1,74 @@
+"""What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a profile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from depgen.errors import UserError
+from depgen.reporting.definition import TableDefinition, experiments_root
+from depgen.reporting.results import Result
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tracked results of a row at a profile, and the measures in which it was starred when recorded."""
+
+    results: tuple[Result, ...]
+    stars: tuple[str, ...]
+
+
+def measured_path(table: str, row_slug: str) -> Path:
+    """The tracked file of a row."""
+    return experiments_root() / "measured" / table / f"{row_slug}.yaml"
+
+
+def read_measured_file(path: Path) -> dict[str, Any]:
+    """The file's plain content; empty where there is none.
+
+    Raises:
+        UserError: the file does not read as one of measurements.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, Mapping) or not isinstance(content.get("profiles"), Mapping):
+        raise UserError(f"{path}: expected `row` and `profiles`, found {content!r:.80}.")
+    return dict(content)
+
+
+def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Measured]:
+    """By row name, what is tracked at a profile.
+
+    Raises:
+        UserError: a file does not read as one of measurements.
+    """
+    found = {}
+    for row in definition.rows:
+        path = measured_path(definition.table, row.slug)
+        entry = read_measured_file(path).get("profiles", {}).get(profile)
+        if entry is not None:
+            where = f"{path}: profiles.{profile}"
+            found[row.name] = Measured(_seeds(entry, definition.table, row.name, profile, where), _stars(entry))
+    return found
+
+
+def _seeds(entry: Mapping[str, Any], table: str, row: str, profile: str, where: str) -> tuple[Result, ...]:
+    if not isinstance(entry.get("seeds"), Mapping):
+        raise UserError(f"{where}: expected `seeds`.")
+    return tuple(
+        Result.from_dict(
+            {"table": table, "row": row, "profile": profile, "seed": seed, **content}, where=f"{where}.seeds.{seed}"
+        )
+        for seed, content in entry["seeds"].items()
+    )
+
+
+def _stars(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    stars = entry.get("stars", ())
+    return tuple(stars) if isinstance(stars, Sequence) and not isinstance(stars, str) else ()

@@ -1,0 +1,150 @@
+"""The lines under a table: what the marks mean, who wins, what is missing, and where every number comes from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from depgen.reporting.comparison import LEVEL, Comparison, Results
+from depgen.reporting.definition import Row, TableDefinition
+from depgen.reporting.measured import Measured
+from depgen.reporting.results import Result
+
+MATCHED = 0.01
+
+
+def notes_of(
+    definition: TableDefinition,
+    *,
+    profile: str,
+    results: Results,
+    measured: Mapping[str, Measured],
+    comparisons: Sequence[Comparison],
+    tests: int,
+) -> list[str]:
+    """Every line under the table, in order."""
+    shown = {name: tuple(item.results) for name, item in measured.items()}
+    shown |= {name: tuple(group) for name, group in results.items() if group}
+    lines = list(_marks(definition, results, measured, tests))
+    lines += _verdicts(definition, comparisons)
+    lines += _not_computed(definition, shown)
+    lines += [f"{c.header}: {c.explanation}." for c in definition.columns if c.explanation is not None]
+    lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
+    lines += _budget(definition, shown)
+    for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
+        for row in definition.rows:
+            lines += _origin(row, source, groups.get(row.name, ()))
+    if definition.generation is not None and shown:
+        made = definition.generation
+        lines.append(
+            f"Texts: prompted with the first {made.prompt_sentences} sentences of each test document, the next one is "
+            f"the reference; top-p {made.top_p}, temperature {made.temperature}, sampling seed {made.seed} + the run's."
+        )
+    if not shown:
+        lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.table}.")
+    return lines + [f"{note.rstrip('.')}." for note in definition.notes]
+
+
+def _marks(
+    definition: TableDefinition, results: Results, measured: Mapping[str, Measured], tests: int
+) -> Iterator[str]:
+    """What the signs in the cells mean."""
+    if any(row.values for row in definition.rows):
+        yield f"paper: {definition.source}; * there is the paper's own mark."
+    if measured:
+        yield "measured: tracked in experiments/measured, * as when recorded."
+    if any(results.values()):
+        star = (
+            f"local: from results/{definition.table}, mean ± standard deviation over seeds; * significantly better than "
+            f"the best other system of its block, p < {LEVEL}"
+        )
+        correction = f", Holm's correction over the table's {tests} tests" if tests else "; no test could be made"
+        yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
+        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "none": []}
+        for column in definition.columns:
+            by_test[column.test].append(column.header)
+        names = {"paired_t": "paired t-test", "paired_bootstrap": "paired bootstrap", "none": "not tested"}
+        yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
+    if any(row.values for row in definition.rows) and (measured or any(results.values())):
+        yield "difference: ours (local where there is one, else measured) less the paper's. n/c: not computed, see below."
+
+
+def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Who wins against whom, one line a pair that the table asks about."""
+    asked = [
+        (row.name, other, [item for item in comparisons if (item.row, item.other) == (row.name, other)])
+        for row in definition.rows
+        for other in row.against
+    ]
+    if any(items for *_, items in asked):
+        yield (
+            "Verdicts (a margin counts beyond two standard errors over seeds and, where a test was made, if that "
+            "agrees; gain is positive where the first system is better):"
+        )
+    for row, other, items in asked:
+        if items:
+            yield f"{row} against {other}: " + "; ".join(_verdict(definition, item) for item in items) + "."
+
+
+def _verdict(definition: TableDefinition, item: Comparison) -> str:
+    column = definition.column(item.column)
+    margin = "one seed, no margin" if item.margin is None else f"2 SE {item.margin:.{column.decimals}f}"
+    test = item.untested if item.p_value is None else f"p = {item.p_value:.2g}"
+    return f"{column.header} {item.verdict} ({item.gain:+.{column.decimals}f}; {margin}; {test})"
+
+
+def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """Each missing measure with its reason, rows of the same reason together."""
+    for column in definition.columns:
+        reasons: dict[str, list[str]] = {}
+        for row in definition.rows:
+            for result in shown.get(row.name, ()):
+                reason = result.not_computed.get(column.key)
+                if reason is not None and row.name not in reasons.setdefault(reason, []):
+                    reasons[reason].append(row.name)
+        for reason, names in reasons.items():
+            yield f"Not computed: {column.header} ({', '.join(names)}): {reason.rstrip('.')}."
+
+
+def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """Whether the systems of each block saw the same number of training tokens."""
+    groups: dict[str | None, list[Row]] = {}
+    for row in definition.rows:
+        groups.setdefault(row.group, []).append(row)
+    for group, rows in groups.items():
+        seen = {row.name: tokens for row in rows if (tokens := _tokens(shown.get(row.name, ()))) is not None}
+        if len(seen) < 2:
+            continue
+        matched = max(seen.values()) <= (1 + MATCHED) * min(seen.values())
+        each = ", ".join(f"{name} {tokens:,.0f}" for name, tokens in seen.items())
+        words = "matched (within 1 %)" if matched else "NOT matched"
+        yield f"Budget{f' of {group}' if group else ''}, training tokens seen over all phases: {words}: {each}."
+
+
+def _tokens(results: Sequence[Result]) -> float | None:
+    counts = [result.budget.train_tokens for result in results if result.budget.train_tokens is not None]
+    return sum(counts) / len(counts) if counts else None
+
+
+def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
+    """Data, trees, seeds, size, machine, day and code of a row's numbers."""
+    if not results:
+        return
+    first, seeds = results[0], ", ".join(str(result.seed) for result in results)
+    data = first.data.corpus + (" (reduced)" if first.data.reduced else "")
+    if first.data.train_documents is not None:
+        data += f", {first.data.train_documents:,} training documents"
+    parts = [data]
+    if row.floor_of is None:
+        parts += [f"trees: {first.trees or 'none'}", f"seeds: {seeds}"]
+    if first.parameters is not None:
+        parts.append(f"{first.parameters / 1e6:.1f} M parameters")
+    if first.budget.epochs is not None:
+        parts.append(f"{first.budget.epochs} epochs")
+    unknown = [result.metrics["unk_rate"] for result in results if "unk_rate" in result.metrics]
+    if unknown:
+        parts.append(f"{100 * sum(unknown) / len(unknown):.2f} % of test tokens unknown")
+    for name in ("hardware", "date", "commit"):
+        parts.append(" / ".join(dict.fromkeys(str(getattr(result, name)) for result in results)))
+    yield f"{row.name} ({source}): " + "; ".join(parts) + "."
+    if len({result.config_sha256 for result in results}) > 1:
+        yield f"{row.name} ({source}): its seeds were made from different configurations."
+    if len({result.data.fingerprint for result in results}) > 1:
+        yield f"{row.name} ({source}): its seeds were made from different data."
