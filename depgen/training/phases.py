@@ -1,6 +1,18 @@
-"""Training in phases: one `fit` that moves from one objective to the next."""
+"""Training in phases: one `fit` that moves from one objective to the next, and goes on in either after a break."""
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import lightning as L
+import torch
+from lightning.pytorch.trainer.states import TrainerFn
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -19,3 +31,189 @@ class Phase:
 
     def __post_init__(self) -> None:
         assert self.epochs is None or self.epochs > 0, f"phase {self.name} has {self.epochs} epochs"
+
+
+def phases_of(model: L.LightningModule) -> tuple[Phase, ...]:
+    """The phases that a model declares; a model that declares none has one, judged by `val/loss`."""
+    phases: tuple[Phase, ...] = getattr(model, "phases", None) or (Phase("training", None, "val/loss"),)
+    assert all(phase.epochs is not None for phase in phases[:-1]), "only the last phase may be open-ended"
+    return phases
+
+
+class PhaseSwitch(L.Callback):
+    """Moves a model through its phases within one `fit`.
+
+    When a phase is over, its best weights are loaded, `model.enter_phase(index)` is called, and optimiser and schedule
+    are made afresh. The phase stands in every checkpoint as `checkpoint["phase"]`, so that a run resumes in either phase.
+    A phase that stops early gives way to the next one, which still gets its own full length.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the best weights of each phase from `folder/<phase>-best.ckpt`."""
+        self.folder = folder
+        self.phases: tuple[Phase, ...] = ()
+        self.index = 0
+        self.first_epoch = 0
+        self.stopped_at: int | None = None
+        self._open_length: int | None = None
+
+    @classmethod
+    def of(cls, trainer: L.Trainer) -> Self | None:
+        """The switch among a trainer's callbacks."""
+        return next((callback for callback in trainer.callbacks if isinstance(callback, cls)), None)  # type: ignore[attr-defined]
+
+    @property
+    def phase(self) -> Phase:
+        """The phase being trained."""
+        return self.phases[self.index]
+
+    @property
+    def in_last_phase(self) -> bool:
+        """Whether no other phase follows."""
+        return self.index == len(self.phases) - 1
+
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Read the model's phases and compare their lengths with the trainer's.
+
+        Raises:
+            UserError: `trainer.max_epochs` is not the sum of the phases' lengths.
+        """
+        self.phases = phases_of(pl_module)
+        if trainer.state.fn != TrainerFn.FITTING or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        known = [phase.epochs for phase in self.phases if phase.epochs is not None]
+        limit, total = trainer.max_epochs, sum(known)
+        bounded = limit is not None and limit >= 0
+        if len(known) == len(self.phases) and bounded and trainer.max_steps == -1 and limit != total:
+            lengths = " + ".join(f"{phase.epochs} ({phase.name})" for phase in self.phases)
+            raise UserError(f"trainer.max_epochs is {limit}, but the model's phases last {lengths} epochs. Set it to {total}.")
+        if len(known) < len(self.phases) and limit is not None and bounded:
+            if limit <= total:
+                raise UserError(
+                    f"trainer.max_epochs is {limit}, but the phases before {self.phases[-1].name} already last {total} epochs."
+                )
+            self._open_length = limit - total
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Bring the trainer's limit in line with the phase that a checkpoint has brought back."""
+        self._limit(trainer)
+
+    def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Enter the next phase when the one at hand is over."""
+        self._switch_when_due(trainer, pl_module)
+
+    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int) -> None:
+        """The same, for a resumed epoch whose start Lightning does not announce."""
+        self._switch_when_due(trainer, pl_module)
+
+    def end_phase(self, trainer: L.Trainer) -> None:
+        """Let the phase end with the epoch at hand; the last phase ends the training."""
+        self.stopped_at = trainer.current_epoch + 1
+        if self.in_last_phase:
+            self._limit(trainer)
+
+    def _end(self) -> int | None:
+        """The epoch at which the phase at hand is over."""
+        if self.stopped_at is not None:
+            return self.stopped_at
+        length = self.phase.epochs if self.phase.epochs is not None else self._open_length
+        return None if length is None else self.first_epoch + length
+
+    def _switch_when_due(self, trainer: L.Trainer, model: L.LightningModule) -> None:
+        end = self._end()
+        if self.in_last_phase or end is None or trainer.current_epoch < end:
+            return
+        self._load_best(model)
+        self.index += 1
+        self.first_epoch, self.stopped_at = trainer.current_epoch, None
+        model.enter_phase(self.index)  # type: ignore[operator]
+        trainer.strategy.setup_optimizers(trainer)
+        self._limit(trainer)
+        logger.info("Phase %d of %d, %s, starts at epoch %d.", self.index + 1, len(self.phases), self.phase.name, self.first_epoch)
+
+    def _load_best(self, model: L.LightningModule) -> None:
+        best = self.folder / f"{self.phase.name}-best.ckpt"
+        if not best.exists():
+            logger.warning("No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best)
+            return
+        model.load_state_dict(load_checkpoint(best)["state_dict"])
+
+    def _limit(self, trainer: L.Trainer) -> None:
+        """Let `fit` end with the last phase, wherever the earlier ones ended."""
+        end = self._end()
+        later = [self._open_length if phase.epochs is None else phase.epochs for phase in self.phases[self.index + 1 :]]
+        if end is None or None in later or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        trainer.fit_loop.max_epochs = end + sum(length for length in later if length is not None)
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep the phase's index where any reader of the checkpoint finds it."""
+        checkpoint["phase"] = self.index
+
+    def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Bring the model into the checkpoint's phase, before its optimiser is made."""
+        self.index = int(checkpoint.get("phase", 0))
+        if hasattr(pl_module, "enter_phase"):
+            pl_module.enter_phase(self.index)
+
+    def state_dict(self) -> dict[str, Any]:
+        """When the phase began, and whether it has been stopped."""
+        return {"first_epoch": self.first_epoch, "stopped_at": self.stopped_at}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore `state_dict()`."""
+        self.first_epoch, self.stopped_at = state_dict["first_epoch"], state_dict["stopped_at"]
+
+
+class PhaseEarlyStopping(L.Callback):
+    """Ends a phase whose monitored value has not fallen for some validations; the last phase ends the training."""
+
+    def __init__(self, patience: int = 5, min_delta: float = 0.0) -> None:
+        """Allow `patience` validations in a row without a fall of more than `min_delta`."""
+        self.patience = patience
+        self.min_delta = min_delta
+        self.best = float("inf")
+        self.waited = 0
+        self.index = 0
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Count validations without improvement.
+
+        Raises:
+            UserError: the model does not log what its phase is judged by.
+        """
+        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        switch = PhaseSwitch.of(trainer)
+        assert switch is not None, "PhaseEarlyStopping works beside PhaseSwitch"
+        if switch.index != self.index:
+            self.best, self.waited, self.index = float("inf"), 0, switch.index
+        value = monitored_value(trainer, switch.phase)
+        improved = value < self.best - self.min_delta
+        self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
+        if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
+            switch.end_phase(trainer)
+            logger.info("Phase %s stops early: %s has not fallen for %d validations.", switch.phase.name, switch.phase.monitor, self.waited)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best value and the validations since."""
+        return {"best": self.best, "waited": self.waited, "index": self.index}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore `state_dict()`."""
+        self.best, self.waited, self.index = state_dict["best"], state_dict["waited"], state_dict["index"]
+
+
+def monitored_value(trainer: L.Trainer, phase: Phase) -> float:
+    """The latest value of what a phase is judged by; infinity for NaN.
+
+    Raises:
+        UserError: nothing is logged under that name.
+    """
+    value = trainer.callback_metrics.get(phase.monitor)
+    if value is None:
+        raise UserError(
+            f"Phase {phase.name} is judged by {phase.monitor!r}, which the model does not log; "
+            f"it logs {', '.join(sorted(trainer.callback_metrics)) or 'nothing'}."
+        )
+    return float(value) if bool(torch.isfinite(value)) else float("inf")

@@ -1,0 +1,162 @@
+"""Checkpoints: written whole or not at all, read without running code, kept by phase, and enough to go on exactly."""
+
+import contextlib
+import io
+import logging
+import os
+import pickle
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from torch import Tensor
+
+from depgen.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+BEST = "best.ckpt"
+"""The best checkpoint of a run's last phase."""
+RESUME = "resume.ckpt"
+"""The latest state of a run, to go on from."""
+
+
+def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:
+    """The content of a checkpoint file; no code in it is ever run, whatever the environment says.
+
+    Args:
+        path: the file.
+        map_location: as in `torch.load`.
+        mmap: leave the tensors on disk until they are used: quick where only the settings are wanted.
+
+    Raises:
+        UserError: no such file; a file that is cut short or damaged; a file that holds code.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"No checkpoint at {path.absolute()}.")
+    try:
+        # explicit: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off, but not this
+        content = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
+    except pickle.UnpicklingError as error:
+        if "Unsupported" in str(error) or "GLOBAL" in str(error):
+            raise UserError(
+                f"The checkpoint {path} holds objects that can only be rebuilt by running code from the file, so it is refused: "
+                f"{_reason(error)}"
+            ) from error
+        raise UserError(_damaged(path)) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError) as error:
+        raise UserError(_damaged(path)) from error
+    if not isinstance(content, dict) or "state_dict" not in content:
+        raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
+    return content
+
+
+def _damaged(path: Path) -> str:
+    return (
+        f"The checkpoint {path} is cut short or damaged ({path.stat().st_size:,} bytes): it can't be read. "
+        "Take another checkpoint of that folder, or train again."
+    )
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line]
+    return (lines or str(error).splitlines() or [""])[0][:300]
+
+
+class CheckpointWriter(TorchCheckpointIO):
+    """Writes a checkpoint beside its place and moves it there when it is whole; reads it by `load_checkpoint`.
+
+    What could not be read again, and weights that hold NaN, are refused before the file in place is touched.
+    """
+
+    def __init__(self) -> None:
+        self._settings_checked = False
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
+        """Write a checkpoint; a kill at any moment leaves the old file or the new one.
+
+        Raises:
+            UserError: NaN among the weights, settings that can't be read back safely, or a disk that can't take the file.
+        """
+        path = Path(path)
+        _refuse_nan(checkpoint.get("state_dict", {}), path)
+        if not self._settings_checked:
+            _refuse_code(checkpoint)
+            self._settings_checked = True
+        part = path.with_name(f"{path.name}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as stream:
+                torch.save(checkpoint, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(path)
+            _sync_folder(path.parent)
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise UserError(f"The checkpoint {path} can't be written ({error}); the file there before is untouched.") from error
+
+    def load_checkpoint(self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None) -> dict[str, Any]:
+        """The content of a checkpoint, as `load_checkpoint` reads it."""
+        return load_checkpoint(path, map_location=map_location or "cpu")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_nan(weights: Mapping[str, Any], path: Path) -> None:
+    broken = [
+        name
+        for name, value in weights.items()
+        if isinstance(value, Tensor) and value.is_floating_point() and bool(torch.isnan(value).any())
+    ]
+    if broken:
+        raise UserError(
+            f"{len(broken)} of {len(weights)} weights hold NaN ({', '.join(broken[:3])}), so {path} is not written; "
+            "the last good checkpoint stays. Lower the learning rate or clip the gradients."
+        )
+
+
+def _refuse_code(checkpoint: Mapping[str, Any]) -> None:
+    """Refuse, by name, settings that `load_checkpoint` would not read back."""
+    for part, content in checkpoint.items():
+        if part in ("state_dict", "optimizer_states") or _reads_back(content):
+            continue
+        entries = content.items() if isinstance(content, Mapping) else ()
+        names = [str(name) for name, value in entries if not _reads_back(value)]
+        raise UserError(
+            f"The checkpoint's {part} can't be saved without code: {', '.join(names) or 'all of it'} is no plain value. "
+            "Give such an argument as a class path with init_args (as YAML does), or leave it out of save_hyperparameters."
+        )
+
+
+def _reads_back(value: object) -> bool:
+    stream = io.BytesIO()
+    try:
+        torch.save(value, stream)
+        stream.seek(0)
+        torch.load(stream, weights_only=True)
+    except (pickle.PickleError, AttributeError, TypeError, RuntimeError, ValueError):
+        return False
+    return True
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Let `target` hold what `source` holds, in one step and, where the file system can, without using room."""
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part)
+    except OSError:
+        shutil.copyfile(source, part)
+    part.replace(target)

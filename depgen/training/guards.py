@@ -1,0 +1,220 @@
+"""Callbacks that stop a run in good order, or before it starts: NaN losses, Ctrl-C, a disk that is too small."""
+
+import contextlib
+import logging
+import math
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+import lightning as L
+import torch
+from torch import Tensor
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import BEST, RESUME
+from depgen.training.phases import PhaseSwitch, phases_of
+
+logger = logging.getLogger(__name__)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A stop that was asked for and has waited for the end of a step, so that the state can be saved."""
+
+
+class InterruptGuard(L.Callback):
+    """Lets Ctrl-C wait for the step at hand; a second one stops at once. SIGTERM counts as Ctrl-C in a run of one process.
+
+    On an epoch's last batch the stop is left to `Resume`, which saves at the epoch's end first.
+    """
+
+    poll_every = 10
+    """With several processes they agree on a stop every so many batches: the signal reaches them at different steps."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._former: dict[int, signal._HANDLER] = {}
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Listen."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        signals = [signal.SIGINT] if trainer.world_size > 1 else [signal.SIGINT, signal.SIGTERM]
+        self._former = {number: signal.signal(number, self._request) for number in signals}
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        logger.warning("%s: stopping after this step; once more stops at once, unsaved.", signal.Signals(number).name)
+
+    def agreed(self, trainer: L.Trainer) -> bool:
+        """Whether any process was asked to stop."""
+        if trainer.world_size == 1:
+            return self.requested
+        return bool(trainer.strategy.reduce_boolean_decision(self.requested, all=False))
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+        """Stop between two steps."""
+        if trainer.is_last_batch or trainer.fit_loop._should_accumulate():
+            return
+        if (trainer.world_size == 1 or (batch_idx + 1) % self.poll_every == 0) and self.agreed(trainer):
+            raise Interrupted
+
+    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Stop listening."""
+        self._restore()
+
+    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
+        """Stop listening."""
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former = {}
+
+
+class LossGuard(L.Callback):
+    """Stops a run whose loss is no number, before that loss reaches the weights."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Name `folder`'s last good checkpoint in the message."""
+        self.folder = folder
+        self._batch: object = None
+        self._batch_idx = 0
+
+    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int) -> None:
+        """Remember the batch, to name it."""
+        self._batch, self._batch_idx = batch, batch_idx
+
+    def on_before_backward(self, trainer: L.Trainer, pl_module: L.LightningModule, loss: Tensor) -> None:
+        """Look at the loss.
+
+        Raises:
+            UserError: it is NaN or infinite; names step, epoch, batch and items.
+        """
+        if bool(torch.isfinite(loss).all()):
+            return
+        raise UserError(
+            f"The training loss is {loss.item():g} at step {trainer.global_step} (epoch {trainer.current_epoch}, "
+            f"batch {self._batch_idx}{self._items()}). {self._last_good()} "
+            "Lower the learning rate, lengthen the warm-up or clip the gradients (trainer.gradient_clip_val)."
+        )
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+        """Let go of the batch."""
+        self._batch = None
+
+    def _items(self) -> str:
+        items = getattr(self._batch, "items", None)
+        if not isinstance(items, Tensor):
+            return ""
+        numbers = [str(item) for item in items.flatten().tolist()]
+        return f", items {' '.join(numbers[:20])}{' ...' if len(numbers) > 20 else ''}"
+
+    def _last_good(self) -> str:
+        path = None if self.folder is None else self.folder / RESUME
+        if path is None or not path.exists():
+            return "No checkpoint had been written yet."
+        return f"The last good checkpoint is {path}."
+
+
+class DiskGuard(L.Callback):
+    """Sees before training that the checkpoints to be kept will fit on the disk, and that the folder can be written."""
+
+    def __init__(self, folder: Path) -> None:
+        """Look at the disk that holds `folder`."""
+        self.folder = folder
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Compare the need (kept checkpoints x 3 x parameters x 4 bytes + 20 %) with the room left.
+
+        Raises:
+            UserError: too little room, or a folder that can't be written.
+        """
+        if trainer.fast_dev_run or not trainer.is_global_zero:  # type: ignore[attr-defined]
+            return
+        check_writable(self.folder)
+        switch = PhaseSwitch.of(trainer)
+        phases = switch.phases if switch is not None else phases_of(pl_module)
+        kept = [*(f"{phase.name}-best.ckpt" for phase in phases), BEST, RESUME]
+        parameters = sum(parameter.numel() for parameter in pl_module.parameters())
+        present = sum((self.folder / name).stat().st_size for name in kept if (self.folder / name).exists())
+        need = int(1.2 * len(kept) * 3 * parameters * 4) - present
+        free = shutil.disk_usage(self.folder).free
+        if free < need:
+            raise UserError(
+                f"The disk of {self.folder.absolute()} has {_size(free)} left, but {len(kept)} checkpoints of "
+                f"{parameters:,} parameters need {_size(need)}. Make room, or set DEPGEN_RUNS to a folder on another disk."
+            )
+
+
+def check_writable(folder: Path) -> None:
+    """Make a folder and see that a file can be written in it.
+
+    Raises:
+        UserError: it can't.
+    """
+    probe = folder / f".writable-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"depgen")
+    except OSError as error:
+        raise UserError(
+            f"The folder {folder.absolute()} can't be written ({error.strerror}: {error.filename}). "
+            "Make room or change its rights, or set DEPGEN_RUNS to another folder."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+
+
+class ProjectedTime(L.Callback):
+    """Says after 20 steps of each phase how long an epoch will take."""
+
+    def __init__(self, steps: int = 20) -> None:
+        """Measure over `steps` steps, the first of which is left out as it warms up."""
+        self.steps = steps
+        self._seen = 0
+        self._since = 0.0
+        self._phase = -1
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+        """Count and, when there are enough, say it once."""
+        phase = getattr(PhaseSwitch.of(trainer), "index", 0)
+        if phase != self._phase:
+            self._phase, self._seen = phase, 0
+        self._seen += 1
+        if self._seen == 1:
+            self._since = time.monotonic()
+        elif self._seen == self.steps and trainer.is_global_zero:
+            seconds = (time.monotonic() - self._since) / (self.steps - 1)
+            total = float(trainer.num_training_batches)
+            if math.isfinite(total):
+                logger.info(
+                    "After %d steps: %.3g s a step, so about %s an epoch of %d steps, validation aside; %d epochs in all.",
+                    self.steps, seconds, duration(seconds * total), total, trainer.fit_loop.max_epochs or 0,
+                )  # fmt: skip
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people.
+
+    >>> duration(42.4), duration(754), duration(7322)
+    ('42 s', '12 min 34 s', '2 h 02 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,115 @@
+"""Callbacks that decide which checkpoints are kept: the best of each phase, and the latest to go on from."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.trainer.states import TrainerFn
+
+from depgen.training.checkpoints import BEST, RESUME, link_or_copy
+from depgen.training.guards import Interrupted, InterruptGuard
+from depgen.training.phases import Phase, PhaseSwitch, monitored_value
+
+logger = logging.getLogger(__name__)
+
+
+def _idle(trainer: L.Trainer) -> bool:
+    return bool(trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run)  # type: ignore[attr-defined]
+
+
+class PhaseCheckpoint(Checkpoint):
+    """Keeps the best checkpoint of one phase as `<phase>-best.ckpt`; that of the last phase as `best.ckpt` too."""
+
+    def __init__(self, folder: Path, phase: Phase) -> None:
+        """Write into `folder` whenever `phase.monitor` reaches a new minimum while that phase is trained."""
+        self.folder = folder
+        self.phase = phase
+        self.best = float("inf")
+
+    @property
+    def state_key(self) -> str:
+        """One state a phase."""
+        return f"PhaseCheckpoint[{self.phase.name}]"
+
+    @property
+    def path(self) -> Path:
+        """The file of the phase's best weights."""
+        return self.folder / f"{self.phase.name}-best.ckpt"
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Keep the weights when they are the phase's best so far."""
+        switch = PhaseSwitch.of(trainer)
+        assert switch is not None, "PhaseCheckpoint works beside PhaseSwitch"
+        if _idle(trainer) or switch.phase.name != self.phase.name:
+            return
+        value = monitored_value(trainer, self.phase)
+        if not trainer.strategy.broadcast(value < self.best):
+            return
+        self.best = value
+        trainer.save_checkpoint(self.path)
+        if switch.in_last_phase and trainer.is_global_zero:
+            link_or_copy(self.path, self.folder / BEST)
+        trainer.strategy.barrier("best checkpoint")
+        _tell_loggers(trainer, self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best value so far."""
+        return {"best": self.best}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore `state_dict()`."""
+        self.best = state_dict["best"]
+
+
+class Resume(Checkpoint):
+    """Keeps the latest state as `resume.ckpt`: every some steps, at each epoch's end, and when interrupted.
+
+    On an epoch's last batch it waits for the epoch's end: Lightning would otherwise skip that epoch's validation, and
+    the start of the next one, after a resume. It must be the last callback, so that the others' states are settled.
+    """
+
+    def __init__(self, folder: Path, *, every_n_steps: int, interrupt: InterruptGuard | None = None) -> None:
+        """Write into `folder` every `every_n_steps` optimiser steps."""
+        self.folder = folder
+        self.every_n_steps = every_n_steps
+        self.interrupt = interrupt
+        self._saved_at = 0
+
+    @property
+    def path(self) -> Path:
+        """The file to go on from."""
+        return self.folder / RESUME
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+        """Save in mid-epoch."""
+        step = trainer.global_step
+        due = step % self.every_n_steps == 0 and step != self._saved_at
+        if due and not trainer.is_last_batch and not trainer.fit_loop._should_accumulate():
+            self._save(trainer)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Save at the epoch's end, and stop here when that was asked for during its last batch or validation."""
+        self._save(trainer)
+        if self.interrupt is not None and self.interrupt.agreed(trainer):
+            raise Interrupted
+
+    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
+        """Save when stopped between two steps; after any other exception the last good file stays."""
+        if isinstance(exception, Interrupted) and trainer.global_step != self._saved_at:
+            self._save(trainer)
+
+    def _save(self, trainer: L.Trainer) -> None:
+        if _idle(trainer):
+            return
+        trainer.save_checkpoint(self.path)
+        self._saved_at = trainer.global_step
+        _tell_loggers(trainer, self)
+
+
+def _tell_loggers(trainer: L.Trainer, callback: Checkpoint) -> None:
+    """Let loggers write out what they hold, so that the curve on disk reaches as far as the weights."""
+    if trainer.is_global_zero:
+        for each in trainer.loggers:
+            each.save()
