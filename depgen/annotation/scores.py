@@ -62,13 +62,14 @@ def attachment_scores(
     """
     counts = {"words": 0, "uas": 0, "las": 0, "content": 0, "uas_content": 0, "las_content": 0, "tags": 0}
     for reference, guess in zip(gold, predicted, strict=True):
-        assert reference.words == guess.words and reference.heads is not None and guess.heads is not None
-        assert reference.relations is not None and guess.relations is not None
+        gold_heads, gold_relations = _tree(reference)
+        heads, relations = _tree(guess)
+        assert reference.words == guess.words
         if reference.tags is not None and guess.tags is not None:
             counts["tags"] += sum(a == b for a, b in zip(reference.tags, guess.tags, strict=True))
-        for index, relation in enumerate(reference.relations):
-            attached = reference.heads[index] == guess.heads[index]
-            labelled = attached and relation == guess.relations[index]
+        for index, relation in enumerate(gold_relations):
+            attached = gold_heads[index] == heads[index]
+            labelled = attached and relation == relations[index]
             counts["words"] += 1
             counts["uas"] += attached
             counts["las"] += labelled
@@ -77,6 +78,12 @@ def attachment_scores(
                 counts["uas_content"] += attached
                 counts["las_content"] += labelled
     return _shares(counts, sentences=len(gold), seconds=seconds)
+
+
+def _tree(sentence: Sentence) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    assert sentence.heads is not None
+    assert sentence.relations is not None
+    return sentence.heads, sentence.relations
 
 
 def _shares(counts: dict[str, int], *, sentences: int, seconds: float | None) -> ParserScores:

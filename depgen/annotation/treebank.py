@@ -27,7 +27,6 @@ def replace_names(sentence: Sentence) -> Sentence:
     case that heads a flat name (`Ada Lovelace`), or that is a bare subject, vocative, possessor or recipient. Which
     placeholder it becomes depends on the name's letters alone (a hash): a parser only needs to have met all three.
     """
-    assert sentence.tags is not None and sentence.heads is not None and sentence.relations is not None
     words = list(sentence.words)
     for index in range(len(words)):
         if _looks_like_name(sentence, index):
@@ -36,7 +35,9 @@ def replace_names(sentence: Sentence) -> Sentence:
 
 
 def _looks_like_name(sentence: Sentence, index: int) -> bool:
-    assert sentence.tags is not None and sentence.heads is not None and sentence.relations is not None
+    assert sentence.tags is not None
+    assert sentence.heads is not None
+    assert sentence.relations is not None
     word = sentence.words[index]
     if sentence.tags[index] not in NAME_TAGS or not (word.isalpha() and word.istitle() and len(word) > 1):
         return False

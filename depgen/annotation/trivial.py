@@ -22,8 +22,8 @@ class LeftChain:
     """Each word hangs on the word before it; the first is the root.
 
     The later dependents of every position are then just the next word, so that dependency modelling (DMLM, Eq. 1) is
-    plain next-word prediction. Within a sentence, that is: a story whose sentences are joined by their roots starts five
-    chains at BOS; join by `previous_sentence`, or annotate whole documents, for one chain through the story.
+    plain next-word prediction. Within a sentence, that is: a story whose sentences are joined by their roots starts
+    five chains at BOS; join by `previous_sentence`, or annotate whole documents, for one chain through the story.
 
     >>> LeftChain().annotate([Sentence(("she", "went", "home"))])[0].heads
     (0, 1, 2)

@@ -1,7 +1,7 @@
 """A split with its trees as an Arrow table on disk: annotated once, read by every run that asks for the same trees.
 
-One row a document: `identifier`, `words` (all sentences' words in a row), `sentence_lengths`, and, where an annotator is
-given, `heads` (1-based within the sentence, 0 = root) and `relations`.
+One row a document: `identifier`, `words` (all sentences' words in a row), `sentence_lengths`, and, where an annotator
+is given, `heads` (1-based within the sentence, 0 = root) and `relations`.
 """
 
 import hashlib
@@ -62,8 +62,8 @@ def annotated_split(
 ) -> Any:  # noqa: ANN401  (datasets carries no types)
     """A split as a memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
 
-    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written beside and renamed, under a file lock, so
-    that two processes at once annotate once and a kill leaves nothing half done.
+    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written beside and renamed, under a file lock,
+    so that two processes at once annotate once and a kill leaves nothing half done.
 
     Args:
         corpus: where the documents come from.
@@ -142,14 +142,17 @@ def _write_table(
         columns |= {"heads": pyarrow.list_(pyarrow.int32()), "relations": pyarrow.list_(pyarrow.string())}
     schema = pyarrow.schema(list(columns.items()))
     counts = {"documents": 0, "sentences": 0, "words": 0}
-    with pyarrow.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_stream(sink, schema) as writer:
-        with _progress(title) as advance:
-            for rows in _annotated_chunks(documents, annotator, processes=processes):
-                writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
-                counts["documents"] += len(rows)
-                counts["sentences"] += sum(len(row["sentence_lengths"]) for row in rows)
-                counts["words"] += sum(len(row["words"]) for row in rows)
-                advance(len(rows), counts["words"])
+    with (
+        pyarrow.OSFile(str(path), "wb") as sink,
+        pyarrow.ipc.new_stream(sink, schema) as writer,
+        _progress(title) as advance,
+    ):
+        for rows in _annotated_chunks(documents, annotator, processes=processes):
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
+            counts["documents"] += len(rows)
+            counts["sentences"] += sum(len(row["sentence_lengths"]) for row in rows)
+            counts["words"] += sum(len(row["words"]) for row in rows)
+            advance(len(rows), counts["words"])
     return counts
 
 

@@ -1,0 +1,105 @@
+"""The verb `train-parser`: a parser trained on a treebank, once, into the cache."""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder
+from depgen.annotation.training import ParserTraining, TrainedParser, Treebank
+from depgen.errors import UserError
+from depgen.locations import write_atomically
+
+logger = logging.getLogger(__name__)
+
+
+def train_parser(treebank: Treebank, parser: ParserTraining, name: str, seed: int = 1, overwrite: bool = False) -> str:
+    """Train a parser into `$DEPGEN_CACHE/parsers/<name>`, unless it lies there; its scores, ready to print.
+
+    Args:
+        treebank: what it is trained and tested on.
+        parser: what kind, with its options and step budget.
+        name: of the folder; annotators name the parser by it.
+        seed: of weights and batches.
+        overwrite: replace a parser of that name that was trained otherwise.
+
+    Raises:
+        UserError: a treebank file is missing or broken; another parser has that name.
+    """
+    folder = parser_folder(name)
+    fingerprint = training_fingerprint(treebank, parser, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if folder.exists() and not overwrite:
+            if _trained_fingerprint(folder) != fingerprint:
+                raise UserError(
+                    f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
+                    "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
+                )
+            return f"{folder} is up to date.\n{_report(folder)}"
+        started = time.perf_counter()
+        trained = parser.train(treebank.sentences("train"), treebank.sentences("valid"), seed=seed)
+        seconds = time.perf_counter() - started
+        description = {
+            "kind": parser.kind, "scheme": treebank.scheme(parser.kind), "lowercase": treebank.lowercase,
+            "fingerprint": fingerprint, "options": parser.options(), "seed": seed,
+        }  # fmt: skip
+        save_parser(folder, trained, treebank, description, seconds=seconds)
+    return _report(folder)
+
+
+def training_fingerprint(treebank: Treebank, parser: ParserTraining, seed: int) -> str:
+    """A digest of the treebank's content, the options and the seed."""
+    options = json.dumps(parser.options(), sort_keys=True)
+    return hashlib.sha256("\n".join([treebank.fingerprint(), parser.kind, options, str(seed)]).encode()).hexdigest()
+
+
+def save_parser(
+    folder: Path, trained: TrainedParser, treebank: Treebank, description: dict[str, Any], *, seconds: float
+) -> None:
+    """Test the parser and write it with its scores; the folder appears, or is replaced, all at once."""
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    trained.save(part, description)
+    scores = {
+        "scheme": description["scheme"],
+        "test": trained.evaluate(treebank.sentences("test")).as_dict(),
+        "valid": trained.evaluate(treebank.sentences("valid")).as_dict(),
+        "training_seconds": round(seconds, 1),
+    }
+    write_atomically(part / SCORES, json.dumps(scores, indent=2) + "\n")
+    write_atomically(part / DESCRIPTION, json.dumps(description, indent=2) + "\n")
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        folder.replace(old)
+        part.replace(folder)
+        shutil.rmtree(old)
+    else:
+        part.replace(folder)
+
+
+def _trained_fingerprint(folder: Path) -> str | None:
+    path = folder / DESCRIPTION
+    return json.loads(path.read_text()).get("fingerprint") if path.is_file() else None
+
+
+def _report(folder: Path) -> str:
+    """What is known of a parser: scheme, scores with and without punctuation, speed, time of training."""
+    scores = json.loads((folder / SCORES).read_text())
+    lines = [f"{scores['scheme']}: {folder}"]
+    for part in ("valid", "test"):
+        value = scores[part]
+        lines.append(
+            f"{part:>5}: UAS {value['uas']:.2f}, LAS {value['las']:.2f}; without punctuation "
+            f"UAS {value['uas_without_punctuation']:.2f}, LAS {value['las_without_punctuation']:.2f}; "
+            f"{value['sentences']} sentences, {value['words']} words, {value['words_per_second']:,.0f} words/s"
+        )
+    lines.append(f"trained in {scores['training_seconds']:,.0f} s")
+    return "\n".join(lines)

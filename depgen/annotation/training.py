@@ -1,0 +1,105 @@
+"""What the verb `train-parser` asks of a kind of parser, and the treebank that it is trained on."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from depgen.annotation.scores import ParserScores
+from depgen.annotation.treebank import transform
+from depgen.errors import UserError
+from depgen.locations import find_data
+from depgen.trees.conllu import TagColumn, read_conllu
+from depgen.trees.sentence import Sentence
+
+
+class TrainedParser(Protocol):
+    """A parser in memory."""
+
+    def evaluate(self, gold: list[Sentence]) -> ParserScores:
+        """Attachment scores and speed on sentences with gold words."""
+        ...
+
+    def save(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write everything that parsing needs into an existing folder; `description` has `scheme` and `lowercase`."""
+        ...
+
+
+class ParserTraining(ABC):
+    """A kind of parser with the options of its training; named by class path in a YAML file."""
+
+    kind: str
+    """Named in the scheme, such as `spaCy`."""
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Everything that the weights depend on besides treebank and seed, for the fingerprint."""
+
+    @abstractmethod
+    def train(self, train: list[Sentence], valid: list[Sentence], *, seed: int) -> TrainedParser:
+        """The parser whose weights did best on `valid` within the step budget."""
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """A CoNLL-U treebank and what is done to its words.
+
+    Attributes:
+        name: how schemes name it, such as `UD English-EWT`.
+        train: CoNLL-U file, relative to `$DEPGEN_DATA`.
+        valid: the like, to choose weights by.
+        test: the like, for the scores.
+        lowercase: lower-case the words.
+        replace_names: put `[MALE]`, `[FEMALE]` and `[NEUTRAL]` in place of words that look like first names.
+        tags: the column whose tags a tagger learns and by which names are told.
+        max_sentences: use only so many of the first sentences of each file; None for all.
+    """
+
+    name: str
+    train: str
+    valid: str
+    test: str
+    lowercase: bool = False
+    replace_names: bool = False
+    tags: TagColumn = "xpos"
+    max_sentences: int | None = None
+
+    def scheme(self, kind: str) -> str:
+        """What stands beside every number that depends on such a parser.
+
+        >>> Treebank("UD English-EWT", "", "", "", lowercase=True, replace_names=True).scheme("spaCy")
+        'UD English-EWT (lower-cased, names replaced), spaCy'
+        """
+        possible = {"lower-cased": self.lowercase, "names replaced": self.replace_names}
+        changes = ", ".join(change for change, done in possible.items() if done)
+        return f"{self.name} ({changes}), {kind}" if changes else f"{self.name}, {kind}"
+
+    def sentences(self, part: str) -> list[Sentence]:
+        """The transformed sentences of `train`, `valid` or `test`.
+
+        Raises:
+            UserError: the file is missing, broken or has sentences without trees.
+        """
+        path = self._path(part)
+        documents = read_conllu(path, tags=self.tags, by_document=False)
+        sentences = [sentence for document in documents for sentence in document.sentences][: self.max_sentences]
+        for number, sentence in enumerate(sentences, start=1):
+            if sentence.heads is None or sentence.relations is None:
+                raise UserError(f"{path}: expected HEAD and DEPREL of every sentence, sentence {number} has none.")
+            if self.replace_names and sentence.tags is None:
+                raise UserError(
+                    f"{path}: replace_names needs tags, sentence {number} has none in column {self.tags}; set "
+                    "treebank.tags to upos or xpos, or treebank.replace_names to false."
+                )
+        return transform(sentences, lower=self.lowercase, names=self.replace_names)
+
+    def fingerprint(self) -> str:
+        """Of the files' content and of what is done to it."""
+        parts = [hashlib.sha256(self._path(part).read_bytes()).hexdigest() for part in ("train", "valid", "test")]
+        settings = [self.name, self.lowercase, self.replace_names, self.tags, self.max_sentences]
+        return hashlib.sha256("\n".join([*parts, *map(str, settings)]).encode()).hexdigest()
+
+    def _path(self, part: str) -> Path:
+        relative: str = getattr(self, part)
+        return find_data(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
