@@ -1,0 +1,114 @@
+"""Documents as JSON lines, one object each: articles with raw text or with sentences already cut."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.tokenization import split_sentences, tokenize
+from depgen.errors import UserError
+from depgen.locations import find_data
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Document, Sentence
+
+
+class JsonDocuments:
+    """A corpus of JSON lines (`.jsonl`, `.jsonl.gz`), one document each; by default Wikinews.
+
+    A document's sentences are a list under `sentences_field` (of strings, or of lists of tokens), else its text under
+    `text_field` is cut. Documents without a token are left out and counted.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        train: the training split's file.
+        valid: the validation split's file.
+        test: the test split's file.
+        text_field: the field of the text; read where `sentences_field` is None.
+        sentences_field: the field of the list of sentences.
+        identifier_field: the field of the identifier; file and line where an object lacks it.
+        sentence_splitter: how a text becomes sentences: each line one, or by `depgen.data.tokenization`.
+        tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self,
+        folder: str = "wikinews",
+        *,
+        train: str = "train.jsonl.gz",
+        valid: str = "valid.jsonl.gz",
+        test: str = "test.jsonl.gz",
+        text_field: str = "text",
+        sentences_field: str | None = None,
+        identifier_field: str = "id",
+        sentence_splitter: Literal["lines", "rules"] = "rules",
+        tokens: Literal["whitespace", "rules"] = "whitespace",
+        lowercase: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self.folder = folder
+        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
+        self.text_field, self.sentences_field, self.identifier_field = text_field, sentences_field, identifier_field
+        self.sentence_splitter, self.tokens, self.lowercase = sentence_splitter, tokens, lowercase
+        self.name = name or Path(folder).name
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split, in file order."""
+        path = self._path(split)
+        kept = empty = 0
+        for number, line in read_lines(path):
+            if not line.strip():
+                continue
+            fields = _json_object(line, f"{path}:{number}")
+            words = (tuple(self._words(sentence)) for sentence in self._sentences(fields, f"{path}:{number}"))
+            if sentences := tuple(Sentence(sentence) for sentence in words if sentence):
+                document = Document(sentences, str(fields.get(self.identifier_field, f"{path.name}:{number}")))
+                yield lowercased(document) if self.lowercase else document
+                kept += 1
+            else:
+                empty += 1
+        if not kept:
+            raise UserError(f"{path}: expected documents, found none with a token.")
+        log_left_out(empty, "documents without a token", corpus=self.name, split=split)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's file and of the reading options."""
+        options = {key: value for key, value in vars(self).items() if key not in ("folder", "files", "name")}
+        return content_fingerprint([self._path(split)], reader="JsonDocuments", **options)
+
+    def _path(self, split: Split) -> Path:
+        how_to_get = 'Put one JSON object on each line, such as {"id": "1", "text": "…"}; see the fields\' arguments.'
+        return find_data(Path(self.folder) / self.files[split], how_to_get=how_to_get)
+
+    def _sentences(self, fields: dict[str, Any], where: str) -> list[Any]:
+        name = self.sentences_field or self.text_field
+        expected = list if self.sentences_field else str
+        if not isinstance(fields.get(name), expected):
+            raise UserError(
+                f"{where}: expected the field {name!r} with a {'list' if self.sentences_field else 'string'}, "
+                f"found the fields {', '.join(f'{key} ({type(value).__name__})' for key, value in fields.items())}."
+            )
+        value: Any = fields[name]
+        if self.sentences_field:
+            return list(value)
+        return split_sentences(value) if self.sentence_splitter == "rules" else str(value).splitlines()
+
+    def _words(self, sentence: Any) -> list[str]:  # noqa: ANN401, a JSON value
+        if isinstance(sentence, list):
+            return [str(word) for word in sentence]
+        return tokenize(str(sentence)) if self.tokens == "rules" else str(sentence).split()
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: expected a JSON object, found: {error.msg} at character {error.pos + 1}.") from error
+    if not isinstance(fields, dict):
+        raise UserError(f"{where}: expected a JSON object, found a {type(fields).__name__}.")
+    return fields

@@ -1,0 +1,92 @@
+"""ROCStories: five-sentence stories in CSV files with the columns sentence1 to sentence5."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.files import content_fingerprint, log_left_out
+from depgen.errors import UserError
+from depgen.locations import find_data
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Document, Sentence
+
+COLUMNS = tuple(f"sentence{number}" for number in range(1, 6))
+HOW_TO_GET = (
+    "The stories are given out at https://cs.rochester.edu/nlp/rocstories; {train,valid,test}.csv, in lower case and "
+    "with [MALE], [FEMALE] and [NEUTRAL] for names, come with the code of Kong et al. (2021)."
+)
+
+
+class RocStories:
+    """Stories of five sentences (Mostafazadeh et al., 2016), delexicalised and split by Kong et al. (2021).
+
+    A story is a document; columns beside the five are ignored. Stories with an empty sentence are left out and counted.
+
+    Args:
+        folder: where train.csv, valid.csv and test.csv lie, under `$DEPGEN_DATA` unless absolute.
+        additional_train: further files of the training split, in the same folder. Raw stories want
+            `depgen.data.delexicalize` first.
+        name: what results call the corpus.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {
+        "train": SplitStatistics(documents=78_529, sentences=5 * 78_529),
+        "valid": SplitStatistics(documents=9_816, sentences=5 * 9_816),
+        "test": SplitStatistics(documents=9_816, sentences=5 * 9_816),
+    }
+
+    def __init__(
+        self, folder: str = "rocstories", additional_train: Sequence[str] = (), name: str = "ROCStories"
+    ) -> None:
+        self.folder = folder
+        self.additional_train = tuple(additional_train)
+        self.name = name
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The stories of a split; identifiers are file and line."""
+        incomplete = 0
+        for path in self._paths(split):
+            for line, texts in read_stories(path):
+                sentences = tuple(Sentence(words) for text in texts if (words := tuple(text.split())))
+                if len(sentences) == len(COLUMNS):
+                    yield Document(sentences, f"{path.name}:{line}")
+                else:
+                    incomplete += 1
+        log_left_out(incomplete, "stories with an empty sentence", corpus=self.name, split=split)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's files."""
+        return content_fingerprint(self._paths(split), reader="RocStories")
+
+    def _paths(self, split: Split) -> list[Path]:
+        names = [f"{split}.csv", *(self.additional_train if split == "train" else ())]
+        return [find_data(Path(self.folder) / name, how_to_get=HOW_TO_GET) for name in names]
+
+
+def read_stories(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and the five texts of each story in a CSV file.
+
+    Raises:
+        UserError: no such columns, a row of another length, bad CSV or UTF-8, a file without stories.
+    """
+    rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
+    stories = 0
+    try:
+        header = next(rows)
+        if missing := [column for column in COLUMNS if column not in header]:
+            raise UserError(
+                f"{path}:1: expected the columns {', '.join(COLUMNS)}, found {', '.join(header)}: add {missing}."
+            )
+        indices = [header.index(column) for column in COLUMNS]
+        for row in rows:
+            if len(row) != len(header):
+                raise UserError(
+                    f"{path}:{rows.line_num}: expected {len(header)} fields, found {len(row)}; are commas quoted?"
+                )
+            stories += 1
+            yield rows.line_num, [row[index] for index in indices]
+    except csv.Error as error:
+        raise UserError(f"{path}:{rows.line_num}: expected CSV, found: {error}.") from error
+    if not stories:
+        raise UserError(f"{path}: expected stories below the header, found none.")

@@ -1,0 +1,87 @@
+"""Corpora of tokenised text, one sentence a line: the language-modelling Penn Treebank, EMNLP news, WikiText."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.errors import UserError
+from depgen.locations import find_data
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Document, Sentence
+
+PublishedLines = Literal["ptb", "emnlp_news"]
+PUBLISHED: Mapping[PublishedLines, Mapping[Split, SplitStatistics]] = {
+    "ptb": {
+        "train": SplitStatistics(documents=42_068, sentences=42_068, tokens=929_589, types=10_000),
+        "valid": SplitStatistics(documents=3_370, sentences=3_370, tokens=73_760),
+        "test": SplitStatistics(documents=3_761, sentences=3_761, tokens=82_430),
+    },
+    "emnlp_news": {
+        "train": SplitStatistics(documents=268_586, sentences=268_586),
+        "valid": SplitStatistics(documents=10_000, sentences=10_000),
+        "test": SplitStatistics(documents=10_000, sentences=10_000),
+    },
+}
+_HOW_TO_GET: Mapping[PublishedLines | None, str] = {
+    "ptb": "Mikolov's version is simple-examples/data of https://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz.",
+    "emnlp_news": "The EMNLP 2017 WMT news lie in the folder data of https://github.com/pclucas14/GansFallingShort.",
+    None: "Put one tokenised sentence on each line of a UTF-8 text file, or name your files by train, valid and test.",
+}
+
+
+class TextLines:
+    """A corpus of one sentence a line, tokens separated by white space; each line is a document.
+
+    Lines without a token are left out and counted.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        train: the training split's file; `.gz` is unpacked.
+        valid: the validation split's file.
+        test: the test split's file.
+        lowercase: whether words are lower-cased, as the paper's EMNLP news are.
+        name: what results call the corpus; the folder's name if not given.
+        published: the published statistics to compare with: those of Mikolov's Penn Treebank or of the EMNLP 2017 news.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        train: str = "train.txt",
+        valid: str = "valid.txt",
+        test: str = "test.txt",
+        lowercase: bool = False,
+        name: str | None = None,
+        published: PublishedLines | None = None,
+    ) -> None:
+        self.folder = folder
+        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
+        self.lowercase = lowercase
+        self.name = name or Path(folder).name
+        self.published: Mapping[Split, SplitStatistics] = PUBLISHED[published] if published else {}
+        self._how_to_get = _HOW_TO_GET[published]
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The lines of a split; identifiers are file and line."""
+        path = self._path(split)
+        kept = blank = 0
+        for number, line in read_lines(path):
+            if words := tuple(line.split()):
+                document = Document((Sentence(words),), f"{path.name}:{number}")
+                yield lowercased(document) if self.lowercase else document
+                kept += 1
+            else:
+                blank += 1
+        if not kept:
+            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+        log_left_out(blank, "blank lines", corpus=self.name, split=split)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's file and of whether it is lower-cased."""
+        return content_fingerprint([self._path(split)], reader="TextLines", lowercase=self.lowercase)
+
+    def _path(self, split: Split) -> Path:
+        return find_data(Path(self.folder) / self.files[split], how_to_get=self._how_to_get)

@@ -1,0 +1,133 @@
+"""Treebanks with gold trees: CoNLL-U files, and NLTK's `.dp` files such as the sample of the Wall Street Journal."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.files import content_fingerprint, lowercased
+from depgen.errors import UserError
+from depgen.locations import find_data
+from depgen.trees.conllu import TagColumn, read_conllu
+from depgen.trees.dependency_columns import read_dependency_columns
+from depgen.trees.sentence import Document
+
+
+class ConlluTreebank:
+    """A treebank in CoNLL-U with its trees, tags and enhanced graphs; by default UD English-EWT.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        train: files of the training split; `.gz` is unpacked.
+        valid: files of the validation split.
+        test: files of the test split.
+        tags: the column of part-of-speech tags.
+        documents_by: whether a document is what `# newdoc` begins or each sentence.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self,
+        folder: str = "ud_english_ewt",
+        *,
+        train: Sequence[str] = ("en_ewt-ud-train.conllu",),
+        valid: Sequence[str] = ("en_ewt-ud-dev.conllu",),
+        test: Sequence[str] = ("en_ewt-ud-test.conllu",),
+        tags: TagColumn = "xpos",
+        documents_by: Literal["newdoc", "sentence"] = "newdoc",
+        lowercase: bool = False,
+        name: str = "UD English-EWT",
+    ) -> None:
+        self.folder = folder
+        self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
+        self.tags, self.documents_by, self.lowercase = tags, documents_by, lowercase
+        self.name = name
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split; identifiers are those of the treebank."""
+        for path in self._paths(split):
+            for document in read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc"):
+                yield lowercased(document) if self.lowercase else document
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's files and of the reading options."""
+        options = {"tags": self.tags, "documents_by": self.documents_by, "lowercase": self.lowercase}
+        return content_fingerprint(self._paths(split), reader="ConlluTreebank", **options)
+
+    def _paths(self, split: Split) -> list[Path]:
+        how_to_get = (
+            "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
+        )
+        return [find_data(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
+
+
+class DependencyColumns:
+    """A treebank in NLTK's `.dp` files, one document each; by default the 5 % sample of the Wall Street Journal.
+
+    The sample has no official splits. Files not listed are split here, by document: in the order of the SHA-256 of
+    "{seed}:{file name}", the first `test_documents` are test, the next `valid_documents` validation, the rest training.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        train: files of the training split; None for the seeded split of all files, to be given for all three or none.
+        valid: files of the validation split.
+        test: files of the test split.
+        valid_documents: size of the validation split, if seeded.
+        test_documents: size of the test split, if seeded.
+        seed: of the split.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self,
+        folder: str = "wsj_sample/dependency",
+        *,
+        train: Sequence[str] | None = None,
+        valid: Sequence[str] | None = None,
+        test: Sequence[str] | None = None,
+        valid_documents: int = 20,
+        test_documents: int = 20,
+        seed: int = 0,
+        lowercase: bool = False,
+        name: str = "WSJ sample",
+    ) -> None:
+        listed: dict[Split, Sequence[str] | None] = {"train": train, "valid": valid, "test": test}
+        self.files = {split: names for split, names in listed.items() if names is not None}
+        if len(self.files) not in (0, 3):
+            raise UserError(
+                f"{name}: expected files for train, valid and test or for none, found {sorted(self.files)}."
+            )
+        self.folder = folder
+        self.valid_documents, self.test_documents, self.seed = valid_documents, test_documents, seed
+        self.lowercase = lowercase
+        self.name = name
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split; identifiers are the files' names."""
+        for path in self._paths(split):
+            document = Document(tuple(read_dependency_columns(path)), path.stem)
+            yield lowercased(document) if self.lowercase else document
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's files and of whether they are lower-cased."""
+        return content_fingerprint(self._paths(split), reader="DependencyColumns", lowercase=self.lowercase)
+
+    def _paths(self, split: Split) -> list[Path]:
+        folder = find_data(self.folder, how_to_get="The sample is NLTK's: nltk.download('dependency_treebank').")
+        if self.files:
+            return [find_data(folder.absolute() / name, how_to_get="") for name in self.files[split]]
+        paths = sorted(folder.glob("*.dp"), key=self._rank)
+        test, valid = self.test_documents, self.test_documents + self.valid_documents
+        if len(paths) <= valid:
+            raise UserError(f"{folder}: expected more than {valid} files *.dp to split, found {len(paths)}.")
+        return sorted({"test": paths[:test], "valid": paths[test:valid], "train": paths[valid:]}[split])
+
+    def _rank(self, path: Path) -> bytes:
+        return hashlib.sha256(f"{self.seed}:{path.name}".encode()).digest()
