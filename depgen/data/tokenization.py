@@ -2,24 +2,27 @@
 
 import re
 
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof sr jr st gen col lt capt sgt rep sen gov pres rev hon no vs etc inc ltd co corp dept fig vol "
-    "jan feb mar apr jun jul aug sep sept oct nov dec mt ft ave a.m p.m e.g i.e u.s u.k u.n".split()
+_TITLES = r"mr|mrs|ms|dr|prof|sr|jr|st|gen|col|lt|capt|sgt|rep|sen|gov|rev|hon"
+_ABBREVIATION = re.compile(
+    rf"\W*({_TITLES}|[A-Z]|pres|no|vs|etc|inc|ltd|co|corp|dept|fig|vol|mt|ft|ave|a\.m|p\.m|e\.g|i\.e|u\.s|u\.k|u\.n|"
+    r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)",
+    re.IGNORECASE,
 )
 _END = re.compile(r"(.*?)([.!?]+|…)([\"'”’)\]]*)$", re.DOTALL)
+_OPENING = "\"'“‘([`"
 _CLOSING = frozenset({'"', "''", "'", "”", "’", ")", "]"})
 _TOKEN = re.compile(
-    r"""
+    rf"""
     \[[A-Z]+\]                                     # a placeholder
   | (?:https?://|www\.)\S+
   | [^\W\d_]+(?=n['’]t\b)                          # did | n't
   | n['’]t\b
   | ['’](?:s|re|ve|ll|d|m)\b                       # the clitics
-  | (?:[^\W\d_]\.){2,}                             # U.S.
-  | (?:Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St)\.
+  | (?:[^\W\d_]\.){{2,}}                           # U.S.
+  | (?:{_TITLES})\.
   | \d+(?:[.,:/]\d+)*\w*                           # 1,000  7:30pm  3rd
   | \w+(?:-\w+)*(?:['’](?!(?:s|re|ve|ll|d|m|t)\b)\w+)*
-  | \.{2,} | -{2,} | `` | ''
+  | \.{{2,}} | -{{2,}} | `` | ''
   | \S
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -36,11 +39,11 @@ def tokenize(text: str) -> list[str]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text: each line apart, cut after `.`, `!` or `?` where a capital, digit or quote follows.
+    r"""The sentences of a text: each line apart, cut after `.`, `!` or `?` unless a small letter follows.
 
     Titles, initials and other abbreviations do not end a sentence. Works on raw and on tokenised text.
 
-    >>> split_sentences("Mr. Lee left. He said: 'No!' Nobody\\nmoved .")
+    >>> split_sentences("Mr. Lee left. He said: 'No!' Nobody\nmoved .")
     ['Mr. Lee left.', "He said: 'No!'", 'Nobody', 'moved .']
     """
     return [sentence for line in text.splitlines() for sentence in _split_line(line.split())]
@@ -50,24 +53,21 @@ def _split_line(words: list[str]) -> list[str]:
     sentences: list[str] = []
     start = 0
     for index in range(1, len(words)):
-        if _ends(words[index - 1], words[index]) or (
-            words[index - 1] in _CLOSING and index - start > 1 and _ends(words[index - 2], words[index])
-        ):
+        end = index - 1
+        if words[end] in _CLOSING and end > start:  # a closing quote of its own, as in tokenised text
+            end -= 1
+        if _ends(words[end], words[index]):
             sentences.append(" ".join(words[start:index]))
             start = index
     return [*sentences, " ".join(words[start:])] if words else []
 
 
 def _ends(word: str, following: str) -> bool:
+    """Whether a sentence ends with a word, closing quotes included, that another follows."""
     match = _END.match(word)
     if not match or following in _CLOSING:
         return False
     stem, mark, closing = match.groups()
-    if (
-        mark == "."
-        and not closing
-        and (stem.lower().lstrip("(\"'“‘") in _ABBREVIATIONS or re.fullmatch(r"\W*[A-Z]", stem))
-    ):
+    if mark == "." and not closing and _ABBREVIATION.fullmatch(stem):
         return False
-    first = following.lstrip("\"'“‘([`")[:1] or following[:1]
-    return not first.islower()
+    return not (following.lstrip(_OPENING) or following)[0].islower()
