@@ -1,0 +1,1 @@
+"""English-looking stories as a probabilistic dependency grammar: lexicon, phrases, sentences."""
