@@ -1,16 +1,17 @@
 """The interface of a backbone: a network from token ids to hidden states that a system takes as an argument."""
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
+@runtime_checkable
 class BackboneState(Protocol):
     """What is carried from one call to the next: a key-value cache, or recurrent states."""
 
-    def select(self, rows: Int[Tensor, " kept"]) -> Self:
+    def select(self, rows: Int[Tensor, " kept"]) -> "BackboneState":
         """The state of some rows of the batch, in the order given."""
         ...
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from depgen.data.vocabulary import EOS
+from depgen.data.vocabulary import EOS, UNK
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,26 @@ class TokenItem:
 
 @dataclass(frozen=True)
 class ItemBatch:
-    """The items of one rank's share of a global batch, and the number of target tokens of the whole of it."""
+    """The items of one rank's share of a global batch.
+
+    Attributes:
+        items: the items.
+        global_tokens: target tokens of the whole global batch.
+        eos: id of the end of sequence, which also stands in front.
+        unk: id of the unknown word.
+    """
 
     items: Sequence[TokenItem]
     global_tokens: int
+    eos: int = EOS
+    unk: int = UNK
 
 
 @dataclass(frozen=True)
 class Batch:
     """Base of all batches: moves its tensors to a device."""
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Self:
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
         """The same batch on a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
@@ -49,6 +57,24 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Ragged(Batch):
+    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
+
+    offsets: Int[Tensor, " rows_and_one"]
+    ids: Int[Tensor, " entries"]
+
+    @property
+    def counts(self) -> Int[Tensor, " rows"]:
+        """Number of ids in each row."""
+        return self.offsets.diff()
+
+    @property
+    def rows(self) -> Int[Tensor, " entries"]:
+        """The row of each id."""
+        return torch.repeat_interleave(self.counts, output_size=len(self.ids))
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenBatch(Batch):
     """Sequences read from `<eos>` on and predicted up to `<eos>`, padded at the right.
 
@@ -58,6 +84,7 @@ class TokenBatch(Batch):
         lengths: number of targets of each item.
         items: each item's place in its split.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
+        unk: id of the unknown word, whose share is reported beside every perplexity.
     """
 
     inputs: Int[Tensor, "batch length"]
@@ -65,6 +92,7 @@ class TokenBatch(Batch):
     lengths: Int[Tensor, " batch"]
     items: Int[Tensor, " batch"]
     global_tokens: int
+    unk: int = UNK
 
     @property
     def mask(self) -> Bool[Tensor, "batch length"]:
@@ -72,10 +100,10 @@ class TokenBatch(Batch):
         return torch.arange(self.targets.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
 
-def collate_tokens(batch: ItemBatch, *, eos: int = EOS) -> TokenBatch:
+def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
     lengths = np.array([len(item.ids) + 1 for item in batch.items], dtype=np.int64)
-    inputs = np.full((len(batch.items), int(lengths.max())), eos, dtype=np.int64)
+    inputs = np.full((len(batch.items), int(lengths.max())), batch.eos, dtype=np.int64)
     targets = inputs.copy()
     for row, item in enumerate(batch.items):
         inputs[row, 1 : len(item.ids) + 1] = item.ids
@@ -86,4 +114,5 @@ def collate_tokens(batch: ItemBatch, *, eos: int = EOS) -> TokenBatch:
         lengths=torch.from_numpy(lengths),
         items=torch.tensor([item.index for item in batch.items]),
         global_tokens=batch.global_tokens,
+        unk=batch.unk,
     )

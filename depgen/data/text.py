@@ -22,8 +22,9 @@ from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabul
 from depgen.errors import UserError
 from depgen.locations import cache_root
 from depgen.trees.annotator import Annotator
-from depgen.trees.joining import join_heads
+from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
+from depgen.trees.sentence import Document, Sentence
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ class EncodedSplit(Dataset[TokenItem]):
     ids: Int[np.ndarray, " tokens"]
     offsets: Int[np.ndarray, " items_and_one"]
     heads: Int[np.ndarray, " tokens"] | None
+    eos: int
+    unk: int
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -52,7 +55,7 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
-        return ItemBatch([self[int(index)] for index in share.indices], share.global_tokens)
+        return ItemBatch([self[int(index)] for index in share.indices], share.global_tokens, self.eos, self.unk)
 
 
 class TextData(L.LightningDataModule):
@@ -188,26 +191,23 @@ class TextData(L.LightningDataModule):
         offsets = piece_offsets[word_offsets]
         heads = None
         if "heads" in columns.column_names:
-            heads = self._joined_heads(columns, word_offsets, per_word)
-        return EncodedSplit(ids, offsets, heads)
+            heads = self._joined_heads(table, per_word)
+        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk)
 
-    def _joined_heads(
-        self, columns: Any, word_offsets: Int[np.ndarray, " n"], pieces_of_word: Int[np.ndarray, " words"]  # noqa: ANN401
-    ) -> Int[np.ndarray, " tokens"]:
-        """Heads over each document's tokens, sentences joined and words split into pieces."""
-        heads = columns["heads"].combine_chunks().values.to_numpy()
-        sentences = columns["sentence_lengths"].combine_chunks()
-        sentence_offsets, sentence_lengths = sentences.offsets.to_numpy(), sentences.values.to_numpy()
-        whole_words = bool((pieces_of_word == 1).all())
+    def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
+        """Heads over each document's tokens: sentences joined, words split into pieces."""
         rule = "roots" if self.joining == "whole" else self.joining
-        joined = []
-        for k in range(len(word_offsets) - 1):
-            part = slice(word_offsets[k], word_offsets[k + 1])
-            one = join_heads(heads[part], sentence_lengths[sentence_offsets[k] : sentence_offsets[k + 1]], rule=rule)
-            if not whole_words:
-                one = piece_heads(one, pieces_of_word[part], left_dependents=self.left_dependents)
-            joined.append(one)
-        return np.concatenate(joined).astype(np.int32) if joined else np.zeros(0, dtype=np.int32)
+        joined: list[int] = []
+        start = 0
+        for row in table.select_columns(["words", "sentence_lengths", "heads"]):
+            heads = joined_heads(_document(row), joining=rule)
+            counts = pieces_of_word[start : start + len(heads)]
+            start += len(heads)
+            if (counts != 1).any():
+                word_of_piece = np.repeat(np.arange(len(heads)), counts)
+                heads = piece_heads(heads, word_of_piece.tolist(), left_dependents=self.left_dependents)
+            joined.extend(heads)
+        return np.array(joined, dtype=np.int32)
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
@@ -251,3 +251,11 @@ class TextData(L.LightningDataModule):
         assert self.trainer is not None
         collate: Callable[[ItemBatch], object] = self.trainer.lightning_module.collate
         return collate
+
+
+def _document(row: dict[str, Any]) -> Document:
+    """The document of a row of an annotated table."""
+    ends = np.cumsum(row["sentence_lengths"])
+    parts = [slice(end - length, end) for end, length in zip(ends, row["sentence_lengths"], strict=True)]
+    sentences = tuple(Sentence(tuple(row["words"][part]), heads=tuple(row["heads"][part])) for part in parts)
+    return Document(sentences, "")

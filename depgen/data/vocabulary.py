@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -110,7 +110,7 @@ class Vocabulary:
         write_atomically(folder / VOCABULARY_FILE, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
     @classmethod
-    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> Self:
+    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> "Vocabulary":
         """The words seen at least `min_count` times, at most `max_size` types with the special ones; ties by spelling."""
         kept = [word for word, count in counts.items() if count >= min_count and word not in (EOS_WORD, UNK_WORD)]
         kept.sort(key=lambda word: (-counts[word], word))
@@ -183,6 +183,7 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
             raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {kind!r}.")
 
 
+@runtime_checkable
 class VocabularyBuilder(Protocol):
     """How a vocabulary is made from words; named in YAML by class path."""
 

@@ -6,6 +6,7 @@ computes the chunk again and weighs its softmax by the incoming gradient.
 """
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
@@ -89,9 +90,13 @@ def _chunks(hidden: Tensor, rows: int) -> tuple[Tensor, ...]:
 
 
 def _scores(hidden: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    scores = hidden @ matrix.T
-    scores = scores if scores.dtype == torch.float64 else scores.float()
+    scores = full_precision(hidden @ matrix.T)
     return scores if bias is None else scores.add_(bias)
+
+
+def full_precision(values: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
+    """The same in fp32, where sums are taken; float64 stays."""
+    return values if values.dtype == torch.float64 else values.float()
 
 
 def word_scores(
@@ -101,7 +106,7 @@ def word_scores(
     words: Int[Tensor, "*positions"],
 ) -> Float[Tensor, "*positions"]:
     """The score of one word a position, `hidden . weight[word] + bias[word]`, in fp32."""
-    scores = (hidden.float() if hidden.dtype != torch.float64 else hidden).mul(weight[words]).sum(-1)
+    scores = full_precision(hidden).mul(F.embedding(words, weight)).sum(-1)
     return scores if bias is None else scores + bias[words]
 
 
@@ -121,5 +126,4 @@ def log_softmax_over_vocabulary(
     bias: Float[Tensor, " vocab"] | None,
 ) -> Float[Tensor, "*positions vocab"]:
     """All log-probabilities (nats), for decoding; costs O(positions x vocab) memory."""
-    scores = torch.nn.functional.linear(hidden, weight, bias)
-    return (scores if scores.dtype == torch.float64 else scores.float()).log_softmax(-1)
+    return full_precision(F.linear(hidden, weight, bias)).log_softmax(-1)

@@ -1,0 +1,71 @@
+"""The plain causal language model: the base of every dependency-aware twin.
+
+Vaswani et al. (2017), Radford et al. (2019): next-token prediction by one softmax over the vocabulary. Whatever backbone
+is named in YAML gives the hidden states; a twin such as `DMLM` takes the very same block.
+
+Deviations
+    D1. Stories are scored whole, context and ending, as in the code of Yang & Wan (2022); nothing is masked.
+    D2. Padding has no embedding and no class; fairseq gives it both.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from depgen.backbones.backbone import Backbone, BackboneState
+from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
+from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
+from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+
+BackboneFactory = Callable[[int], Backbone]
+
+
+
+class CausalLM(LeftToRight):
+    """A backbone and a softmax over the vocabulary.
+
+    Args:
+        backbone: makes the network from the vocabulary size; in YAML a class path with all its other arguments.
+        vocabulary_size: number of token types; linked from the data.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    def __init__(
+        self,
+        backbone: BackboneFactory,
+        vocabulary_size: int,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.save_hyperparameters()
+        self.backbone = backbone(vocabulary_size)
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], TokenBatch]:
+        """Padded sequences, read from `<eos>` on."""
+        return collate_tokens
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target; what stands at padding is without meaning."""
+        hidden = self.backbone(batch.inputs).hidden
+        return word_log_probs(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.targets)
+
+    def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """Negative log-likelihood, nats per token of the global batch."""
+        nll = -self.log_probs(batch).masked_fill(~batch.mask, 0).sum()
+        return self.log_train(nll, batch.global_tokens)
+
+    def generation_step(
+        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: BackboneState | None
+    ) -> tuple[Float[Tensor, "batch vocab"], BackboneState]:
+        """Log-probabilities of the next token after `tokens`, and the state to go on from."""
+        output = self.backbone(tokens, padding=padding, state=state, carry=True)
+        assert output.state is not None
+        last = output.hidden[:, -1]
+        return (
+            log_softmax_over_vocabulary(last, self.backbone.output_weight, self.backbone.output_bias),
+            output.state,
+        )

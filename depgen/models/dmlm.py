@@ -1,0 +1,346 @@
+"""Dependency-based Mixture Language Models. Yang & Wan (2022), ACL, "Dependency-based Mixture Language Models".
+
+A language model first learns to predict each token's *future dependents* (its later children and its later head), then
+predicts the next token as a mixture of all those predictions so far, weighed by self-attention.
+
+    paper             here
+    Z_t               `dependents`: of the position that reads x_{t-1}; CSR over positions
+    p_dep(w | x_<t)   softmax of `hidden[t]` over the vocabulary
+    a^(t)             exp(`log_attention[t]`): row t over positions <= t
+    L_DM, Eq. 1       `dependency_nll`
+    p(w | x_<t)       Eq. 3, `mixture_log_probs`
+    L_LM, Eq. 4       phase 2's loss: the mixture's negative log-likelihood
+
+Positions count from 0: position 0 reads `<eos>` (which is also BOS), position j reads word j and predicts word j + 1.
+
+Deviations
+    D1. Eq. 3 mixes probabilities (the default, `mixture_space="probability"`). The authors' DM-LSTM mixed logits until
+        March 2022, after its experiments; `"logit"` is that: the attention pools hidden states before one softmax.
+    D2. Eq. 1's Z_t names children and parents only. As in the authors' code the root is also a target of position 0
+        (`root_target`) and `<eos>` of the last word (`eos_target`).
+    D3. Z_t is a set of word *types* in the code: a type that depends twice on a token counts once (`set`); `multiset`
+        counts both.
+    D4. The loss is computed in log space from gathers: log p(y_t) = logsumexp_tau(log a + h_tau.W[y_t] - log Z_tau). It
+        equals the dense mixture; the authors clamp probabilities at 1e-10, which we don't.
+    D5. The attention distribution is the head mean *before* attention dropout, so that Eq. 3 is a distribution in
+        training too; the code takes what its library returns, which for GPT-2 is after dropout.
+    D6. The authors' DM-Transformer holds a second, unused decoder whose output is multiplied by zero; we don't.
+    D7. The phase-1 loss is a sum over Z_t, divided by the number of positions, empty ones counted (as the code).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.data.batch import ItemBatch, Ragged, TokenBatch, collate_tokens
+from depgen.data.vocabulary import EOS
+from depgen.errors import UserError
+from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
+from depgen.nn.vocabulary import (
+    full_precision,
+    log_softmax_over_vocabulary,
+    vocabulary_logsumexp,
+    word_log_probs,
+    word_scores,
+)
+from depgen.training.phases import Phase
+from depgen.trees.future_dependents import future_dependents
+
+MixtureSpace = Literal["probability", "logit"]
+Duplicates = Literal["set", "multiset"]
+BackboneFactory = Callable[[int], Backbone]
+
+
+# -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependencyBatch(TokenBatch):
+    """Sequences and the future dependents of each position.
+
+    Attributes:
+        dependents: word ids; row `b * length + t` is the set of position t of item b. None without trees.
+    """
+
+    dependents: Ragged | None = None
+
+
+def collate_dependents(
+    batch: ItemBatch, *, root_target: bool = True, eos_target: bool = True, duplicates: Duplicates = "set"
+) -> DependencyBatch:
+    """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3)."""
+    tokens = collate_tokens(batch)
+    dependents = None
+    if all(item.heads is not None for item in batch.items):
+        width = tokens.inputs.shape[1]
+        rows, words = [], []
+        for number, item in enumerate(batch.items):
+            assert item.heads is not None
+            offsets, targets = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
+            with_end = np.append(item.ids, batch.eos)
+            rows.append(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) + number * width)
+            words.append(with_end[targets - 1])
+        dependents = _ragged(np.concatenate(rows), np.concatenate(words), len(batch.items) * width, duplicates)
+    shared = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
+    return DependencyBatch(**shared, dependents=dependents)
+
+
+def _ragged(
+    rows: Int[np.ndarray, " entries"], words: Int[np.ndarray, " entries"], count: int, duplicates: Duplicates
+) -> Ragged:
+    if duplicates == "set" and len(rows):
+        rows, words = np.unique(np.stack([rows, words]), axis=1)
+    offsets = np.concatenate([[0], np.bincount(rows, minlength=count).cumsum()])
+    return Ragged(torch.from_numpy(offsets), torch.from_numpy(words.astype(np.int64)))
+
+
+def dependency_nll(
+    hidden: Float[Tensor, "batch length width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    dependents: Ragged,
+) -> Float[Tensor, ""]:
+    """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
+
+    sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing.
+    """
+    flat = hidden.flatten(0, 1)
+    counts = dependents.counts
+    occupied = counts.nonzero()[:, 0]
+    log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
+    scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
+    return (counts[occupied] * log_z).sum() - scores.sum()
+
+
+# -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------
+
+
+def dependency_attention(
+    attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
+) -> Float[Tensor, "batch length context"]:
+    """log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
+
+    Args:
+        attention: log-probabilities before dropout.
+        window: look at the last so many positions only, the present one included, and renormalise; None: at all.
+    """
+    lowest = torch.finfo(attention.dtype).min / 4
+    mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
+    if window is None:
+        return mean
+    length, context = mean.shape[1:]
+    distance = torch.arange(context - length, context, device=mean.device)[:, None] - torch.arange(
+        context, device=mean.device
+    )
+    near = mean.masked_fill(distance >= window, lowest)
+    return near - near.logsumexp(-1, keepdim=True)
+
+
+def mixture_log_probs(
+    log_attention: Float[Tensor, "batch length length"],
+    hidden: Float[Tensor, "batch length width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, "batch length"],
+) -> Float[Tensor, "batch length"]:
+    """log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
+
+    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length^2 width) beside the vocabulary.
+    """
+    log_z = vocabulary_logsumexp(hidden, weight, bias)
+    with torch.autocast(hidden.device.type, enabled=False):
+        words = F.embedding(targets, weight)
+        scores = full_precision(words) @ full_precision(hidden).mT
+        if bias is not None:
+            scores = scores + bias[targets][..., None]
+        return (log_attention + scores - log_z[:, None, :]).logsumexp(-1)
+
+
+def pooled_log_probs(
+    log_attention: Float[Tensor, "batch length length"],
+    hidden: Float[Tensor, "batch length width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, "batch length"],
+) -> Float[Tensor, "batch length"]:
+    """log p(x_t | x_<t) of the targets when *logits* are mixed (D1).
+
+    The mixture is linear in the hidden states, so they are pooled before the one softmax.
+    """
+    with torch.autocast(hidden.device.type, enabled=False):
+        pooled = log_attention.exp() @ full_precision(hidden)
+    return word_log_probs(pooled, weight, bias, targets)
+
+
+# -- 3. Inference (end of Sec. 2.2) -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MixtureState:
+    """What generation carries: the backbone's state and the list of what is mixed, one row a position so far.
+
+    Attributes:
+        backbone: the backbone's own state.
+        components: p_dep of each position, or its hidden states when logits are mixed; room for more at the end.
+        length: rows in use.
+    """
+
+    backbone: BackboneState
+    components: Float[Tensor, "batch room size"]
+    length: int
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "MixtureState":
+        """The state of some rows of the batch."""
+        return type(self)(self.backbone.select(rows), self.components[rows], self.length)
+
+    @staticmethod
+    def extended(before: "MixtureState | None", new: Float[Tensor, "batch length size"]) -> Tensor:
+        """The components with new rows behind the old; room grows by doubling."""
+        used = 0 if before is None else before.length
+        needed = used + new.shape[1]
+        room = None if before is None else before.components
+        if room is None or room.shape[1] < needed:
+            wider = new.new_empty(new.shape[0], max(needed + 16, 2 * used), new.shape[2])
+            if room is not None:
+                wider[:, :used] = room[:, :used]
+            room = wider
+        room[:, used:needed] = new
+        return room
+
+
+# -- 4. The system ----------------------------------------------------------------------------------------------------
+
+
+class DMLM(LeftToRight):
+    """A Dependency-based Mixture Language Model over any backbone with self-attention.
+
+    Trained in two phases: dependency modelling (Eq. 1), then language modelling by the mixture (Eq. 4) from the best
+    weights of the first, with a fresh optimiser and schedule.
+
+    Args:
+        backbone: makes the network from the vocabulary size; the very block that the base model has.
+        vocabulary_size: number of token types; linked from the data.
+        dependency_modeling_epochs: length of the first phase (paper: half of the budget); 0 leaves it out.
+        language_modeling_epochs: length of the second phase. `trainer.max_epochs` is their sum.
+        attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
+        window: mix the last so many positions only; None: all (paper: none for Transformers).
+        mixture_space: "probability" (Eq. 3) or "logit" (D1).
+        root_target: the root is a target of the first position (D2; authors' code: yes).
+        eos_target: the end is a target of the last word (D2; authors' code: yes).
+        duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" as often as it stands.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    def __init__(
+        self,
+        backbone: BackboneFactory,
+        vocabulary_size: int,
+        dependency_modeling_epochs: int = 30,
+        language_modeling_epochs: int = 30,
+        attention_layer: int = -2,
+        window: int | None = None,
+        mixture_space: MixtureSpace = "probability",
+        root_target: bool = True,
+        eos_target: bool = True,
+        duplicates: Duplicates = "set",
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.save_hyperparameters()
+        self.backbone = backbone(vocabulary_size)
+        layers = self.backbone.attention_layers
+        if not -layers <= attention_layer < layers:
+            raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
+        if window is not None and window < 1:
+            raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
+        self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
+        self.collate_options = {"root_target": root_target, "eos_target": eos_target, "duplicates": duplicates}
+        first = (Phase("dependency_modeling", dependency_modeling_epochs, "val/dependency_loss"),)
+        second = Phase("language_modeling", language_modeling_epochs, "val/loss")
+        self.phases = (*(first if dependency_modeling_epochs else ()), second)
+        self.dependency_loss = MeanMetric().set_dtype(torch.float64)
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], DependencyBatch]:
+        """Sequences and the future dependents of each position."""
+        return partial(collate_dependents, **self.collate_options)
+
+    @property
+    def models_dependencies(self) -> bool:
+        """Whether the present phase is the first, dependency modelling."""
+        return self.phases[self.phase].name == "dependency_modeling"
+
+    # Phase 1, Eq. 1
+
+    def _dependency_nll(self, batch: DependencyBatch) -> Float[Tensor, ""]:
+        if batch.dependents is None:
+            raise UserError("Dependency modelling needs trees: name an annotator under data.init_args.annotator.")
+        hidden = self.backbone(batch.inputs).hidden
+        return dependency_nll(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.dependents)
+
+    # Phase 2, Eqs. 3 and 4
+
+    def _attend(self, output: BackboneOutput) -> Float[Tensor, "batch length context"]:
+        assert output.attention is not None, f"{type(self.backbone).__name__} returned no attention"
+        return dependency_attention(output.attention, window=self.window)
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
+        output = self.backbone(batch.inputs, attention_layer=self.attention_layer)
+        mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
+        weight, bias = self.backbone.output_weight, self.backbone.output_bias
+        return mix(self._attend(output), output.hidden, weight, bias, batch.targets)
+
+    def training_step(self, batch: DependencyBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
+        if self.models_dependencies:
+            return self.log_train(self._dependency_nll(batch), batch.global_tokens, name="dependency_loss")
+        return self.log_train(-self.log_probs(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
+
+    def validation_step(self, batch: DependencyBatch, batch_idx: int) -> None:
+        """The phase's own loss on the validation split."""
+        if not self.models_dependencies:
+            super().validation_step(batch, batch_idx)
+            return
+        positions = batch.lengths.sum()
+        self.dependency_loss.update(self._dependency_nll(batch).double() / positions, positions)
+        self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)
+
+    # Inference
+
+    def generation_step(
+        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: MixtureState | None
+    ) -> tuple[Float[Tensor, "batch vocab"], MixtureState]:
+        """Log-probabilities of the next token by the exact trained mixture, and the state to go on from."""
+        carried = None if state is None else state.backbone
+        output = self.backbone(
+            tokens, padding=padding, state=carried, attention_layer=self.attention_layer, carry=True
+        )
+        assert output.state is not None
+        weight, bias = self.backbone.output_weight, self.backbone.output_bias
+        probability = self.mixture_space == "probability"
+        new = log_softmax_over_vocabulary(output.hidden, weight, bias).exp() if probability else output.hidden
+        components = MixtureState.extended(state, new)
+        length = new.shape[1] + (0 if state is None else state.length)
+        attention = self._attend(output)[:, -1:].exp()
+        mixed = (attention @ components[:, :length])[:, 0]
+        log_probs = mixed.log() if probability else log_softmax_over_vocabulary(mixed, weight, bias)
+        return log_probs, MixtureState(output.state, components, length)
+
+    @torch.no_grad()
+    def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:
+        """a^(t) for a sentence, Figure 3: row t when predicting token t + 1, over `<eos>` and the tokens before it."""
+        inputs = torch.tensor([[eos, *tokens[:-1]]], device=self.device)
+        return self._attend(self.backbone(inputs, attention_layer=self.attention_layer))[0].exp()

@@ -1,0 +1,242 @@
+"""The mixture and its losses against literal versions of the equations; causality, invariance, generation, learning."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.decoding.sampling import Sampling
+from depgen.errors import UserError
+from depgen.models.dmlm import (
+    DMLM,
+    collate_dependents,
+    dependency_attention,
+    dependency_nll,
+    mixture_log_probs,
+    pooled_log_probs,
+)
+from tests.models.conftest import SENTENCES, VOCABULARY, items
+from tests.oracles import dense_mixture, future_dependents_by_loop
+
+
+def causal_attention(batch, heads, length, dtype=torch.float64):
+    scores = torch.randn(batch, heads, length, length, dtype=dtype)
+    return scores.masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf).log_softmax(-1)
+
+
+@pytest.fixture
+def model(backbone):
+    torch.manual_seed(0)
+    return DMLM(backbone, VOCABULARY, dependency_modeling_epochs=1, language_modeling_epochs=1).eval()
+
+
+# -- collate ----------------------------------------------------------------------------------------------------------
+
+
+def as_sets(batch):
+    ragged, width = batch.dependents, batch.inputs.shape[1]
+    rows = [ragged.ids[a:b].tolist() for a, b in zip(ragged.offsets[:-1], ragged.offsets[1:], strict=True)]
+    return [rows[i : i + width] for i in range(0, len(rows), width)]
+
+
+def test_dependents_of_the_papers_sentence():
+    batch = collate_dependents(items(0))
+    red, figures, on, screen, indicate, falling, stocks, stop, end = 2, 3, 4, 6, 7, 8, 9, 10, 0
+    expected = [[indicate], [figures], [on, indicate], [screen], [screen], [], [stocks, stop], [stocks], [], [end]]
+    assert as_sets(batch)[0] == [sorted(words) for words in expected]
+    assert red not in batch.dependents.ids
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_dependents_equal_the_literal_loop(data):
+    chosen = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        n = data.draw(st.integers(0, 7))
+        heads = [data.draw(st.sampled_from([h for h in range(-1, n + 1) if h != w])) for w in range(1, n + 1)]
+        ids = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
+        chosen.append((ids, heads))
+    root, end = data.draw(st.booleans()), data.draw(st.booleans())
+    duplicates = data.draw(st.sampled_from(["set", "multiset"]))
+    batch = ItemBatch([TokenItem(k, np.array(i, int), np.array(h, int)) for k, (i, h) in enumerate(chosen)], 1)
+    found = as_sets(collate_dependents(batch, root_target=root, eos_target=end, duplicates=duplicates))
+    for (ids, heads), sets in zip(chosen, found, strict=True):
+        literal = future_dependents_by_loop(heads, root_target=root, eos_target=end)
+        words = [[(*ids, 0)[target - 1] for target in targets] for targets in literal]
+        expected = [sorted(set(w)) if duplicates == "set" else sorted(w) for w in words]
+        assert [sorted(s) for s in sets] == expected + [[]] * (len(sets) - len(expected))
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+
+def test_dependency_loss_equals_eq_1_summed_over_the_sets():
+    torch.manual_seed(0)
+    batch = collate_dependents(items(0, 1, 2, 3))
+    hidden = torch.randn(*batch.inputs.shape, 4, dtype=torch.float64)
+    weight, bias = torch.randn(VOCABULARY, 4).double(), torch.randn(VOCABULARY).double()
+    p_dep = torch.softmax(hidden @ weight.T + bias, -1)
+    expected = -sum(
+        p_dep[b, t, word].log()
+        for b, (ids, heads) in enumerate(SENTENCES)
+        for t, targets in enumerate(future_dependents_by_loop(heads))
+        for word in {(*ids, 0)[target - 1] for target in targets}
+    )
+    torch.testing.assert_close(dependency_nll(hidden, weight, bias, batch.dependents), expected)
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_mixture_and_its_gradients_equal_eq_3(with_bias):
+    torch.manual_seed(1)
+    hidden = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(7, dtype=torch.float64, requires_grad=True) if with_bias else None
+    scores = causal_attention(2, 3, 5).detach().requires_grad_()
+    targets = torch.randint(7, (2, 5))
+    inputs = [x for x in (hidden, weight, bias) if x is not None]
+
+    dense = dense_mixture(scores.exp().mean(1), hidden, weight, bias).gather(-1, targets[..., None])[..., 0].log()
+    found = mixture_log_probs(dependency_attention(scores), hidden, weight, bias, targets)
+    torch.testing.assert_close(found, dense)
+    for ours, literal in zip(
+        torch.autograd.grad(found.sum(), inputs), torch.autograd.grad(dense.sum(), inputs), strict=True
+    ):
+        torch.testing.assert_close(ours, literal)
+
+
+def test_gradient_reaches_the_attention_as_in_eq_3():
+    torch.manual_seed(2)
+    raw = torch.randn(1, 2, 4, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.ones(4, 4).triu(1).bool()
+    hidden, weight = torch.randn(1, 4, 3).double(), torch.randn(6, 3).double()
+    targets = torch.randint(6, (1, 4))
+    attention = raw.masked_fill(mask, -math.inf).log_softmax(-1)
+    ours = mixture_log_probs(dependency_attention(attention), hidden, weight, None, targets).sum()
+    literal = dense_mixture(raw.masked_fill(mask, -math.inf).softmax(-1).mean(1), hidden, weight, None)
+    literal = literal.gather(-1, targets[..., None]).log().sum()
+    torch.testing.assert_close(torch.autograd.grad(ours, raw)[0], torch.autograd.grad(literal, raw)[0])
+
+
+def test_mixing_logits_pools_the_logits():
+    torch.manual_seed(3)
+    hidden, weight, bias = torch.randn(2, 4, 3).double(), torch.randn(6, 3).double(), torch.randn(6).double()
+    attention = dependency_attention(causal_attention(2, 2, 4))
+    targets = torch.randint(6, (2, 4))
+    logits = attention.exp() @ (hidden @ weight.T + bias)
+    expected = logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(pooled_log_probs(attention, hidden, weight, bias, targets), expected)
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_a_window_renormalises_over_the_last_positions(window):
+    torch.manual_seed(4)
+    log_probs = causal_attention(1, 2, 5)
+    mean = log_probs.exp().mean(1)
+    keep = torch.ones(5, 5).tril().bool() & torch.ones(5, 5).triu(1 - window).bool()
+    expected = (mean * keep) / (mean * keep).sum(-1, keepdim=True)
+    torch.testing.assert_close(dependency_attention(log_probs, window=window).exp(), expected)
+
+
+# -- the system -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", ["probability", "logit"])
+def test_the_mixture_is_a_distribution_in_training_too(backbone, space):
+    torch.manual_seed(0)
+    model = DMLM(backbone, VOCABULARY, 1, 1, mixture_space=space).train()
+    batch = collate_dependents(items(0))
+    total = torch.zeros(1, batch.targets.shape[1])
+    for word in range(VOCABULARY):
+        torch.manual_seed(5)  # the same dropout for every word
+        replaced = type(batch)(**{**vars(batch), "targets": torch.full_like(batch.targets, word)})
+        total += model.log_probs(replaced).exp()
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_a_later_word_leaves_earlier_scores_untouched(model):
+    batch = collate_dependents(items(0))
+    changed = batch.inputs.clone()
+    changed[0, 6] = 11
+    before = model.log_probs(batch)
+    after = model.log_probs(type(batch)(**{**vars(batch), "inputs": changed}))
+    torch.testing.assert_close(before[0, :6], after[0, :6], rtol=0, atol=1e-6)
+    assert not torch.allclose(before[0, 6:], after[0, 6:])
+
+
+def test_scores_do_not_move_with_padding_or_batch(model):
+    together = model.log_probs(collate_dependents(items(0, 1, 2, 3)))
+    for row in range(4):
+        alone = model.log_probs(collate_dependents(items(row)))
+        torch.testing.assert_close(together[row, : alone.shape[1]], alone[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("space", ["probability", "logit"])
+def test_generation_draws_from_the_trained_mixture(backbone, space):
+    torch.manual_seed(0)
+    model = DMLM(backbone, VOCABULARY, 1, 1, mixture_space=space).eval()
+    batch = collate_dependents(items(0, 1))
+    stepwise, state = [], None
+    with torch.no_grad():
+        taught = model.log_probs(batch)
+        for t in range(batch.inputs.shape[1]):
+            tokens = batch.inputs[:, t : t + 1]
+            log_probs, state = model.generation_step(tokens, torch.zeros_like(tokens, dtype=torch.bool), state)
+            torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2))
+            stepwise.append(log_probs.gather(-1, batch.targets[:, t : t + 1])[:, 0])
+    found = torch.stack(stepwise, 1)
+    torch.testing.assert_close(found[batch.mask], taught[batch.mask], rtol=1e-4, atol=1e-5)
+
+
+def test_generation_is_the_same_for_any_batch_size(model):
+    prompts = [[2, 3], [4], [], [5, 6, 7, 8], [9, 2]]
+    options = {"eos": 0, "sampling": Sampling(top_p=0.9), "seeds": range(5), "max_new_tokens": 8}
+    together = model.generate(prompts, batch_size=5, **options)
+    assert together == model.generate(prompts, batch_size=1, **options)
+    assert len({tuple(text) for text in together}) > 1
+
+
+def test_it_learns_eight_sentences_in_either_phase(backbone):
+    torch.manual_seed(0)
+    generator = np.random.default_rng(0)
+    rows = []
+    for k in range(8):
+        ids = generator.integers(2, VOCABULARY, 6)
+        rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
+    batch = collate_dependents(ItemBatch(rows, 56))
+    model = DMLM(backbone, VOCABULARY, 1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    first = []
+    for phase in (0, 1):
+        model.enter_phase(phase)
+        for _ in range(200):
+            if model.models_dependencies:
+                loss = model._dependency_nll(batch) / batch.global_tokens
+            else:
+                loss = -model.log_probs(batch)[batch.mask].mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        first.append(loss.item())
+    assert max(first) < 0.5
+
+
+def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_before(model):
+    picture = model.dependency_attention([2, 3, 4, 5])
+    torch.testing.assert_close(picture.sum(-1), torch.ones(4))
+    assert not picture.triu(1).any()
+
+
+def test_dependency_modeling_without_trees_says_what_to_name(model):
+    batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3))
+    assert batch.dependents is None
+    with pytest.raises(UserError, match="annotator"):
+        model._dependency_nll(batch)
+
+
+def test_an_attention_layer_that_does_not_exist_is_refused(backbone):
+    with pytest.raises(UserError, match="layer 7"):
+        DMLM(backbone, VOCABULARY, attention_layer=7)
