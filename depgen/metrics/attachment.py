@@ -1,0 +1,136 @@
+"""Attachment scores of dependency trees: UAS and LAS.
+
+Which tokens count is a mask that the caller must pass: treebanks differ in whether punctuation counts (UD: yes; the
+older WSJ practice: no, by the gold tag), and a default would hide the choice.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torchmetrics import Metric
+
+
+@dataclass(frozen=True)
+class AttachmentCounts:
+    """How many of the counted tokens have the right head, and the right head and relation.
+
+    Attributes:
+        heads: tokens whose predicted head is the gold head.
+        labels: of those, the ones whose relation is the gold relation too; None when no relations were given.
+        tokens: tokens counted.
+    """
+
+    heads: int
+    labels: int | None
+    tokens: int
+
+    @property
+    def uas(self) -> float:
+        """Percentage of tokens with the right head; NaN without any token."""
+        return _percentage(self.heads, self.tokens)
+
+    @property
+    def las(self) -> float:
+        """Percentage of tokens with the right head and relation; NaN without any token or without relations."""
+        return float("nan") if self.labels is None else _percentage(self.labels, self.tokens)
+
+
+def _percentage(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else float("nan")
+
+
+def attachment_counts(
+    predicted_heads: Int[Tensor, "*shape"],
+    gold_heads: Int[Tensor, "*shape"],
+    mask: Bool[Tensor, "*shape"],
+    *,
+    predicted_relations: Int[Tensor, "*shape"] | None = None,
+    gold_relations: Int[Tensor, "*shape"] | None = None,
+) -> AttachmentCounts:
+    """Counts of right heads and right labelled heads among the tokens under the mask.
+
+    Args:
+        predicted_heads: 1-based heads, 0 = root.
+        gold_heads: the gold heads.
+        mask: True at tokens that count. Padding and unannotated tokens (head -1) must be False; whether punctuation is
+            True is the caller's rule and belongs beside the figure.
+        predicted_relations: ids of relations.
+        gold_relations: ids of gold relations, in the same numbering.
+
+    Raises:
+        ValueError: a token under the mask has no gold head, or one side alone has relations.
+
+    >>> counts = attachment_counts(torch.tensor([2, 0, 2]), torch.tensor([2, 0, 1]), torch.tensor([True] * 3))
+    >>> round(counts.uas, 2)
+    66.67
+    """
+    if (predicted_relations is None) != (gold_relations is None):
+        raise ValueError("Relations were given on one side only: pass both predicted_relations and gold_relations.")
+    unannotated = int((mask & (gold_heads < 0)).sum())
+    if unannotated:
+        raise ValueError(f"{unannotated} tokens under the mask have no gold head (-1): mask them out.")
+    right = mask & (predicted_heads == gold_heads)
+    labels = None
+    if predicted_relations is not None and gold_relations is not None:
+        labels = int((right & (predicted_relations == gold_relations)).sum())
+    return AttachmentCounts(int(right.sum()), labels, int(mask.sum()))
+
+
+class AttachmentScore(Metric):  # type: ignore[misc]
+    """UAS and LAS in per cent over all tokens seen (not a mean of sentence scores), on all devices.
+
+    Which tokens count is the mask passed to `update`; see `attachment_counts`.
+
+    Args:
+        labelled: whether relations are scored too; `update` then wants them.
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+
+    heads: Tensor
+    labels: Tensor
+    tokens: Tensor
+
+    def __init__(self, *, labelled: bool = True) -> None:
+        super().__init__()
+        self.labelled = labelled
+        for name in ("heads", "labels", "tokens"):
+            self.add_state(name, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(
+        self,
+        predicted_heads: Int[Tensor, "*shape"],
+        gold_heads: Int[Tensor, "*shape"],
+        mask: Bool[Tensor, "*shape"],
+        *,
+        predicted_relations: Int[Tensor, "*shape"] | None = None,
+        gold_relations: Int[Tensor, "*shape"] | None = None,
+    ) -> None:
+        """Add a batch; the arguments are those of `attachment_counts`.
+
+        Raises:
+            ValueError: a token under the mask has no gold head, or relations are missing where they are scored.
+        """
+        if self.labelled and (predicted_relations is None or gold_relations is None):
+            raise ValueError("A labelled score wants predicted_relations and gold_relations.")
+        counts = attachment_counts(
+            predicted_heads,
+            gold_heads,
+            mask,
+            predicted_relations=predicted_relations,
+            gold_relations=gold_relations,
+        )
+        self.heads += counts.heads
+        self.labels += counts.labels or 0
+        self.tokens += counts.tokens
+
+    def compute(self) -> dict[str, Tensor]:
+        """`uas` and, when labelled, `las`, in per cent, float64; NaN without any token."""
+        scores = {"uas": 100.0 * self.heads.double() / self.tokens}
+        if self.labelled:
+            scores["las"] = 100.0 * self.labels.double() / self.tokens
+        return scores

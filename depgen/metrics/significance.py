@@ -1,0 +1,256 @@
+"""Is the difference between two systems more than chance: tests on item scores, intervals, and a rule over seeds.
+
+Which test where: the paired t-test for measures with an item score (BLEU, BERTScore); the paired bootstrap for
+Self-BLEU, whose item scores depend on each other; Welch's t-test where the items of two systems do not belong
+together (free generation); Distinct-n is left untested, as in the DMLM paper. Scores that are NaN are undefined for
+their item: the item is left out of the test, counted in the result and logged.
+
+All randomness comes from the seed that is passed, so every figure repeats.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+logger = logging.getLogger(__name__)
+
+Scores = Float[np.ndarray, " items"]
+OtherScores = Float[np.ndarray, " others"]
+Statistic = Callable[[Int[np.ndarray, " items"]], float]
+"""A measure of a system on the items of these indices (some of them repeated)."""
+
+_CHUNK = 1 << 21
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome of a two-sided test between two systems.
+
+    Attributes:
+        test: its name.
+        difference: first minus second.
+        p_value: probability of a difference at least as large if there were none.
+        items: items that were tested (of the first system, where they are not paired).
+        excluded: items left out because a score is undefined.
+        statistic: the t statistic; None for the bootstrap.
+    """
+
+    test: str
+    difference: float
+    p_value: float
+    items: int
+    excluded: int
+    statistic: float | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and its bootstrap percentile interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SeedDifference:
+    """The difference between two systems over seeds.
+
+    Attributes:
+        mean: difference of the means, first minus second.
+        standard_error: of that difference; NaN when a system has fewer than two seeds.
+        counts: whether |mean| exceeds two standard errors; None when that is unknown.
+    """
+
+    mean: float
+    standard_error: float
+    counts: bool | None
+
+
+def paired_t_test(first: Scores, second: OtherScores) -> Comparison:
+    """The paired t-test on the scores that two systems have for the same items.
+
+    Raises:
+        ValueError: the numbers of items differ, or fewer than two are left.
+
+    >>> round(paired_t_test(np.array([1.0, 2.0, 4.0]), np.array([0.0, 2.0, 1.0])).p_value, 4)
+    0.2697
+    """
+    from scipy.stats import ttest_rel
+
+    first, second, excluded = _defined_pairs(first, second)
+    differences = first - second
+    if np.ptp(differences) == 0.0:  # no variance: scipy would divide zero by zero
+        return _constant("paired t", float(differences[0]), len(first), excluded)
+    outcome = ttest_rel(first, second)
+    difference = float(differences.mean())
+    return Comparison(
+        "paired t", difference, float(outcome.pvalue), len(first), excluded, statistic=float(outcome.statistic)
+    )
+
+
+def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
+    """Welch's t-test (unequal variances) on item scores that do not belong together.
+
+    Raises:
+        ValueError: a system has fewer than two defined scores.
+    """
+    from scipy.stats import ttest_ind
+
+    kept, others = first[~np.isnan(first)], second[~np.isnan(second)]
+    excluded = len(first) + len(second) - len(kept) - len(others)
+    _check_enough(min(len(kept), len(others)), excluded)
+    difference = float(kept.mean() - others.mean())
+    if np.ptp(kept) == 0.0 and np.ptp(others) == 0.0:
+        return _constant("Welch t", difference, len(kept), excluded)
+    outcome = ttest_ind(kept, others, equal_var=False)
+    return Comparison(
+        "Welch t", difference, float(outcome.pvalue), len(kept), excluded, statistic=float(outcome.statistic)
+    )
+
+
+def paired_bootstrap(first: Scores, second: OtherScores, *, resamples: int = 10_000, seed: int = 0) -> Comparison:
+    """The paired bootstrap test on the mean of item scores.
+
+    The items are drawn with replacement, the same for both systems; the p-value is the share of resampled differences
+    that lie at least as far from the observed one as that lies from zero (Efron & Tibshirani, 1993, ch. 16), never
+    below 1 / (resamples + 1). For Self-BLEU this is the test meant: item scores are resampled while the texts that
+    they were compared with stay; computing Self-BLEU anew on a resample would match each repeated text with itself.
+
+    Raises:
+        ValueError: the numbers of items differ, or fewer than two are left.
+    """
+    first, second, excluded = _defined_pairs(first, second)
+    differences = first - second
+    resampled = _resampled_means(differences, resamples, seed)
+    observed = float(differences.mean())
+    p_value = _bootstrap_p_value(observed, resampled)
+    return Comparison("paired bootstrap", observed, p_value, len(first), excluded)
+
+
+def paired_bootstrap_of(
+    first: Statistic, second: Statistic, items: int, *, resamples: int = 1000, seed: int = 0
+) -> Comparison:
+    """The paired bootstrap test on any measure of a whole corpus (corpus BLEU, perplexity, …).
+
+    Args:
+        first: gives the first system's value on the items of these indices.
+        second: the same for the second system.
+        items: number of items.
+        resamples: how often both are evaluated.
+        seed: of the resampling.
+
+    Raises:
+        ValueError: there are fewer than two items.
+    """
+    _check_enough(items, 0)
+    everything = np.arange(items)
+    observed = first(everything) - second(everything)
+    generator = np.random.default_rng(seed)
+    resampled = np.empty(resamples)
+    for index in range(resamples):
+        drawn = generator.integers(0, items, items)
+        resampled[index] = first(drawn) - second(drawn)
+    return Comparison("paired bootstrap", float(observed), _bootstrap_p_value(observed, resampled), items, 0)
+
+
+def bootstrap_interval(scores: Scores, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
+    """The mean of the defined item scores with its bootstrap percentile interval; NaN without any.
+
+    >>> interval = bootstrap_interval(np.array([0.0, 1.0] * 50))
+    >>> interval.value, 0.38 < interval.low < 0.42 and 0.58 < interval.high < 0.62
+    (0.5, True)
+    """
+    defined = scores[~np.isnan(scores)]
+    if not len(defined):
+        return Interval(math.nan, math.nan, math.nan)
+    means = _resampled_means(defined, resamples, seed)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(defined.mean()), float(low), float(high))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number by Holm's step-down method (1979), in the order given.
+
+    Raises:
+        ValueError: a value lies outside [0, 1].
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    if not all(0.0 <= p <= 1.0 for p in p_values):
+        raise ValueError(f"p-values lie between 0 and 1, found {list(p_values)}.")
+    adjusted = [0.0] * len(p_values)
+    running = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = running
+    return adjusted
+
+
+def difference_over_seeds(first: Sequence[float], second: Sequence[float]) -> SeedDifference:
+    """The difference of two systems' means over seeds, and whether it exceeds two standard errors.
+
+    The seeds of two systems are independent runs, not pairs: the standard error is sqrt(s1²/n1 + s2²/n2).
+
+    Raises:
+        ValueError: a system has no value.
+
+    >>> difference_over_seeds([50.0, 50.5], [48.0, 48.5]).counts
+    True
+    """
+    if not first or not second:
+        raise ValueError(f"Expected at least one seed each, found {len(first)} and {len(second)}.")
+    mean = float(np.mean(first) - np.mean(second))
+    if min(len(first), len(second)) < 2:
+        return SeedDifference(mean, math.nan, None)
+    standard_error = math.sqrt(sum(float(np.var(values, ddof=1)) / len(values) for values in (first, second)))
+    return SeedDifference(mean, standard_error, abs(mean) > 2 * standard_error)
+
+
+def _defined_pairs(
+    first: Scores, second: OtherScores
+) -> tuple[Float[np.ndarray, " defined"], Float[np.ndarray, " defined"], int]:
+    """The items for which both scores are defined, and how many are not."""
+    if len(first) != len(second):
+        raise ValueError(f"A paired test wants the same items: found {len(first)} and {len(second)} scores.")
+    defined = ~(np.isnan(first) | np.isnan(second))
+    excluded = len(first) - int(defined.sum())
+    _check_enough(int(defined.sum()), excluded)
+    return first[defined], second[defined], excluded
+
+
+def _check_enough(items: int, excluded: int) -> None:
+    """Log what is left out; raise a ValueError when fewer than two items remain."""
+    if excluded:
+        logger.warning("%d items without a defined score are left out of the test; %d remain.", excluded, items)
+    if items < 2:
+        raise ValueError(f"A test wants at least 2 items, found {items} ({excluded} left out as undefined).")
+
+
+def _constant(test: str, difference: float, items: int, excluded: int) -> Comparison:
+    """The outcome when scores have no variance: certain when they differ, none when they do not."""
+    statistic = math.copysign(math.inf, difference) if difference else 0.0
+    return Comparison(test, difference, 0.0 if difference else 1.0, items, excluded, statistic=statistic)
+
+
+def _resampled_means(scores: Scores, resamples: int, seed: int) -> Float[np.ndarray, " resamples"]:
+    """The means of `resamples` samples with replacement, in chunks that bound the memory."""
+    generator = np.random.default_rng(seed)
+    rows = max(1, _CHUNK // len(scores))
+    means = np.empty(resamples)
+    for start in range(0, resamples, rows):
+        stop = min(start + rows, resamples)
+        means[start:stop] = scores[generator.integers(0, len(scores), (stop - start, len(scores)))].mean(axis=1)
+    return means
+
+
+def _bootstrap_p_value(observed: float, resampled: Float[np.ndarray, " resamples"]) -> float:
+    """Two-sided p-value of a difference under the resampled differences shifted to have no difference."""
+    # The tolerance counts rounding errors of equal sums as equal.
+    beyond = np.abs(resampled - observed) >= abs(observed) * (1 - 1e-12) - 1e-15
+    return float((1 + beyond.sum()) / (1 + len(resampled)))

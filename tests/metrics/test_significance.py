@@ -1,0 +1,168 @@
+import doctest
+import itertools
+import logging
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgen.metrics import significance as module
+from depgen.metrics.significance import (
+    bootstrap_interval,
+    difference_over_seeds,
+    holm,
+    paired_bootstrap,
+    paired_bootstrap_of,
+    paired_t_test,
+    welch_t_test,
+)
+
+P_VALUES = st.lists(st.floats(0.0, 1.0), max_size=6)
+
+
+def test_paired_t_equals_its_formula():
+    first, second = np.array([3.0, 5.0, 4.0, 9.0]), np.array([1.0, 5.5, 2.0, 6.0])
+    differences = first - second
+    outcome = paired_t_test(first, second)
+    assert outcome.statistic == pytest.approx(differences.mean() / (differences.std(ddof=1) / 2))
+    assert outcome.difference == pytest.approx(1.625)
+    assert (outcome.items, outcome.excluded) == (4, 0)
+    t = outcome.statistic  # with 3 degrees of freedom the distribution function is closed
+    tail = 0.5 - (t / math.sqrt(3) / (1 + t * t / 3) + math.atan(t / math.sqrt(3))) / math.pi
+    assert outcome.p_value == pytest.approx(2 * tail)
+
+
+def test_welch_equals_its_formula():
+    first, second = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 9.0, 4.0])
+    outcome = welch_t_test(first, second)
+    assert outcome.statistic == pytest.approx((3 - 5) / math.sqrt(2.5 / 5 + 13 / 3))
+    assert 0.3 < outcome.p_value < 0.6
+
+
+def test_systems_without_variance():
+    same = paired_t_test(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    assert (same.p_value, same.statistic) == (1.0, 0.0)
+    apart = paired_t_test(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
+    assert (apart.p_value, apart.statistic) == (0.0, -math.inf)
+    assert welch_t_test(np.array([1.0, 1.0]), np.array([1.0, 1.0])).p_value == 1.0
+    assert paired_bootstrap(np.ones(5), np.ones(5), resamples=50).p_value == 1.0
+
+
+def test_undefined_items_are_left_out_counted_and_logged(caplog):
+    first, second = np.array([1.0, np.nan, 3.0, 5.0]), np.array([0.0, 1.0, np.nan, 2.0])
+    with caplog.at_level(logging.WARNING):
+        outcome = paired_t_test(first, second)
+    assert (outcome.items, outcome.excluded, outcome.difference) == (2, 2, 2.0)
+    assert "2 items without a defined score" in caplog.text
+    assert welch_t_test(first, second).excluded == 2
+    assert paired_bootstrap(first, second, resamples=10).excluded == 2
+
+
+def test_too_few_or_unequal_items_are_refused():
+    for test in (paired_t_test, paired_bootstrap):
+        with pytest.raises(ValueError, match="found 2 and 3 scores"):
+            test(np.ones(2), np.ones(3))
+        with pytest.raises(ValueError, match="at least 2 items, found 1"):
+            test(np.array([1.0, np.nan]), np.ones(2))
+    with pytest.raises(ValueError, match="at least 2 items, found 1"):
+        welch_t_test(np.ones(1), np.ones(4))
+
+
+def test_bootstrap_p_value_equals_full_enumeration():
+    differences = np.array([2.0, -1.0, 3.0, 0.5])
+    means = np.array([np.mean(draw) for draw in itertools.product(differences, repeat=4)])
+    exact = np.mean(np.abs(means - differences.mean()) >= differences.mean() - 1e-12)
+    outcome = paired_bootstrap(differences, np.zeros(4), resamples=40_000)
+    assert outcome.p_value == pytest.approx(exact, abs=0.01)
+    assert outcome.difference == pytest.approx(differences.mean())
+
+
+def test_bootstrap_of_a_mean_agrees_with_the_general_form_and_repeats_by_seed():
+    generator = np.random.default_rng(3)
+    first, second = generator.normal(0.3, 1, 60), generator.normal(0, 1, 60)
+    quick = paired_bootstrap(first, second, resamples=3000, seed=1)
+    general = paired_bootstrap_of(
+        lambda items: float(first[items].mean()), lambda items: float(second[items].mean()), 60, resamples=3000, seed=1
+    )
+    assert general.difference == pytest.approx(quick.difference)
+    assert general.p_value == pytest.approx(quick.p_value, abs=0.03)
+    assert paired_bootstrap(first, second, resamples=3000, seed=1) == quick
+    assert paired_bootstrap(first, second, resamples=3000, seed=2).p_value != quick.p_value
+
+
+def test_bootstrap_pairs_the_items():
+    easy_and_hard = np.linspace(0, 100, 40)
+    better = easy_and_hard + np.tile([0.5, 1.5], 20)
+    assert paired_bootstrap(better, easy_and_hard, resamples=999).p_value == pytest.approx(0.001)
+    assert paired_bootstrap_of(
+        lambda items: float(better[items].mean()), lambda items: float(easy_and_hard[items].mean()), 40, resamples=999
+    ).p_value == pytest.approx(0.001)
+
+
+def test_p_values_are_calibrated_when_there_is_no_difference():
+    generator = np.random.default_rng(0)
+    first, second = generator.normal(size=(2, 300, 40))
+    p = np.array([paired_bootstrap(a, b, resamples=300).p_value for a, b in zip(first, second, strict=True)])
+    assert 0.02 < np.mean(p < 0.05) < 0.10
+    assert 0.4 < np.mean(p < 0.5) < 0.6
+
+
+def test_interval_equals_the_normal_one_for_many_items():
+    scores = np.random.default_rng(1).normal(10, 2, 900)
+    interval = bootstrap_interval(np.append(scores, np.nan))
+    half = 1.96 * scores.std() / 30
+    assert interval.value == pytest.approx(scores.mean())
+    assert interval.low == pytest.approx(scores.mean() - half, abs=0.02)
+    assert interval.high == pytest.approx(scores.mean() + half, abs=0.02)
+    narrow = bootstrap_interval(scores, confidence=0.5)
+    assert narrow.high - narrow.low == pytest.approx(2 * 0.6745 * scores.std() / 30, abs=0.02)
+
+
+def test_interval_does_not_depend_on_chunks(monkeypatch):
+    scores = np.random.default_rng(1).normal(size=50)
+    whole = bootstrap_interval(scores, resamples=200)
+    monkeypatch.setattr(module, "_CHUNK", 50 * 7)
+    assert bootstrap_interval(scores, resamples=200) == whole
+
+
+def test_interval_without_scores_is_nan():
+    assert math.isnan(bootstrap_interval(np.array([np.nan])).low)
+
+
+@given(P_VALUES)
+def test_holm_equals_its_definition(p_values):
+    order = sorted(p_values)
+    adjusted = holm(p_values)
+    for p, found in zip(p_values, adjusted, strict=True):
+        place = len(order) - 1 - order[::-1].index(p)
+        steps = [min(1.0, (len(order) - rank) * order[rank]) for rank in range(place + 1)]
+        assert found == max(steps)
+
+
+def test_holm_refuses_what_is_no_probability():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        holm([0.1, math.nan])
+
+
+def test_two_standard_errors_over_seeds():
+    close = difference_over_seeds([50.0, 52.0], [49.0, 51.0])
+    assert close.mean == pytest.approx(1.0)
+    assert close.standard_error == pytest.approx(math.sqrt(2 / 2 + 2 / 2))
+    assert close.counts is False
+    assert difference_over_seeds([40.0, 42.0], [49.0, 51.0]).counts is True
+    edge = difference_over_seeds([0.0, 2.0], [1.0 - math.sqrt(4.0), 1.0 - math.sqrt(4.0)])
+    assert edge.mean == pytest.approx(2 * edge.standard_error)
+    assert edge.counts is False
+    lone = difference_over_seeds([50.0], [49.0, 51.0])
+    assert lone.counts is None
+    assert math.isnan(lone.standard_error)
+    with pytest.raises(ValueError, match="found 0 and 1"):
+        difference_over_seeds([], [1.0])
+
+
+def test_doctests():
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
