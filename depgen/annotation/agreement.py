@@ -1,0 +1,94 @@
+"""How far two annotators agree on the same text."""
+
+from dataclasses import dataclass
+from itertools import islice
+
+from depgen.annotation.scores import is_punctuation
+from depgen.data.corpus import Corpus, Split
+from depgen.trees.annotator import Annotator
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Shares of words, in per cent, that two annotators give the same head, or the same head and relation.
+
+    Attributes:
+        first: scheme of the one.
+        second: scheme of the other.
+        heads: all words, punctuation included.
+        heads_and_relations: the same.
+        heads_without_punctuation: words with a character that is no punctuation.
+        heads_and_relations_without_punctuation: the same.
+        trees: sentences whose heads are all the same.
+        words: words compared.
+        sentences: sentences compared.
+        documents: documents compared.
+    """
+
+    first: str
+    second: str
+    heads: float
+    heads_and_relations: float
+    heads_without_punctuation: float
+    heads_and_relations_without_punctuation: float
+    trees: float
+    words: int
+    sentences: int
+    documents: int
+
+    def summary(self) -> str:
+        """Two lines for the terminal."""
+        return (
+            f"{self.first} / {self.second} on {self.documents} documents, {self.sentences} sentences, "
+            f"{self.words} words:\nsame head {self.heads:.2f} %, same head and relation "
+            f"{self.heads_and_relations:.2f} %; without punctuation {self.heads_without_punctuation:.2f} %, "
+            f"{self.heads_and_relations_without_punctuation:.2f} %; same tree {self.trees:.2f} % of sentences"
+        )
+
+
+def agreement(
+    corpus: Corpus, split: Split, first: Annotator, second: Annotator, *, documents: int | None = None
+) -> Agreement:
+    """The agreement of two annotators on the first `documents` of a split (all of them if None).
+
+    Symmetric in the annotators: the unlabelled attachment score of either when the other counts as gold.
+    """
+    chosen = list(islice(corpus.documents(split), documents))
+    sentences = [sentence for document in chosen for sentence in document.sentences]
+    counts = dict.fromkeys(("words", "heads", "both", "content", "content_heads", "content_both", "trees"), 0)
+    for one, other in zip(first.annotate(sentences), second.annotate(sentences), strict=True):
+        assert one.heads is not None
+        assert other.heads is not None
+        labels = zip(one.relations or one.words, other.relations or one.words, strict=True)
+        for word, head, its, (label, its_label) in zip(one.words, one.heads, other.heads, labels, strict=True):
+            content = not is_punctuation(word)
+            counts["words"] += 1
+            counts["heads"] += head == its
+            counts["both"] += head == its and label == its_label
+            counts["content"] += content
+            counts["content_heads"] += content and head == its
+            counts["content_both"] += content and head == its and label == its_label
+        counts["trees"] += one.heads == other.heads
+
+    def share(count: str, total: int) -> float:
+        return 100 * counts[count] / max(1, total)
+
+    return Agreement(
+        first=first.scheme,
+        second=second.scheme,
+        heads=share("heads", counts["words"]),
+        heads_and_relations=share("both", counts["words"]),
+        heads_without_punctuation=share("content_heads", counts["content"]),
+        heads_and_relations_without_punctuation=share("content_both", counts["content"]),
+        trees=share("trees", len(sentences)),
+        words=counts["words"],
+        sentences=len(sentences),
+        documents=len(chosen),
+    )
+
+
+def parser_agreement(
+    corpus: Corpus, first: Annotator, second: Annotator, split: Split = "valid", documents: int = 500
+) -> str:
+    """The agreement of two annotators on the first documents of a split, ready to print."""
+    return agreement(corpus, split, first, second, documents=documents).summary()

@@ -1,0 +1,40 @@
+"""The verb `annotate`: a corpus's trees made ahead, into the cache that training reads."""
+
+from collections.abc import Sequence
+
+from depgen.data.annotated import annotated_split, annotation_summary
+from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.trees.annotator import Annotator
+
+
+def annotate_corpus(
+    corpus: Corpus,
+    annotator: Annotator | None,
+    splits: Sequence[Split] = SPLITS,
+    processes: int = 1,
+    whole_documents: bool = False,
+) -> str:
+    """Annotate splits into `$DEPGEN_CACHE/annotations`, or find them there; one line a split, ready to print.
+
+    Args:
+        corpus: where the documents come from.
+        annotator: what gives them trees.
+        splits: which splits.
+        processes: how many processes annotate at once.
+        whole_documents: parse each document as one sentence.
+
+    Raises:
+        UserError: corpus or parser missing.
+    """
+    lines = []
+    for split in splits:
+        before = annotation_summary(corpus, split, annotator, whole_documents=whole_documents)
+        annotated_split(corpus, split, annotator, whole_documents=whole_documents, processes=processes)
+        summary = before or annotation_summary(corpus, split, annotator, whole_documents=whole_documents)
+        speed = summary["words"] / max(summary["seconds"], 1e-9)
+        lines.append(
+            f"{corpus.name} {split}: {summary['documents']:,} documents, {summary['sentences']:,} sentences, "
+            f"{summary['words']:,} words; {summary['scheme'] or 'no trees'}; "
+            + ("already there" if before else f"{summary['seconds']:.1f} s, {speed:,.0f} words/s")
+        )
+    return "\n".join(lines)

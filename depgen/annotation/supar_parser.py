@@ -1,0 +1,125 @@
+"""Trees by a SuPar dependency parser, for words that are already separated."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from depgen.annotation.parser_folders import files_digest, find_parser, read_description
+from depgen.annotation.spacy_parser import check_words
+from depgen.annotation.treebank import lowercase
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+
+MAX_WORDS = 900
+"""SuPar looks for cycles by recursion, one level a word; Python allows about a thousand."""
+
+
+class SuparAnnotator:
+    """Gives each sentence the best tree with a single root under a SuPar biaffine parser.
+
+    Args:
+        path: the name of a parser that was trained here (`depgen train-parser`), its folder, or SuPar's own file.
+        trust_checkpoint: load SuPar's own file, which is a pickle: whoever made it can run any code here. With it, a
+            name that SuPar knows, such as `biaffine-dep-en`, is downloaded by SuPar.
+        batch_size: sentences parsed at a time.
+        scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
+    """
+
+    def __init__(
+        self,
+        path: str = "ewt_supar",
+        trust_checkpoint: bool = False,
+        batch_size: int = 64,
+        scheme: str | None = None,
+    ) -> None:
+        self.path, self.trust_checkpoint, self.batch_size = path, trust_checkpoint, batch_size
+        self.scheme = scheme or self._scheme()
+        self._parse: Callable[[list[Sentence]], list[Sentence]] | None = None
+        self._lowercase = False
+        self._digest: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_parse": None}
+
+    def fingerprint(self) -> str:
+        """Of the parser's files and of the versions of SuPar and torch.
+
+        Raises:
+            UserError: there is no such parser, or it is SuPar's own file and not trusted.
+        """
+        if self._digest is None:
+            place = self._place()
+            content = files_digest(place) if place else self.path
+            parts = ["supar", version("supar"), version("torch"), content]
+            self._digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return self._digest
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with heads and relations; the root's relation is `root`.
+
+        Raises:
+            UserError: no such parser, one that is not trusted, a sentence that is empty or longer than 900 words.
+        """
+        check_words(sentences)
+        for number, sentence in enumerate(sentences, start=1):
+            if len(sentence) > MAX_WORDS:
+                raise UserError(
+                    f"Sentence {number} has {len(sentence)} words; SuPar's search for trees takes at most {MAX_WORDS}. "
+                    "Split it, or use depgen.annotation.spacy_parser.SpacyAnnotator."
+                )
+        if self._parse is None:
+            self._parse = self._load()
+        seen = [lowercase(sentence) for sentence in sentences] if self._lowercase else list(sentences)
+        return [
+            replace(sentence, heads=tree.heads, relations=tree.relations)
+            for sentence, tree in zip(sentences, self._parse(seen), strict=True)
+        ]
+
+    def _scheme(self) -> str:
+        try:
+            place = find_parser(self.path)
+        except UserError:
+            return f"{self.path}, SuPar"  # said with all remedies when trees are asked for
+        return str((read_description(place) if place.is_dir() else {}).get("scheme", f"{Path(self.path).name}, SuPar"))
+
+    def _place(self) -> Path | None:
+        """The parser's folder or file; None for a trusted name that SuPar downloads."""
+        try:
+            place = find_parser(self.path)
+        except UserError:
+            if self.trust_checkpoint and Path(self.path).name == self.path:
+                return None
+            raise
+        if place.is_dir() or self.trust_checkpoint:
+            return place
+        raise UserError(
+            f"{place} is a file in SuPar's own format, a pickle: loading it runs whatever code its maker put there. "
+            "If you trust where it comes from, say trust_checkpoint: true beside the path. Parsers trained by "
+            "`depgen train-parser` are folders of weights and JSON and need no trust."
+        )
+
+    def _load(self) -> Callable[[list[Sentence]], list[Sentence]]:
+        place = self._place()
+        if place is not None and place.is_dir():
+            from depgen.annotation.supar_training import BiaffineParser
+
+            self._lowercase = bool(read_description(place).get("lowercase", False))
+            return partial(BiaffineParser.load(place).parse, batch_size=self.batch_size)
+        from depgen.annotation.supar_compatibility import load_supar_file
+
+        return partial(_parse_by_supar, load_supar_file(place or self.path))
+
+
+def _parse_by_supar(parser: Any, sentences: Sequence[Sentence]) -> list[Sentence]:  # noqa: ANN401  (supar.Parser)
+    """Trees by SuPar's own `predict`; white space within a word would end it there, so it becomes `_`."""
+    words = [["_".join(word.split()) for word in sentence.words] for sentence in sentences]
+    parsed = parser.predict(words, prob=False, verbose=False, tree=True, proj=False)
+    trees = []
+    for sentence, heads, relations in zip(sentences, parsed.arcs, parsed.rels, strict=True):
+        own = tuple("root" if head == 0 else relation for head, relation in zip(heads, relations, strict=True))
+        trees.append(replace(sentence, heads=tuple(heads), relations=own))
+    return trees
