@@ -2,16 +2,17 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import lightning as L
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from depgen.data.vocabulary import AnyVocabulary, encode, load_vocabulary
+from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
 from depgen.reporting.plotting import figure, save
+from depgen.reporting.run_facts import load_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ def draw_attention(run: Path, sentence: str = SENTENCE, *, output: Path = Path("
     Raises:
         UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
     """
-    model, vocabulary = _load(run)
+    model, vocabulary = load_run(run)
     weights, words = dependency_attention(model, vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]
@@ -68,7 +69,7 @@ def dependency_attention(
     model.eval()
     try:
         with torch.no_grad():
-            weights: Tensor = model.dependency_attention([vocabulary.eos, *ids[:-1]])  # type: ignore[operator]
+            weights: Tensor = model.dependency_attention(ids, eos=vocabulary.eos)  # type: ignore[operator]
     finally:
         if training:
             model.train()
@@ -133,14 +134,3 @@ def _log_to_wandb(trainer: L.Trainer, drawing: "Figure") -> bool:
     for one in loggers:
         one.log_image(key="attention", images=[drawing])
     return bool(loggers)
-
-
-def _load(run: Path) -> tuple[Any, AnyVocabulary]:
-    """The best model of a run folder and its vocabulary, on the CPU."""
-    import depgen.models  # noqa: F401 - Lightning finds the class by its name
-
-    checkpoint = run / "checkpoints" / "best.ckpt"
-    if not checkpoint.is_file():
-        raise UserError(f"No best checkpoint at {checkpoint}. Name the folder of a finished run: `depgen fit` makes one.")
-    vocabulary = load_vocabulary(run / "vocabulary")
-    return L.LightningModule.load_from_checkpoint(checkpoint, map_location="cpu", weights_only=True), vocabulary

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from depgen.metrics.significance import paired_bootstrap, paired_t_test
-from depgen.reporting.definition import Column, Row, TableDefinition, TestName
+from depgen.metrics.significance import difference_over_seeds, holm, paired_bootstrap, paired_t_test
+from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, item_scores
 
 Results = Mapping[str, Sequence[Result]]
@@ -56,7 +55,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """A win or a loss counts beyond two standard errors over seeds and, where a test was made, if it says so too."""
+        """A win or a loss counts beyond two standard errors over seeds and, where a test was made, if it agrees."""
         outside = self.margin is not None and abs(self.gain) > self.margin
         if not outside or (self.p_value is not None and not self.significant):
             return "undecided"
@@ -115,14 +114,15 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
     for row, other, column in pairs:
         test = (column.key, frozenset((row.name, other.name)))
         mine, theirs = summarise(results[row.name], column.key), summarise(results[other.name], column.key)
-        assert mine is not None and theirs is not None
+        assert mine is not None
+        assert theirs is not None
         comparisons.append(
             Comparison(
                 row.name,
                 other.name,
                 column.key,
                 gain(column, mine.mean, theirs.mean),
-                _margin(mine, theirs),
+                _margin(results[row.name], results[other.name], column.key),
                 corrected.get(test),
                 reasons.get(test),
             )
@@ -154,10 +154,11 @@ def _pairs(definition: TableDefinition, results: Results) -> list[tuple[Row, Row
     return list(pairs.values())
 
 
-def _margin(first: Summary, second: Summary) -> float | None:
-    if first.deviation is None or second.deviation is None:
-        return None
-    return 2 * math.sqrt(first.deviation**2 / first.seeds + second.deviation**2 / second.seeds)
+def _margin(mine: Sequence[Result], theirs: Sequence[Result], key: str) -> float | None:
+    """Two standard errors of the difference over seeds; None where a system has one seed."""
+    first, second = ([result.metrics[key] for result in results if key in result.metrics] for results in (mine, theirs))
+    error = difference_over_seeds(first, second).standard_error
+    return None if math.isnan(error) else 2 * error
 
 
 def _test(
@@ -173,29 +174,7 @@ def _test(
         return None, f"no per-item scores of {lacking}"
     if len(first) != len(second):
         return None, f"{row.name} has {len(first)} items and {other.name} {len(second)}"
-    kept = np.isfinite(first) & np.isfinite(second)
-    if kept.sum() < 2:
+    if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:
         return None, "fewer than two items with scores of both"
-    return p_value_of(column.test, first[kept], second[kept]), ""
-
-
-def p_value_of(test: TestName, first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The two-sided p-value of a paired test over items; 1 for equal scores."""
-    if np.array_equal(first, second):
-        return 1.0
-    if test == "paired_t":
-        return float(paired_t_test(first, second).p_value)
-    return float(paired_bootstrap(first, second, seed=0).p_value)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction, in the given order.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    corrected, running = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = running
-    return corrected
+    test = paired_t_test if column.test == "paired_t" else paired_bootstrap
+    return test(first, second).p_value, ""

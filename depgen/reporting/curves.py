@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_curves(
-    table: str, *, profile: str | None = None, rows: Sequence[str] = (), output: Path | None = None
-) -> str:
+def draw_curves(table: str, *, profile: str | None = None, rows: Sequence[str] = (), output: Path | None = None) -> str:
     """Where the picture went: one line a system and seed.
 
     Args:

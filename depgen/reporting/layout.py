@@ -1,5 +1,6 @@
 """A table's numbers put side by side: the paper's, the tracked, the local, and the difference."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -60,9 +61,7 @@ class Layout:
         return f"{self.definition.caption} (profile {self.profile})"
 
 
-def lay_out(
-    definition: TableDefinition, *, profile: str, results: Results, measured: Mapping[str, Measured]
-) -> Layout:
+def lay_out(definition: TableDefinition, *, profile: str, results: Results, measured: Mapping[str, Measured]) -> Layout:
     """The table of local and tracked results beside the published ones."""
     comparisons, tests = compare(definition, results)
     stars = starred(definition, results, comparisons)
@@ -87,7 +86,7 @@ def _lines(
     lines = []
     if row.values:
         cells = tuple(Cell(row.values.get(c.key), star=c.key in row.stars, decimals=c.decimals) for c in columns)
-        lines.append(Line(row, _label(row, local, measured), "paper", cells))
+        lines.append(Line(row, "", "paper", cells))
     if measured is not None:
         lines.append(_ours(row, columns, measured.results, set(measured.stars), "measured"))
     if local:
@@ -97,21 +96,21 @@ def _lines(
         lines.append(Line(row, "", "difference", tuple(_difference(row, c, summarise(ours, c.key)) for c in columns)))
     if not lines:
         lines.append(Line(row, "", "local", tuple(Cell() for _ in columns)))
-    first = lines[0]
-    lines[0] = Line(row, _label(row, local, measured), first.numbers, first.cells, first.seeds)
+    published = any(each.values for each in definition.rows)
+    lines[0] = dataclasses.replace(lines[0], label=_label(row, bool(ours), published))
     return lines
 
 
-def _label(row: Row, local: Sequence[Result], measured: Measured | None) -> str:
+def _label(row: Row, ran: bool, published: bool) -> str:
     """The row's name, and what keeps it from having numbers of ours."""
     label = row.name
-    if not row.in_paper and row.floor_of is None:
+    if published and not row.in_paper and row.floor_of is None:
         label += " (not in the paper)"
     if row.quoted is not None:
         return f"{label} (quoted: {row.quoted})"
     if row.experiment is None and row.floor_of is None:
         return f"{label} (not built yet)"
-    return label if local or measured is not None else f"{label} (not run yet)"
+    return label if ran else f"{label} (not run yet)"
 
 
 def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars: set[str], numbers: Numbers) -> Line:
@@ -119,9 +118,7 @@ def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars:
     for column in columns:
         summary = summarise(results, column.key)
         if summary is not None:
-            cells.append(
-                Cell(summary.mean, summary.deviation, star=column.key in stars, decimals=column.decimals)
-            )
+            cells.append(Cell(summary.mean, summary.deviation, star=column.key in stars, decimals=column.decimals))
         else:
             missing = any(column.key in result.not_computed for result in results)
             cells.append(Cell(word="n/c" if missing else ""))

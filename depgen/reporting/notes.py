@@ -52,8 +52,8 @@ def _marks(
         yield "measured: tracked in experiments/measured, * as when recorded."
     if any(results.values()):
         star = (
-            f"local: from results/{definition.table}, mean ± standard deviation over seeds; * significantly better than "
-            f"the best other system of its block, p < {LEVEL}"
+            f"local: from results/{definition.table}, mean ± standard deviation over seeds; * significantly better "
+            f"than the best other system of its block, p < {LEVEL}"
         )
         correction = f", Holm's correction over the table's {tests} tests" if tests else "; no test could be made"
         yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
@@ -63,7 +63,7 @@ def _marks(
         names = {"paired_t": "paired t-test", "paired_bootstrap": "paired bootstrap", "none": "not tested"}
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
     if any(row.values for row in definition.rows) and (measured or any(results.values())):
-        yield "difference: ours (local where there is one, else measured) less the paper's. n/c: not computed, see below."
+        yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
 
 
 def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> Iterator[str]:

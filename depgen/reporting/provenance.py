@@ -1,51 +1,38 @@
-"""Where a number comes from: hardware, code, day, configuration; and which profile this machine calls for."""
+"""Where a number comes from: machine, day, configuration; and which profile this machine calls for."""
 
 import datetime
 import hashlib
-import os
-import platform
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from depgen.errors import UserError
 
 
-def hardware() -> str:
-    """The machine in words: its GPUs if torch sees any, else its processor and the cores at hand."""
-    import torch
+def hardware_in_words(record: Mapping[str, Any]) -> str:
+    """The machine of a run, from what `run.json` says of it.
 
-    if torch.cuda.is_available():
-        count = torch.cuda.device_count()
-        return f"{count} x {torch.cuda.get_device_name(0)}"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"CPU {_processor()}, {cores} cores"
-
-
-def _processor() -> str:
-    """The processor's name, as the kernel has it where it says so."""
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    >>> hardware_in_words({"gpus": [], "cpus": 2, "threads": 1, "machine": "x86_64"})
+    'CPU (x86_64), 2 cores, 1 thread'
+    """
+    gpus = [str(name) for name in record.get("gpus") or ()]
+    if gpus:
+        return ", ".join(f"{gpus.count(name)} x {name}" for name in dict.fromkeys(gpus))
+    threads = record.get("threads", "?")
+    cores = f"{record.get('cpus', '?')} cores, {threads} thread{'' if threads == 1 else 's'}"
+    return f"CPU ({record.get('machine', 'unknown')}), {cores}"
 
 
-def commit() -> str:
-    """The commit of the code, with `+` where the tree differs from it; `unknown` outside a repository."""
-    folder = Path(__file__).resolve().parent
-    try:
-        head = _git("rev-parse", "--short=12", "HEAD", folder=folder)
-        changed = _git("status", "--porcelain", "--untracked-files=no", folder=folder)
-    except (OSError, subprocess.CalledProcessError):
+def short_commit(commit: object) -> str:
+    """Twelve digits of a commit, with `+` where files differed from it; `unknown` where nothing is known.
+
+    >>> short_commit("0123456789abcdef0123456789abcdef01234567+changes")
+    '0123456789ab+'
+    """
+    if not isinstance(commit, str) or not commit:
         return "unknown"
-    return head + ("+" if changed else "")
-
-
-def _git(*arguments: str, folder: Path) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    digits, _, changed = commit.partition("+")
+    return digits[:12] + ("+" if changed else "")
 
 
 def today() -> str:

@@ -16,9 +16,7 @@ Format = Literal["markdown", "latex", "csv", "text"]
 _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
 
 
-def table(
-    name: str, *, profile: str | None = None, format: Format = "markdown", output: Path | None = None
-) -> str:
+def table(name: str, *, profile: str | None = None, format: Format = "markdown", output: Path | None = None) -> str:
     """A table of the results so far beside the published and the tracked ones.
 
     All four formats are written under `results/<table>/` as well.
@@ -35,9 +33,7 @@ def table(
     definition = load_definition(name)
     profile, reason = choose_profile(definition.profiles, profile)
     results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
-    layout = lay_out(
-        definition, profile=profile, results=results, measured=read_measured(definition, profile=profile)
-    )
+    layout = lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
     for each, ending in _ENDINGS.items():
         write_atomically(results_root() / definition.table / f"table-{profile}.{ending}", render(layout, format=each))
     text = render(layout, format=format)
@@ -71,7 +67,12 @@ def _head(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
 
 def _markdown(layout: Layout) -> str:
     head = _head(layout)
-    lines = [f"**{layout.caption}**", "", f"| {' | '.join(head)} |", f"|{'|'.join(['---', '---'] + ['--:'] * (len(head) - 2))}|"]
+    lines = [
+        f"**{layout.caption}**",
+        "",
+        f"| {' | '.join(head)} |",
+        f"|{'|'.join(['---', '---'] + ['--:'] * (len(head) - 2))}|",
+    ]
     for line in layout.lines:
         cells = [line.label.replace("|", "\\|"), line.numbers, *(show(cell, star="\\*") for cell in line.cells)]
         lines.append(f"| {' | '.join(cells)} |")

@@ -1,0 +1,111 @@
+"""The result of one row at one profile and seed, from its trained model or from its source."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from depgen.errors import UserError
+from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, prompts_of, test_numbers
+from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
+from depgen.reporting.results import Result
+from depgen.reporting.run_facts import data_of, facts_of, source_of
+from depgen.training import provenance
+from depgen.training.runs import read_record
+
+if TYPE_CHECKING:
+    from depgen.evaluation.text import TextEvaluation
+
+
+def measure(job: Job, depgen: Depgen) -> Result:
+    """The result of a row that is trained: fit, test, generate, text measures; each step skipped once done.
+
+    Raises:
+        UserError: a step failed.
+    """
+    trained = fit(job, depgen)
+    metrics = test_numbers(job, trained, depgen)
+    data = data_of(trained.run / "config.yaml")
+    not_computed: dict[str, str] = {}
+    items: dict[str, str] = {}
+    if job.definition.generation is not None:
+        prompts = prompts_of(data.corpus, job.definition.generation)
+        evaluation = evaluate(generate(job, trained, prompts, depgen), prompts)
+        metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
+        not_computed |= evaluation.not_computed
+        items = _keep_items(job, evaluation.items)
+    facts, record = facts_of(trained.run, data), read_record(trained.run)
+    kept, reasons = sift(job, metrics, not_computed)
+    return Result(
+        table=job.definition.table,
+        row=job.row.name,
+        profile=job.profile,
+        seed=job.seed,
+        metrics=kept,
+        not_computed=reasons,
+        items=items,
+        data=facts.data,
+        trees=facts.trees,
+        parameters=facts.parameters,
+        budget=facts.budget,
+        curve=facts.curve,
+        hardware=hardware_in_words(record.get("hardware") or {}),
+        date=today(),
+        commit=short_commit(record.get("commit")),
+        config_sha256=trained.config_sha256,
+    )
+
+
+def floor(job: Job) -> Result:
+    """The perplexity of the test split under the source that generated it.
+
+    Raises:
+        UserError: the experiment's corpus has no known source.
+    """
+    corpus = data_of(job.config).corpus
+    if not hasattr(corpus, "test_floor"):
+        raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
+    return Result(
+        table=job.definition.table,
+        row=job.row.name,
+        profile=job.profile,
+        seed=job.seed,
+        metrics={"perplexity": math.exp(corpus.test_floor())},
+        data=source_of(corpus),
+        hardware=hardware_in_words(provenance.hardware()),
+        date=today(),
+        commit=short_commit(provenance.commit()),
+        config_sha256=config_digest(job.config),
+    )
+
+
+def evaluate(texts: Sequence[str], prompts: Prompts) -> "TextEvaluation":
+    """The text measures of generated texts against the references."""
+    from depgen.evaluation.text import text_metrics
+
+    return text_metrics(list(texts), list(prompts.references))
+
+
+def sift(
+    job: Job, metrics: Mapping[str, float], not_computed: Mapping[str, str]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The numbers that are numbers, and for every column without one the reason."""
+    kept = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    reasons = {name: f"it came out as {value}" for name, value in metrics.items() if not math.isfinite(value)}
+    reasons |= not_computed
+    for column in job.definition.columns:
+        if column.key not in kept:
+            reasons.setdefault(column.key, "nothing here computes it yet")
+    return kept, reasons
+
+
+def _keep_items(job: Job, items: Mapping[str, Sequence[float]]) -> dict[str, str]:
+    """Write per-item scores beside the result; their paths relative to its folder."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for name, scores in items.items():
+        path = job.folder / f"{name}.npy"
+        np.save(path, np.asarray(scores, dtype=np.float64), allow_pickle=False)
+        paths[name] = str(path.relative_to(job.result.parent))
+    return paths

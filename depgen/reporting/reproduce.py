@@ -1,0 +1,106 @@
+"""Rows of a table made again: fit, test, generate, measure; what is done stays done, nothing is done twice at once."""
+
+import logging
+from collections.abc import Sequence
+
+from filelock import FileLock, Timeout
+
+from depgen.errors import UserError
+from depgen.reporting.definition import Row, load_definition
+from depgen.reporting.jobs import Depgen, Job, run_depgen
+from depgen.reporting.measurement import floor, measure
+from depgen.reporting.provenance import choose_profile, config_digest
+from depgen.reporting.results import read_result, write_result
+from depgen.reporting.tables import table as render_table
+
+logger = logging.getLogger(__name__)
+
+
+def reproduce(
+    table: str,
+    *,
+    row: str | None = None,
+    profile: str | None = None,
+    seeds: Sequence[int] | None = None,
+    redo: bool = False,
+) -> str:
+    """What was done for each row and seed; and, unless one row was asked for, the table.
+
+    Each step is skipped when its output is there, and an unfinished training is gone on with. Two processes never work
+    on the same row and seed: the second waits, and then finds it done.
+
+    Args:
+        table: the table's name.
+        row: only this row; unset: every row that has an experiment.
+        profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
+        seeds: of training; unset: the table's own.
+        redo: put the old results and runs aside and begin anew.
+
+    Raises:
+        UserError: no such table, row or profile, or a step failed.
+    """
+    definition = load_definition(table)
+    profile, reason = choose_profile(definition.profiles, profile)
+    logger.info("%s", reason)
+    rows = [definition.row(row)] if row is not None else [each for each in definition.rows if _is_made(each)]
+    if row is not None and not _is_made(rows[0]):
+        raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
+    done = []
+    for each in rows:
+        for seed in seeds or definition.seeds:
+            line = make(Job(definition, each, profile, seed), redo=redo)
+            logger.info("%s", line)
+            done.append(line)
+            if each.floor_of is not None:
+                break
+    lines = "\n".join([reason, *done])
+    if row is not None:
+        return lines
+    text = render_table(definition.table, profile=profile, format="text").removeprefix(f"{reason}\n\n")
+    return f"{lines}\n\n{text}"
+
+
+def _is_made(row: Row) -> bool:
+    return row.experiment is not None or row.floor_of is not None
+
+
+def make(job: Job, *, redo: bool = False, depgen: Depgen = run_depgen) -> str:
+    """One line on what was done for a row at a profile and seed.
+
+    Raises:
+        UserError: a step failed.
+    """
+    job.result.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(job.result.with_name(f".{job.result.stem}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.info("%s: another process is at it; waiting.", job.name)
+        lock.acquire()
+    try:
+        if redo:
+            _put_aside(job)
+        if job.result.is_file():
+            return f"{job.name}: there already, {job.result}{_age(job)}"
+        result = floor(job) if job.row.floor_of is not None else measure(job, depgen)
+        write_result(result, job.result)
+        return f"{job.name}: done, {job.result}"
+    finally:
+        lock.release()
+
+
+def _age(job: Job) -> str:
+    """A word on a result that was made from another configuration than today's."""
+    if read_result(job.result).config_sha256 == config_digest(job.config):
+        return ""
+    return f" (made before {job.config} was changed; --redo true makes it again)"
+
+
+def _put_aside(job: Job) -> None:
+    """Rename what an earlier attempt left; nothing is deleted."""
+    for path in (job.result, job.folder, job.runs):
+        number = 1
+        while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
+            number += 1
+        if path.exists():
+            path.rename(aside)

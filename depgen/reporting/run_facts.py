@@ -1,0 +1,124 @@
+"""What a run folder tells a result: data, trees, size, budget and curve; and its model and data, made again from it."""
+
+import csv
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from depgen.data.corpus import SPLITS
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.errors import UserError
+from depgen.reporting.results import Budget, DataSource
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import best_checkpoint
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What results say of a run beside its numbers; names as in `Result`."""
+
+    data: DataSource
+    trees: str | None
+    parameters: int
+    budget: Budget
+    curve: tuple[tuple[float, float], ...]
+
+
+def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
+    """The facts of a finished run, given its data module (`data_of`).
+
+    Tokens seen are epochs times the tokens of the training split (one eos an item): each epoch sees each item once.
+
+    Raises:
+        UserError: `metrics.csv` lacks epochs.
+    """
+    data.use_vocabulary(run / "vocabulary")
+    tokens = int(data.split("train").lengths.sum())
+    epochs, curve = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
+    model, _ = load_run(run)
+    return RunFacts(
+        source_of(data.corpus, max_documents=getattr(data, "max_documents", None)),
+        None if data.annotator is None else data.annotator.scheme,
+        sum(parameter.numel() for parameter in model.parameters()),
+        Budget(epochs, epochs * tokens),
+        curve,
+    )
+
+
+def source_of(corpus: Any, *, max_documents: int | None = None) -> DataSource:  # noqa: ANN401 - any corpus
+    """The corpus by name, size and content; "reduced" where a split has fewer documents than were published."""
+    sizes = {split: sum(1 for _ in corpus.documents(split)) for split in SPLITS}
+    if max_documents is not None:
+        sizes["train"] = min(sizes["train"], max_documents)
+    published = {split: statistics.documents for split, statistics in corpus.published.items()}
+    reduced = any(size < (published.get(split) or 0) for split, size in sizes.items())
+    content = "\n".join(corpus.fingerprint(split) for split in SPLITS)
+    return DataSource(corpus.name, reduced, sizes["train"], hashlib.sha256(content.encode()).hexdigest())
+
+
+def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, tuple[tuple[float, float], ...]]:
+    """Epochs trained, and (tokens seen, validation perplexity) after each epoch that measured one.
+
+    Raises:
+        UserError: there is no such file, or it holds no epoch.
+    """
+    if not path.is_file():
+        raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
+    epochs, curve = 0, {}
+    with path.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            if not row.get("epoch"):
+                continue
+            epoch = int(float(row["epoch"])) + 1
+            epochs = max(epochs, epoch)
+            if row.get("val/perplexity"):
+                curve[epoch] = float(row["val/perplexity"])
+    if not epochs:
+        raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
+    return epochs, tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
+
+
+def load_run(run: Path) -> tuple[Any, AnyVocabulary]:
+    """The best model of a run folder, on the CPU, and its vocabulary.
+
+    Raises:
+        UserError: there is no best checkpoint or vocabulary, or the checkpoint can't be read.
+    """
+    import lightning as L  # noqa: N812
+
+    import depgen.models  # noqa: F401 - Lightning finds the class by its name
+
+    checkpoint = best_checkpoint(run)
+    load_checkpoint(checkpoint, mmap=True)
+    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location="cpu", weights_only=True)
+    return model, load_vocabulary(run / "vocabulary")
+
+
+def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
+    """The data module of an experiment's or a run's YAML.
+
+    Raises:
+        UserError: the file has no `data`, or what stands there is refused.
+    """
+    import lightning as L  # noqa: N812
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    from depgen.data.text import TextData
+
+    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    data = content.get("data") if isinstance(content, Mapping) else None
+    if not isinstance(data, Mapping):
+        raise UserError(f"{config}: expected `data`, the data module.")
+    parser = ArgumentParser(exit_on_error=False)
+    if "class_path" in data:
+        parser.add_subclass_arguments(L.LightningDataModule, "data", required=True)
+    else:
+        parser.add_class_arguments(TextData, "data")
+    try:
+        return parser.instantiate_classes(parser.parse_object({"data": dict(data)})).data
+    except ArgumentError as error:
+        raise UserError(f"{config}: {error}") from error
