@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import lightning as L
 import torch
@@ -58,7 +58,7 @@ class PhaseSwitch(L.Callback):
         self._open_length: int | None = None
 
     @classmethod
-    def of(cls, trainer: L.Trainer) -> Self | None:
+    def of(cls, trainer: L.Trainer) -> "PhaseSwitch | None":
         """The switch among a trainer's callbacks."""
         return next((callback for callback in trainer.callbacks if isinstance(callback, cls)), None)  # type: ignore[attr-defined]
 

@@ -1,0 +1,112 @@
+"""The command line: `depgen <verb> ...`. Thin: it finds the verb, lets it parse and call, prints what it returns."""
+
+import difflib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import TextIO
+
+from depgen.cli.verbs import TRAINING_VERBS, VERBS, run_function
+from depgen.errors import UserError
+
+USAGE_ERROR = 2
+"""The exit code of what a user can mend."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """The exit code of a command: 0, 2 for a mistake of the user's, 130 after Ctrl-C; other errors keep their traceback.
+
+    Args:
+        args: what stands after `depgen` on the command line; None = as the process was called.
+    """
+    arguments = list(sys.argv[1:] if args is None else args)
+    show_traceback = "--traceback" in arguments
+    arguments = [each for each in arguments if each != "--traceback"]
+    _log_to_stderr()
+    try:
+        _print(_dispatch(arguments))
+    except UserError as error:
+        return _fail(str(error), show_traceback)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else _fail(str(stop.code), False)
+    except KeyboardInterrupt:
+        return _fail("Stopped.", show_traceback, code=130)
+    except Exception as error:
+        if type(error).__name__ != "MisconfigurationException":  # Lightning's own word for a mistake of the user's
+            raise
+        return _fail(str(error), show_traceback)
+    return 0 if arguments else USAGE_ERROR
+
+
+def _dispatch(arguments: list[str]) -> str | None:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        return usage()
+    if arguments[0] == "--version":
+        from importlib.metadata import version
+
+        return f"depgen {version('depgen')}"
+    verb, rest = arguments[0], arguments[1:]
+    if verb in TRAINING_VERBS:
+        from depgen.cli.training import run_training
+
+        return run_training(verb, rest)
+    if verb in VERBS:
+        return run_function(verb, VERBS[verb], rest)
+    near = difflib.get_close_matches(verb, [*TRAINING_VERBS, *VERBS], n=1)
+    raise UserError(f"There is no verb {verb!r}{f': did you mean {near[0]!r}' if near else ''}? `depgen --help` lists all.")
+
+
+def usage() -> str:
+    """The list of verbs, one line each."""
+    table = {**TRAINING_VERBS, **{name: verb.help for name, verb in VERBS.items()}}
+    width = max(map(len, table))
+    lines = [f"  {name:<{width}}  {text}" for name, text in table.items()]
+    return "\n".join(
+        [
+            "usage: depgen <verb> [options]",
+            "",
+            "Dependency structure in language models: train, test, compare and use published systems.",
+            "",
+            *lines,
+            "",
+            "`depgen <verb> --help` lists a verb's options; `--traceback` shows where an error comes from.",
+        ]
+    )
+
+
+def _print(text: str | None) -> None:
+    if not text:
+        return
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # `depgen ... | head`: point stdout elsewhere, so that Python's own flush at exit is silent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, show_traceback: bool, *, code: int = USAGE_ERROR) -> int:
+    if show_traceback:
+        traceback.print_exc()
+    sys.stderr.write(f"depgen: {message}\n")
+    return code
+
+
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to whatever `sys.stderr` is at the time: a progress bar may stand in for it."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _log_to_stderr() -> None:
+    package = logging.getLogger("depgen")
+    if not any(isinstance(handler, _Stderr) for handler in package.handlers):
+        package.addHandler(_Stderr())
+    first = os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
+    package.setLevel(logging.INFO if first else logging.WARNING)

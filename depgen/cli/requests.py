@@ -1,0 +1,75 @@
+"""What a training verb is asked for, as far as it decides on the run folder and the checkpoint."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import RESUME
+from depgen.training.runs import best_checkpoint, find_run, newest_run, resume_checkpoint, run_of_checkpoint
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `depgen fit` and its siblings that name runs; everything else is LightningCLI's."""
+
+    verb: str
+    configs: tuple[str, ...] = ()
+    resume: str | None = None
+    run: str | None = None
+    ckpt_path: str | None = None
+
+    @classmethod
+    def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
+        """Look through a command line.
+
+        Raises:
+            UserError: options that contradict the verb or each other.
+        """
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
+        parser.add_argument("-c", "--config", action="append", default=[])
+        parser.add_argument("--resume", nargs="?", const="")
+        parser.add_argument("--run")
+        parser.add_argument("--ckpt_path")
+        found, _ = parser.parse_known_args(list(arguments))
+        if verb == "fit" and found.run is not None:
+            raise UserError(f"--run names a run to test; to go on training it, say --resume {found.run}.")
+        if verb != "fit" and found.resume is not None:
+            raise UserError(f"--resume goes on training; to {verb} a run, say --run {found.resume or 'RUN'}.")
+        if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
+            raise UserError("Give only one of --resume, --run and --ckpt_path.")
+        return cls(verb, tuple(found.config), found.resume, found.run, found.ckpt_path)
+
+    @property
+    def experiment(self) -> str | None:
+        """The YAML's file name without ending; for a run's own YAML, that run's experiment."""
+        run = self._run_of_config()
+        if run is not None:
+            return run.absolute().parent.name
+        return Path(self.configs[0]).stem if self.configs else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an existing run's folder is written to."""
+        return self.verb == "fit" and self.resume is not None
+
+    def find(self) -> tuple[Path | None, Path | None]:
+        """The existing run and the checkpoint that are meant; None for what there is not.
+
+        Raises:
+            UserError: there is no such run, or it lacks the checkpoint.
+        """
+        if self.ckpt_path is not None:
+            return run_of_checkpoint(Path(self.ckpt_path)), Path(self.ckpt_path)
+        if self.verb == "fit":
+            if self.resume is None:
+                return None, None
+            run = find_run(self.resume) if self.resume else newest_run(self.experiment, holding=RESUME)
+            return run, resume_checkpoint(run)
+        run = find_run(self.run) if self.run is not None else self._run_of_config() or newest_run(self.experiment)
+        return run, best_checkpoint(run)
+
+    def _run_of_config(self) -> Path | None:
+        folder = Path(self.configs[0]).parent if self.configs else None
+        return folder if folder is not None and (folder / "run.json").is_file() else None

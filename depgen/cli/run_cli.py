@@ -1,0 +1,237 @@
+"""LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
+
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning as L
+import yaml
+from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
+
+from depgen.cli.requests import Request
+from depgen.cli.settings import compare, held_settings, refuse, report
+from depgen.locations import write_atomically
+from depgen.training.checkpoints import CheckpointWriter
+from depgen.training.guards import DiskGuard, InterruptGuard, LossGuard, ProjectedTime
+from depgen.training.keeping import PhaseCheckpoint, Resume
+from depgen.training.locks import RunLock
+from depgen.training.logs import CurveKeeper, CurveLogger, weights_and_biases
+from depgen.training.phases import PhaseSwitch, phases_of
+from depgen.training.provenance import describe_run
+from depgen.training.randomness import StepSeed
+from depgen.training.runs import announce_run, checkpoint_folder, create_run, process_rank, update_record
+
+logger = logging.getLogger(__name__)
+
+OWN_OPTIONS = ("resume", "run", "wandb")
+TRAINER_DEFAULTS = {
+    "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
+    "reload_dataloaders_every_n_epochs": 1,  # each epoch has its own number of batches
+    "enable_model_summary": False,
+    "logger": False,
+}
+
+
+class _DataInstantiator(_InstantiatorFn):
+    """Gives a data module the vocabulary of the run at once: its size is asked for before anything else."""
+
+    cli: "RunCLI"
+
+    def __call__(self, class_type: Any, *args: Any, applied_instantiation_links: dict[str, Any], **kwargs: Any) -> Any:  # noqa: ANN401
+        data = super().__call__(class_type, *args, applied_instantiation_links=applied_instantiation_links, **kwargs)
+        folder = None if self.cli.source is None else self.cli.source / "vocabulary"
+        if folder is not None and folder.is_dir() and hasattr(data, "use_vocabulary"):
+            data.use_vocabulary(folder)
+        return data
+
+
+class RunCLI(LightningCLI):
+    """One training verb on one run.
+
+    Attributes:
+        source: the existing run that settings, vocabulary and weights come from; None for a fresh one.
+        folder: the run folder that is written to; None where nothing is trained.
+        output: what to print.
+    """
+
+    config: Any
+    datamodule: L.LightningDataModule
+    trainer: L.Trainer
+
+    def __init__(
+        self, request: Request, arguments: Sequence[str], *, source: Path | None, checkpoint: Path | None, locks: ExitStack
+    ) -> None:
+        self.request, self.source, self.checkpoint = request, source, checkpoint
+        self.folder = source if request.goes_on else None
+        self.locks = locks
+        self.interrupt = InterruptGuard()
+        self.output = ""
+        extra = [] if checkpoint is None or request.ckpt_path is not None else ["--ckpt_path", str(checkpoint)]
+        super().__init__(
+            L.LightningModule,
+            L.LightningDataModule,
+            subclass_mode_model=True,
+            subclass_mode_data=True,
+            auto_configure_optimizers=False,
+            save_config_callback=None,
+            seed_everything_default=42,
+            trainer_defaults=TRAINER_DEFAULTS,
+            parser_kwargs={"prog": "depgen"},
+            args=[request.verb, *arguments, *extra],
+        )
+
+    # -- options and settings -------------------------------------------------------------------------------------
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Our own options, and the vocabulary's size from the data to the model."""
+        parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
+        modes = Literal["auto", "online", "offline"]
+        parser.add_argument("--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest")
+        parser.add_argument("--run", type=str, help="(validate, test, predict) the run; by default the newest")
+        parser.add_argument("--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account")
+        parser.add_argument("--resume_every_n_steps", type=int, default=500, help="(fit) steps between two saves of resume.ckpt")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
+        """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
+        self.config = parser.parse_args(args)
+        if self.source is None or self.checkpoint is None:
+            return
+        verb = self.request.verb
+        held = held_settings(self.source, self.checkpoint)
+        parsed = parser.parse_object({"subcommand": verb, verb: held})
+        found = compare(self._plain(self.config), self._plain(parsed))
+        if verb == "fit":
+            refuse(found, self.source)
+        else:
+            report(found, self.checkpoint)
+        for section in ("model", "data", "seed_everything"):
+            self.config[verb][section] = parsed[verb][section]
+
+    def _parse_ckpt_path(self) -> None:
+        """Nothing: Lightning would let the checkpoint's settings win without a word."""
+
+    def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
+        text = self.parser.dump(config, skip_link_targets=True, skip_none=False, format="yaml")
+        settings = yaml.safe_load(text)[self.request.verb]
+        assert isinstance(settings, dict)
+        return settings
+
+    # -- building -------------------------------------------------------------------------------------------------
+
+    def _add_instantiators(self) -> None:
+        super()._add_instantiators()
+        self.parser.add_instantiator(_DataInstantiator(self, "data"), L.LightningDataModule, subclasses=True, prepend=True)
+
+    def before_instantiate_classes(self) -> None:
+        """Own the run folder before anything is built from it."""
+        if self.folder is not None and process_rank() == 0:
+            self._own(self.folder)
+
+    def _own(self, folder: Path) -> None:
+        self.locks.enter_context(RunLock(folder))
+        announce_run(folder)
+
+    def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
+        """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
+        settings = self._get(self.config_init, "trainer")
+        fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
+        if fits and self.folder is None:
+            self._begin()
+        callbacks = [*(settings.get("callbacks") or []), *self._callbacks(settings, fits)]
+        loggers = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)] + self._loggers(fits)
+        return super().instantiate_trainer(
+            callbacks=callbacks,
+            logger=loggers or False,
+            plugins=[*_as_list(settings.get("plugins")), CheckpointWriter()],
+            default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
+            enable_progress_bar=_shows_bar(settings),
+            **kwargs,
+        )
+
+    def _begin(self) -> None:
+        """Make the run folder and write into it what the run is made of."""
+        self.folder = create_run(self.request.experiment or type(self.model).__name__)
+        if process_rank() > 0:
+            return
+        self._own(self.folder)
+        logger.info("Run: %s", self.folder)
+        settings = {name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")}
+        write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
+        seed = settings.get("seed_everything")
+        record = describe_run(self.folder.parent.name, seed=int(seed) if seed is not None else None)
+        update_record(self.folder, {**record, "parameters": sum(each.numel() for each in self.model.parameters())})
+        if hasattr(self.datamodule, "save_vocabulary"):
+            self.datamodule.save_vocabulary(self.folder / "vocabulary")
+
+    def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
+        """Ours, in their order: `Resume` saves when all others have settled."""
+        folder = checkpoint_folder(self.folder or self.source or Path())
+        bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
+        switch = PhaseSwitch(folder)
+        if not fits:
+            return [*bar, switch, *([StepSeed()] if self.request.verb == "fit" else [])]
+        best = [PhaseCheckpoint(folder, phase) for phase in phases_of(self.model)]
+        every = self._get(self.config, "resume_every_n_steps")
+        return [
+            *bar, switch, StepSeed(), CurveKeeper(), DiskGuard(folder), LossGuard(folder), ProjectedTime(), self.interrupt,
+            *best, Resume(folder, every_n_steps=every, interrupt=self.interrupt),
+        ]  # fmt: skip
+
+    def _loggers(self, fits: bool) -> list[Any]:
+        mode, folder = self._get(self.config, "wandb"), self.folder or self.source
+        loggers: list[Any] = [CurveLogger(self.folder)] if fits and self.folder is not None else []
+        return [*loggers, weights_and_biases(folder, mode)] if mode and folder is not None else loggers
+
+    # -- the verbs ------------------------------------------------------------------------------------------------
+
+    def fit(self, **kwargs: Any) -> None:  # noqa: ANN401
+        """Train, and say where the result lies.
+
+        Raises:
+            SystemExit: code 130 after Ctrl-C.
+        """
+        try:
+            self.trainer.fit(**kwargs)
+        except SystemExit:
+            if not self.interrupt.requested:
+                raise
+            logger.warning("Stopped at step %d. Go on with: depgen fit --resume %s", self.trainer.global_step, self.folder)
+            raise SystemExit(130) from None
+        if self.folder is not None and self.trainer.is_global_zero:
+            update_record(self.folder, {"finished": datetime.now().astimezone().isoformat(), "steps": self.trainer.global_step})
+            self.output = f"run\t{self.folder}"
+
+    def test(self, **kwargs: Any) -> None:  # noqa: ANN401
+        """Evaluate on the test split."""
+        self._report(self.trainer.test(**{**kwargs, "verbose": False}))
+
+    def validate(self, **kwargs: Any) -> None:  # noqa: ANN401
+        """Evaluate on the validation split."""
+        self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
+
+    def _report(self, results: Any) -> None:  # noqa: ANN401
+        if not self.trainer.is_global_zero:
+            return
+        metrics = {name: float(value) for each in results for name, value in each.items()}
+        if self.source is not None:
+            content = {"checkpoint": str(self.checkpoint), "metrics": metrics}
+            write_atomically(self.source / f"{self.request.verb}.json", json.dumps(content, indent=2) + "\n")
+        rows = [("run", str(self.source)), ("checkpoint", str(self.checkpoint)), *((k, f"{v:.6g}") for k, v in metrics.items())]
+        self.output = "\n".join(f"{name}\t{value}" for name, value in rows)
+
+
+def _as_list(value: Any) -> list[Any]:  # noqa: ANN401
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _shows_bar(settings: Any) -> bool:  # noqa: ANN401
+    """A bar is for terminals; elsewhere the log's lines say where a run stands."""
+    return settings.get("enable_progress_bar") is not False and sys.stderr.isatty()

@@ -1,0 +1,63 @@
+"""The settings that a checkpoint was trained with, against those asked for."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.configurations import Difference, differences
+
+logger = logging.getLogger(__name__)
+
+SECTIONS = ("model", "data", "seed_everything")
+"""What makes a model and its training data; the trainer's settings may change from one machine to the next."""
+LINKED = "vocabulary_size"
+"""Filled in from the data, so no setting."""
+
+
+def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
+    """The run's YAML, with the model's settings as its checkpoint holds them.
+
+    Raises:
+        UserError: a damaged checkpoint or YAML.
+    """
+    path = run / "config.yaml"
+    try:
+        settings = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"The run's settings {path} can't be read: {error}") from error
+    assert isinstance(settings, dict)
+    stored = load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
+    if "_class_path" in stored:
+        arguments = {name: value for name, value in stored.items() if not name.startswith("_") and name != LINKED}
+        settings["model"] = {"class_path": stored["_class_path"], "init_args": arguments}
+    return settings
+
+
+def compare(asked: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
+    """What differs in the settings that make a model and its data."""
+    return differences({name: asked.get(name) for name in SECTIONS}, {name: held.get(name) for name in SECTIONS})
+
+
+def refuse(found: list[Difference], run: Path) -> None:
+    """Stop when a run would go on with other settings.
+
+    Raises:
+        UserError: names each difference.
+    """
+    if found:
+        listed = "\n".join(f"  {each}" for each in found)
+        raise UserError(
+            f"The settings asked for differ from those that {run} was trained with:\n{listed}\n"
+            "Take these changes back, or start a new run (without --resume)."
+        )
+
+
+def report(found: list[Difference], checkpoint: Path) -> None:
+    """Say that the checkpoint's settings are used, and where they differ from those asked for."""
+    for each in found:
+        logger.warning("The checkpoint's setting is used: %s (%s)", each, checkpoint)

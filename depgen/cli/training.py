@@ -1,0 +1,48 @@
+"""`depgen fit`, `validate`, `test` and `predict`: the run is found, LightningCLI does the rest."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import depgen.models  # noqa: F401  (so that class names are found without their path)
+from depgen.cli.requests import Request
+from depgen.cli.run_cli import RunCLI
+from depgen.locations import runs_root
+from depgen.training.guards import check_writable
+from depgen.training.logs import quiet_libraries
+from depgen.training.runs import announce_run, forget_run, process_rank
+
+logger = logging.getLogger(__name__)
+
+
+def run_training(verb: str, arguments: Sequence[str]) -> str | None:
+    """What to print after one of Lightning's verbs has been run on a run folder.
+
+    Raises:
+        UserError: a run, checkpoint or setting that can't be used.
+        SystemExit: arguments that do not parse (2), help (0), a stop by Ctrl-C (130).
+    """
+    quiet_libraries()
+    request = Request.of(verb, arguments)
+    if _only_looks(arguments):
+        RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())
+        return None
+    source, checkpoint = request.find()
+    first = process_rank() == 0
+    if first and verb == "fit":
+        check_writable(runs_root())
+    if first and source is not None:
+        logger.info("Run: %s", source)
+        announce_run(source)
+    config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
+    try:
+        with ExitStack() as locks:
+            return RunCLI(request, [*config, *arguments], source=source, checkpoint=checkpoint, locks=locks).output
+    finally:
+        forget_run()
+
+
+def _only_looks(arguments: Sequence[str]) -> bool:
+    """Whether help or settings are to be printed, for which no run is needed."""
+    names = {each.split("=")[0] for each in arguments}
+    return bool(names & {"-h", "--help", "--print_config"}) or any(name.endswith(".help") for name in names)

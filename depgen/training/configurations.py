@@ -1,0 +1,57 @@
+"""Differences between the settings that are asked for and those that a checkpoint was trained with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that differs; `MISSING` where one side does not have it."""
+
+    name: str
+    asked: Any
+    held: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.asked!r} asked for, {self.held!r} in the checkpoint"
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+
+
+def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level of dotted names; lists by position.
+
+    >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}]}})
+    {'a.b': 1, 'a.c.0': 2, 'a.c.1.d': 3}
+    """
+    if isinstance(settings, Mapping):
+        entries = [(str(name), value) for name, value in settings.items()]
+    elif isinstance(settings, (list, tuple)):
+        entries = [(str(index), value) for index, value in enumerate(settings)]
+    else:
+        return {prefix: settings}
+    if not entries:
+        return {prefix: type(settings)()} if prefix else {}
+    flat: dict[str, Any] = {}
+    for name, value in entries:
+        flat.update(flatten(value, f"{prefix}.{name}" if prefix else name))
+    return flat
+
+
+def differences(asked: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
+    """Every setting with two values, by name.
+
+    >>> [str(each) for each in differences({"model": {"width": 4}}, {"model": {"width": 8}})]
+    ['model.width: 4 asked for, 8 in the checkpoint']
+    """
+    left, right = flatten(asked), flatten(held)
+    names = sorted(left.keys() | right.keys())
+    pairs = ((name, left.get(name, MISSING), right.get(name, MISSING)) for name in names)
+    return [Difference(name, a, b) for name, a, b in pairs if a != b]

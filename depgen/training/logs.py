@@ -1,0 +1,152 @@
+"""The curve of a run as a CSV file that a resumed run goes on with, and quiet libraries."""
+
+import csv
+import io
+import logging
+import math
+import os
+import warnings
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.loggers import Logger, WandbLogger
+from lightning.pytorch.utilities import rank_zero_only
+
+from depgen.locations import write_atomically
+
+
+class CurveLogger(Logger):
+    """Writes `metrics.csv`: one line a step at which something was logged, one column a metric.
+
+    Unlike Lightning's CSV logger it keeps what was written before a resume, and drops lines of steps that were lost.
+    """
+
+    flush_every = 100
+
+    def __init__(self, folder: Path) -> None:
+        """Write into `folder`, and go on with what lies there."""
+        super().__init__()
+        self.path = folder / "metrics.csv"
+        self._rows: dict[int, dict[str, str]] = {row.pop("step"): row for row in _read(self.path)}
+        self._pending = 0
+
+    @property
+    def name(self) -> str:
+        """The experiment."""
+        return self.path.parent.parent.name
+
+    @property
+    def version(self) -> str:
+        """The run."""
+        return self.path.parent.name
+
+    @property
+    def save_dir(self) -> str:
+        """The run folder."""
+        return str(self.path.parent)
+
+    def forget_from(self, step: int) -> None:
+        """Drop the lines of a step and of all later ones: they will be trained again."""
+        self._rows = {at: row for at, row in self._rows.items() if at < step}
+
+    @rank_zero_only
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Add values to the line of a step."""
+        row = self._rows.setdefault(-1 if step is None else step, {})
+        row.update({name: _text(value) for name, value in metrics.items()})
+        self._pending += 1
+        if self._pending >= self.flush_every:
+            self.save()
+
+    @rank_zero_only
+    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
+        """Nothing: they stand in config.yaml."""
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Write the file anew, in one step."""
+        if not self._pending:
+            return
+        columns = ["step", *sorted({name for row in self._rows.values() for name in row})]
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"step": step, **row} for step, row in sorted(self._rows.items()))
+        write_atomically(self.path, stream.getvalue())
+        self._pending = 0
+
+
+def _text(value: float) -> str:
+    number = float(value)
+    return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
+
+
+def _read(path: Path) -> list[dict[Any, Any]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as stream:
+        rows: list[dict[Any, Any]] = []
+        for row in csv.DictReader(stream):
+            step = int(row.pop("step"))
+            rows.append({"step": step, **{name: value for name, value in row.items() if value}})
+        return rows
+
+
+class CurveKeeper(L.Callback):
+    """Lets a resumed run's curve go on from the step of its checkpoint."""
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Drop what was logged after the checkpoint."""
+        for each in trainer.loggers:
+            if isinstance(each, CurveLogger):
+                each.forget_from(trainer.global_step)
+
+
+def weights_and_biases(run: Path, mode: str) -> WandbLogger:
+    """A quiet W&B logger for a run folder; the same run is continued after a resume.
+
+    Args:
+        run: the run folder; offline files are written into it.
+        mode: "online", "offline", or "auto": online where an API key is at hand, else offline.
+    """
+    os.environ.setdefault("WANDB_SILENT", "true")
+    os.environ.setdefault("WANDB_CONSOLE", "off")
+    offline = mode == "offline" or (mode == "auto" and not _has_wandb_account())
+    if mode == "auto" and offline:
+        logging.getLogger(__name__).info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
+    name = f"{run.parent.name}-{run.name}"
+    wandb_logger = WandbLogger(name=name, id=name, save_dir=str(run), project="depgen", offline=offline, resume="allow")
+    wandb_logger._wandb_init.pop("anonymous", None)  # Lightning always passes it, and wandb warns of it
+    return wandb_logger
+
+
+def _has_wandb_account() -> bool:
+    netrc = Path("~/.netrc").expanduser()
+    return bool(os.environ.get("WANDB_API_KEY")) or (netrc.is_file() and "api.wandb.ai" in netrc.read_text(errors="ignore"))
+
+
+def quiet_libraries() -> None:
+    """Silence the lines of Lightning that tell a user nothing to act on."""
+    for name in ("lightning.pytorch.utilities.rank_zero", "lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    for pattern in IGNORED_WARNINGS:
+        warnings.filterwarnings("ignore", message=pattern)
+
+
+IGNORED_WARNINGS = (
+    ".*does not have many workers which may be a bottleneck.*",
+    ".*Be aware that when using `ckpt_path`.*",
+    ".*smaller than the logging interval.*",
+    ".*Checkpoint directory .* exists and is not empty.*",
+    ".*exists and is not empty.*",
+    ".*srun.*command is available on your system but is not used.*",
+    ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
+)
+
+
+def as_plain(values: Mapping[str, Any]) -> dict[str, float]:
+    """Metrics as Python numbers."""
+    return {name: float(value) for name, value in values.items()}

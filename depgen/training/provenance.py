@@ -1,0 +1,59 @@
+"""What a run is made of: versions, commit, hardware, seed."""
+
+import os
+import platform
+import shlex
+import socket
+import subprocess
+import sys
+from datetime import datetime
+from importlib import metadata
+from typing import Any
+
+PACKAGES = ("depgen", "torch", "lightning", "jsonargparse", "torchmetrics", "datasets", "spacy", "supar", "numpy")
+
+
+def describe_run(experiment: str, *, seed: int | None) -> dict[str, Any]:
+    """What `run.json` says at a run's start."""
+    return {
+        "experiment": experiment,
+        "started": datetime.now().astimezone().isoformat(),
+        "finished": None,
+        "command": shlex.join(sys.argv),
+        "seed": seed,
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Python's version and those of the installed packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """The commit of the checkout that the package lies in, "+changes" added when files differ from it; None outside git."""
+    here = os.path.dirname(os.path.abspath(__file__))
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", "-C", here, *arguments], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def hardware() -> dict[str, Any]:
+    """Host, processor and accelerators."""
+    import torch
+
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return {"host": socket.gethostname(), "machine": platform.machine(), "cpus": os.cpu_count(), "threads": torch.get_num_threads(), "gpus": gpus}

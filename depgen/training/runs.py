@@ -1,0 +1,214 @@
+"""Run folders: `runs/<experiment>/<timestamp>`, made without collisions, found again, described in `run.json`.
+
+A run folder holds `config.yaml`, `run.json`, `vocabulary/`, `metrics.csv`, `lock` and `checkpoints/`.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from depgen.errors import UserError
+from depgen.locations import runs_root, write_atomically
+from depgen.training.checkpoints import BEST, RESUME
+
+logger = logging.getLogger(__name__)
+
+RUN_VARIABLE = "DEPGEN_RUN"
+"""Tells the other processes of a run which folder the first one has made."""
+
+
+def checkpoint_folder(run: Path) -> Path:
+    """Where a run's checkpoints lie."""
+    return run / "checkpoints"
+
+
+def best_checkpoint(run: Path) -> Path:
+    """The best checkpoint of a run's last phase.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = checkpoint_folder(run) / BEST
+    if not path.exists():
+        raise UserError(f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). Train it further: --resume {run}")
+    return path
+
+
+def resume_checkpoint(run: Path) -> Path:
+    """The state to go on from.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = checkpoint_folder(run) / RESUME
+    if not path.exists():
+        raise UserError(f"The run {run} holds nothing to go on from ({path} does not exist). Start it afresh, without --resume.")
+    return path
+
+
+def create_run(experiment: str) -> Path:
+    """A new run folder; of several processes of one run, the first makes it and the others are told.
+
+    Raises:
+        UserError: it can't be made.
+    """
+    if process_rank() > 0:
+        return _run_of_first_process(experiment)
+    parent = runs_root() / experiment
+    stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        run = _make_unique(parent, stamp)
+        checkpoint_folder(run).mkdir()
+        announce_run(run)
+    except OSError as error:
+        raise UserError(
+            f"No run folder can be made under {parent.absolute()} ({error.strerror}: {error.filename}). "
+            "Make room or change its rights, or set DEPGEN_RUNS to another folder."
+        ) from error
+    return run
+
+
+def _make_unique(parent: Path, stamp: str) -> Path:
+    for number in range(1, 1000):
+        run = parent / (stamp if number == 1 else f"{stamp}_{number}")
+        try:
+            run.mkdir()
+        except FileExistsError:
+            if not run.is_dir():
+                raise
+            continue
+        return run
+    raise UserError(f"A thousand runs have started in the same second under {parent}.")
+
+
+def process_rank() -> int:
+    """This process's number within a distributed run; 0 is the first, or the only one."""
+    for variable in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+        if os.environ.get(variable, "").isdigit():
+            return int(os.environ[variable])
+    return 0
+
+
+def announce_run(run: Path) -> None:
+    """Tell the other processes of this run where it lies: those started from here, and those started beside us."""
+    os.environ[RUN_VARIABLE] = str(run.absolute())
+    job = _job()
+    if job is not None:
+        write_atomically(runs_root() / f".job-{job}", str(run.absolute()))
+
+
+def forget_run() -> None:
+    """Let the next run of this process have its own folder."""
+    os.environ.pop(RUN_VARIABLE, None)
+
+
+def _job() -> str | None:
+    """What all processes of a job started by SLURM or torchrun have in common."""
+    environ = os.environ
+    if "SLURM_JOB_ID" in environ and int(environ.get("SLURM_NTASKS", "1")) > 1:
+        return f"slurm-{environ['SLURM_JOB_ID']}-{environ.get('SLURM_STEP_ID', '0')}"
+    if "TORCHELASTIC_RUN_ID" in environ:
+        parts = (environ["TORCHELASTIC_RUN_ID"], environ.get("MASTER_PORT", ""), environ.get("TORCHELASTIC_RESTART_COUNT", ""))
+        return "torchrun-" + "-".join(parts).replace("/", "_")
+    return None
+
+
+def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
+    if RUN_VARIABLE in os.environ:
+        return Path(os.environ[RUN_VARIABLE])
+    job, started = _job(), time.time()
+    if job is None:
+        raise UserError(f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all processes.")
+    note = runs_root() / f".job-{job}"
+    while time.time() - started < patience:
+        # a note from long before belongs to an earlier job of the same name
+        if note.exists() and note.stat().st_mtime > started - 120:
+            return Path(note.read_text())
+        time.sleep(0.2)
+    raise UserError(f"The first process of {experiment} made no run folder within {patience:.0f} s ({note} was not written).")
+
+
+def all_runs(experiment: str | None = None) -> list[Path]:
+    """Run folders, the latest start first; of one experiment or of all."""
+    root = runs_root()
+    folders = (root / experiment).iterdir() if experiment and (root / experiment).is_dir() else root.glob("*/*") if not experiment else ()
+    runs = [folder for folder in folders if (folder / "run.json").is_file()]
+    return sorted(runs, key=lambda run: (str(read_record(run).get("started", "")), run.name), reverse=True)
+
+
+def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
+    """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
+
+    Args:
+        experiment: only its runs; None = all.
+        holding: the checkpoint wanted, by default the best one of the last phase.
+
+    Raises:
+        UserError: there is none.
+    """
+    for run in all_runs(experiment):
+        if (checkpoint_folder(run) / holding).is_file():
+            return run
+        logger.info("Passing over %s: it holds no %s.", run, holding)
+    place = runs_root() / experiment if experiment else runs_root()
+    raise UserError(f"No run under {place.absolute()} holds a {holding}. Train one (depgen fit --config ...), or set DEPGEN_RUNS.")
+
+
+def find_run(reference: str | Path) -> Path:
+    """The run folder meant by a path, by `<experiment>/<timestamp>`, or by an experiment's name (its newest run).
+
+    Raises:
+        UserError: there is no such run.
+    """
+    for folder in (Path(reference), runs_root() / reference):
+        if (folder / "run.json").is_file():
+            return folder
+    if (runs_root() / reference).is_dir():
+        return newest_run(str(reference))
+    raise UserError(f"No run at {Path(reference).absolute()} nor at {(runs_root() / reference).absolute()}.")
+
+
+def run_of_checkpoint(checkpoint: Path) -> Path | None:
+    """The run folder that a checkpoint lies in; None when it lies elsewhere."""
+    folder = checkpoint.absolute().parent.parent
+    return folder if (folder / "run.json").is_file() else None
+
+
+def read_record(run: Path) -> dict[str, Any]:
+    """The content of a run's `run.json`.
+
+    Raises:
+        UserError: it is missing or damaged.
+    """
+    path = run / "run.json"
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} can't be read ({error}); is {run} a run folder?") from error
+    assert isinstance(content, dict)
+    return content
+
+
+def update_record(run: Path, entries: Mapping[str, Any]) -> None:
+    """Add to a run's `run.json`, or begin it."""
+    content = read_record(run) if (run / "run.json").exists() else {}
+    write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
+
+
+def is_finished(run: Path) -> bool:
+    """Whether a run's training has come to its end."""
+    return bool(read_record(run).get("finished"))
+
+
+def unfinished_run(experiment: str) -> Path | None:
+    """The newest run of an experiment, if it has stopped before its end and can go on."""
+    runs = all_runs(experiment)
+    if not runs or is_finished(runs[0]) or not (checkpoint_folder(runs[0]) / RESUME).is_file():
+        return None
+    return runs[0]

@@ -1,0 +1,148 @@
+"""A system of two phases and its data, small enough to be trained in a second: dropout on, batches of varying number."""
+
+import lightning as L
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import Dataset
+
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.training.phases import Phase
+
+
+class Batch(dict):
+    """Tensors by name, and the items' numbers."""
+
+    @property
+    def items(self):
+        return self["items"]
+
+    def to(self, *args, **kwargs):
+        return Batch({name: value.to(*args, **kwargs) if torch.is_tensor(value) else value for name, value in self.items_()})
+
+    def items_(self):
+        return super().items()
+
+
+class Sequences(Dataset):
+    def __init__(self, count: int, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        self.lengths = generator.integers(2, 12, count)
+        self.rows = [generator.standard_normal((n, 4)).astype(np.float32) for n in self.lengths]
+
+    def __getitems__(self, share: Share):
+        return share, [self.rows[i] for i in share.indices]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def collate(content) -> Batch:
+    share, rows = content
+    width = max(map(len, rows))
+    x, mask = torch.zeros(len(rows), width, 4), torch.zeros(len(rows), width)
+    for i, row in enumerate(rows):
+        x[i, : len(row)], mask[i, : len(row)] = torch.from_numpy(row), 1
+    return Batch(x=x, mask=mask, items=torch.from_numpy(np.array(share.indices)), tokens=share.global_tokens)
+
+
+class TinyData(L.LightningDataModule):
+    """Random sequences.
+
+    Args:
+        items: number of training items.
+        seed: seed of their order.
+        workers: processes that collate.
+    """
+
+    vocabulary_size = 3
+
+    def __init__(self, items: int = 60, seed: int = 0, workers: int = 0) -> None:
+        super().__init__()
+        self.sets = {"train": Sequences(items, 1), "valid": Sequences(12, 2), "test": Sequences(12, 3)}
+        self.seed, self.workers = seed, workers
+
+    def save_vocabulary(self, folder) -> None:
+        folder.mkdir()
+        (folder / "vocabulary.json").write_text(str(self.vocabulary_size))
+
+    def use_vocabulary(self, folder) -> None:
+        self.vocabulary_size = int((folder / "vocabulary.json").read_text())
+
+    def _loader(self, split: str, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+        world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
+        data = self.sets[split]
+        batches = TokenBudgetBatches(
+            data.lengths, tokens_per_batch=60, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank, pool=3
+        )
+        return ResumableLoader(data, batch_sampler=batches, collate_fn=collate, num_workers=self.workers)
+
+    def train_dataloader(self):
+        return self._loader("train", shuffle=True, epoch=self.trainer.current_epoch)
+
+    def val_dataloader(self):
+        return self._loader("valid")
+
+    def test_dataloader(self):
+        return self._loader("test")
+
+
+class TinyModel(L.LightningModule):
+    """Two phases over one small network.
+
+    Args:
+        vocabulary_size: width of the output.
+        first: epochs of the first phase; 0 for a model of one phase.
+        second: epochs of the last phase; 0 for an open end.
+        width: of the hidden layer.
+        dropout: between the layers.
+        nan_at: step whose loss is NaN; -1 for none.
+        flat: log a constant validation loss, so that nothing improves.
+        mean_of_means: normalise by the rank's own tokens: wrong with several ranks.
+    """
+
+    def __init__(
+        self, vocabulary_size: int, first: int = 2, second: int = 2, width: int = 8, dropout: float = 0.3,
+        nan_at: int = -1, flat: bool = False, mean_of_means: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.save_hyperparameters()
+        last = Phase("second", second or None, "val/loss")
+        self.phases = (Phase("first", first, "val/first"), last) if first else (last,)
+        self.phase = 0
+        torch.manual_seed(7)
+        self.net = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Dropout(dropout), nn.Linear(width, vocabulary_size))
+        self.setups = []
+
+    def enter_phase(self, index: int) -> None:
+        self.phase = index
+
+    def configure_optimizers(self):
+        self.setups.append(self.phase)
+        optimizer = torch.optim.Adam(self.parameters(), lr=0.02 if self.phase == 0 else 0.01)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.97), "interval": "step"},
+        }
+
+    def _sums(self, batch):
+        target = batch["x"][..., :1].sin() if self.phase == 0 and len(self.phases) > 1 else batch["x"][..., 1:2].cos()
+        return ((self.net(batch["x"]) - target).square().mean(-1) * batch["mask"]).sum()
+
+    def training_step(self, batch, batch_idx):
+        tokens = int(batch["mask"].sum()) if self.hparams.mean_of_means else batch["tokens"] / self.trainer.world_size
+        loss = self._sums(batch) / tokens
+        if self.trainer.global_step == self.hparams.nan_at:
+            loss = loss * float("nan")
+        self.log("train/loss", loss, batch_size=1)
+        return loss
+
+    def _evaluate(self, batch, name: str) -> None:
+        value = torch.tensor(1.0) if self.hparams.flat else self._sums(batch) / batch["mask"].sum()
+        self.log(name, value, batch_size=int(batch["mask"].sum()), sync_dist=True)
+
+    def validation_step(self, batch, batch_idx):
+        self._evaluate(batch, "val/first" if self.phase == 0 and len(self.phases) > 1 else "val/loss")
+
+    def test_step(self, batch, batch_idx):
+        self._evaluate(batch, "test/loss")
