@@ -1,0 +1,154 @@
+"""Text from a step function: prompts in batches of like length, finished texts leaving the batch."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Generator, Tensor
+
+from depgen.decoding.sampling import Sampling, sample
+
+logger = logging.getLogger(__name__)
+
+COMPACT_AT = 0.25
+"""Finished texts leave the batch at this share of it: to copy the state costs more than an idle row or two."""
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a step carries to the next."""
+
+    def select(self, rows: Tensor) -> Any:  # noqa: ANN401 - the step's own type
+        """The state of some rows of the batch, in the order given."""
+        ...
+
+
+Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor, Any]]
+"""From tokens [batch length], padding [batch length] (True where there is no token; None: nowhere) and the state (None
+at first) to log-probabilities [batch vocab] of the next token and the next state, which has `select`."""
+
+
+def generate(
+    step: Step,
+    prompts: Sequence[Sequence[int]],
+    *,
+    eos: int,
+    sampling: Sampling,
+    seeds: Sequence[int],
+    max_new_tokens: int,
+    batch_size: int,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> list[list[int]]:
+    """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
+
+    Every text has a generator of its own, so that it does not depend on the batch it was in. Texts that reach
+    `max_new_tokens` before eos are cut there; their number is logged.
+
+    Args:
+        step: the model. At first it gets whole prompts, padded at the left; then one token a row.
+        prompts: token ids, at least one each (BOS, where there is nothing else).
+        eos: the id that ends a text.
+        sampling: how the next token is chosen.
+        seeds: one per prompt.
+        max_new_tokens: the most tokens of a text.
+        batch_size: prompts per batch.
+        device: where tokens and generators live.
+        progress: show a progress bar, in texts.
+
+    Raises:
+        ValueError: when there are not as many seeds as prompts, or a prompt is empty.
+    """
+    if len(seeds) != len(prompts):
+        raise ValueError(f"expected a seed for each of the {len(prompts)} prompts, found {len(seeds)}")
+    for index, prompt in enumerate(prompts):
+        if not prompt:
+            raise ValueError(f"prompt {index} is empty: it must hold one token at least, the beginning of a text (BOS)")
+    texts: list[list[int]] = [[] for _ in prompts]
+    by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+    cut = 0
+    with torch.inference_mode(), _progress(len(prompts), shown=progress) as advance:
+        for start in range(0, len(prompts), batch_size):
+            items = by_length[start : start + batch_size]
+            generators = [Generator(device).manual_seed(seeds[item]) for item in items]
+            batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=torch.device(device))
+            finished = batch.run(step, sampling, max_new_tokens, advance)
+            cut += len(items) - finished
+            for item, text in zip(items, batch.texts, strict=True):
+                texts[item] = text
+    if cut:
+        logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(prompts), max_new_tokens)
+    return texts
+
+
+class _Batch:
+    """Texts that grow together; `rows` are those in the step's batch, finished ones included until they leave it."""
+
+    def __init__(
+        self, prompts: list[Sequence[int]], generators: list[Generator], *, eos: int, device: torch.device
+    ) -> None:
+        self.texts: list[list[int]] = [[] for _ in prompts]
+        self.eos = eos
+        self.generators = generators
+        self.rows = list(range(len(prompts)))
+        longest = max(len(prompt) for prompt in prompts)
+        padded = [[eos] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+        self.tokens = torch.tensor(padded, device=device)
+        self.padding: Tensor | None = None
+        if any(len(prompt) < longest for prompt in prompts):
+            missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+            self.padding = torch.arange(longest, device=device) < missing[:, None]
+
+    def run(self, step: Step, sampling: Sampling, max_new_tokens: int, advance: Callable[[int], None]) -> int:
+        """The number of texts that came to their end; `texts` holds them all."""
+        state: State | None = None
+        running = set(self.rows)
+        for _ in range(max_new_tokens):
+            log_probs, state = step(self.tokens, self.padding, state)
+            drawn = sample(log_probs, sampling, [self.generators[row] for row in self.rows])
+            self.tokens, self.padding = drawn[:, None], None
+            before = len(running)
+            for row, token in zip(self.rows, drawn.tolist(), strict=True):
+                if token == self.eos:
+                    running.discard(row)
+                elif row in running:
+                    self.texts[row].append(token)
+            advance(before - len(running))
+            if not running:
+                break
+            if len(self.rows) - len(running) >= COMPACT_AT * len(self.rows):
+                state = self._compact(state, running)
+        advance(len(running))
+        return len(self.texts) - len(running)
+
+    def _compact(self, state: State, running: set[int]) -> State:
+        kept = [place for place, row in enumerate(self.rows) if row in running]
+        places = torch.tensor(kept, device=self.tokens.device)
+        self.rows = [self.rows[place] for place in kept]
+        self.tokens = self.tokens[places]
+        selected: State = state.select(places)
+        return selected
+
+
+@contextmanager
+def _progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A function that moves a progress bar on by some texts."""
+    if not shown:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("texts"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(TextColumn("generating"), *columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("generating", total=total)
+        yield lambda count: bar.update(task, advance=count)

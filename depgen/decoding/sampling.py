@@ -1,0 +1,118 @@
+"""Drawing the next token from log-probabilities: temperature, top-k and nucleus, with one generator per text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+from depgen.errors import UserError
+
+FIRST_CANDIDATES = 256
+"""How many of the likeliest tokens are sorted at first to find a nucleus; eight times as many if it is larger."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen; the filters apply in the order temperature, top-k, top-p.
+
+    Attributes:
+        top_p: keep the smallest set of likeliest tokens whose mass reaches it, the one that crosses it included
+            (nucleus sampling, Holtzman et al. 2020); 1 keeps all.
+        temperature: log-probabilities are divided by it and renormalised.
+        top_k: keep the k likeliest tokens; 0 keeps all.
+        greedy: take the likeliest token; nothing is drawn and the other settings are without effect.
+
+    Raises:
+        UserError: for a value out of range.
+    """
+
+    top_p: float = 1.0
+    temperature: float = 1.0
+    top_k: int = 0
+    greedy: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top-p must be above 0 and at most 1, but is {self.top_p}")
+        if not 0 < self.temperature < float("inf"):
+            found = f"the temperature must be above 0 and finite, but is {self.temperature}"
+            raise UserError(f"{found}; for the likeliest token use greedy")
+        if self.top_k < 0:
+            raise UserError(f"top-k must be 0 (all tokens) or more, but is {self.top_k}")
+
+
+def sample(
+    log_probs: Float[Tensor, "batch vocab"], sampling: Sampling, generators: Sequence[Generator]
+) -> Int[Tensor, " batch"]:
+    """One token per row, drawn as an exponential race: the least exponential variate over probability wins.
+
+    Each row uses its own generator, always for one variate per token of the vocabulary: so what is drawn depends
+    neither on the other rows nor, but for near-ties of 1e-6, on how they change the rounding.
+
+    Args:
+        log_probs: need not be normalised.
+        sampling: the filters.
+        generators: one per row.
+    """
+    if sampling.greedy:
+        return log_probs.argmax(1)
+    scores = log_probs.to(torch.promote_types(log_probs.dtype, torch.float32))
+    if sampling.temperature != 1:
+        # The maximum goes first, so that a temperature near 0 does not overflow.
+        scores = (scores - scores.amax(1, keepdim=True)) / sampling.temperature
+    uniform = _uniform(scores, generators)
+    if sampling.top_p == 1 and not sampling.top_k:
+        return _winner(scores, uniform)
+    scores, tokens = _candidates(scores, sampling)
+    return tokens.gather(1, _winner(scores, uniform.gather(1, tokens))[:, None])[:, 0]
+
+
+def nucleus(
+    log_probs: Float[Tensor, "batch candidates"], log_mass: Float[Tensor, "batch 1"], top_p: float
+) -> Float[Tensor, "batch candidates"]:
+    """Log-probabilities of the nucleus, -inf outside; rows are in descending order.
+
+    Args:
+        log_probs: of the likeliest tokens; relative to `log_mass`.
+        log_mass: log of the sum over all tokens.
+        top_p: what the mass of the tokens kept must reach.
+
+    >>> nucleus(torch.tensor([[0.5, 0.3, 0.2]]).log(), torch.zeros(1, 1), 0.6).exp()
+    tensor([[0.5000, 0.3000, 0.0000]])
+    """
+    mass = (log_probs.double() - log_mass.double()).exp().cumsum(1)
+    return torch.cat((log_probs[:, :1], log_probs[:, 1:].masked_fill(mass[:, :-1] >= top_p, -torch.inf)), 1)
+
+
+def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
+    """Scores (-inf for those filtered) and ids of the likeliest tokens, among which are all those kept."""
+    vocabulary = scores.size(1)
+    if sampling.top_k:
+        scores, tokens = scores.topk(min(sampling.top_k, vocabulary), 1)
+        return nucleus(scores, scores.logsumexp(1, keepdim=True), sampling.top_p), tokens
+    log_mass = scores.logsumexp(1, keepdim=True)
+    count = min(FIRST_CANDIDATES, vocabulary)
+    while True:
+        likeliest, tokens = scores.topk(count, 1)
+        kept = nucleus(likeliest, log_mass, sampling.top_p)
+        # Once a token is outside the nucleus, so are all after it.
+        if count == vocabulary or bool(kept[:, -1].isneginf().all()):
+            return kept, tokens
+        count = min(8 * count, vocabulary)
+
+
+def _winner(scores: Tensor, uniform: Tensor) -> Tensor:
+    """The token of least e/p with e = -log(1 - u), in log space."""
+    exponential = uniform.neg().log1p().neg().clamp_min(torch.finfo(uniform.dtype).tiny)
+    return (scores - exponential.log()).argmax(1)
+
+
+def _uniform(scores: Tensor, generators: Sequence[Generator]) -> Tensor:
+    """Uniform variates: drawn with 53 bits, for with 24 a token rarer than 6e-8 would win whenever its variate is 0."""
+    device = generators[0].device if generators else scores.device
+    drawn = torch.empty(scores.shape, dtype=torch.float64, device=device)
+    for row, generator in zip(drawn, generators, strict=True):
+        row.uniform_(generator=generator)
+    return drawn.to(device=scores.device, dtype=scores.dtype)

@@ -1,0 +1,138 @@
+"""Sampling against exact probabilities, and its independence of the batch."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from torch import Generator
+
+from depgen.decoding import sampling as module
+from depgen.decoding.sampling import Sampling, nucleus, sample
+from depgen.errors import UserError
+
+
+def generators(count: int, seed: int = 0) -> list[Generator]:
+    return [Generator().manual_seed(seed + item) for item in range(count)]
+
+
+def filtered(probabilities: list[float], sampling: Sampling) -> list[float]:
+    """The exact distribution, by a loop over tokens from the likeliest down."""
+    powers = [p ** (1 / sampling.temperature) for p in probabilities]
+    order = sorted(range(len(powers)), key=lambda token: -powers[token])
+    if sampling.top_k:
+        order = order[: sampling.top_k]
+    total = sum(powers[token] for token in order)
+    kept, mass = [], 0.0
+    for token in order:
+        kept.append(token)
+        mass += powers[token] / total
+        if mass >= sampling.top_p:
+            break
+    total = sum(powers[token] for token in kept)
+    return [powers[token] / total if token in kept else 0.0 for token in range(len(powers))]
+
+
+@pytest.mark.parametrize("first_candidates", [2, 256])
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(),
+        Sampling(top_p=0.7),
+        Sampling(temperature=0.6),
+        Sampling(temperature=1.7, top_p=0.8),
+        Sampling(top_k=3),
+        Sampling(top_k=4, top_p=0.6, temperature=1.3),
+    ],
+    ids=str,
+)
+def test_draws_follow_the_exact_distribution(monkeypatch, sampling, first_candidates):
+    monkeypatch.setattr(module, "FIRST_CANDIDATES", first_candidates)  # 2: the nucleus is sought twice
+    probabilities = [0.05, 0.31, 0.02, 0.17, 0.26, 0.09, 0.1]
+    log_probs = torch.tensor(probabilities).log().expand(200, -1)
+    streams = generators(200)
+    draws = torch.cat([sample(log_probs, sampling, streams) for _ in range(100)])
+    counts = draws.bincount(minlength=7)
+    expected = torch.tensor(filtered(probabilities, sampling), dtype=torch.float64)
+    assert not counts[expected == 0].any()
+    allowed = expected > 0
+    assert chisquare(counts[allowed].numpy(), (expected[allowed] * 20_000).numpy()).pvalue > 1e-3
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    weights=st.lists(st.integers(1, 50), min_size=1, max_size=12, unique=True),
+    top_p=st.floats(0.01, 1, exclude_max=True),
+)
+def test_the_nucleus_is_the_smallest_prefix_that_reaches_p(weights, top_p):
+    probabilities = torch.tensor(sorted(weights, reverse=True), dtype=torch.float64)
+    probabilities /= probabilities.sum()
+    kept = ~nucleus(probabilities.log()[None].float(), torch.zeros(1, 1), top_p).isneginf()[0]
+    size = int(kept.sum())
+    assert kept[:size].all()
+    assert probabilities[: size - 1].sum() < top_p + 1e-6
+    assert probabilities[:size].sum() >= top_p - 1e-6
+
+
+def test_the_token_that_crosses_is_kept():
+    log_probs = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(64, 3)
+    assert set(sample(log_probs, Sampling(top_p=0.6), generators(64)).tolist()) == {0, 1}
+    assert set(sample(log_probs, Sampling(top_p=0.45), generators(64)).tolist()) == {0}
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=5, temperature=0.8)], ids=str)
+def test_a_row_draws_the_same_alone_and_among_others(monkeypatch, sampling):
+    monkeypatch.setattr(module, "FIRST_CANDIDATES", 8)
+    scores = torch.randn(64, 300, generator=Generator().manual_seed(3)) * torch.linspace(0.1, 6, 64)[:, None]
+    log_probs = scores.log_softmax(1)
+    streams = generators(64)
+    together = torch.stack([sample(log_probs, sampling, streams) for _ in range(5)])
+    for row in range(64):
+        stream = generators(1, seed=row)
+        alone = torch.cat([sample(log_probs[row : row + 1], sampling, stream) for _ in range(5)])
+        assert torch.equal(alone, together[:, row])
+
+
+def test_tokens_that_change_places_by_rounding_do_not_change_what_is_drawn():
+    exact = torch.zeros(500, 40).log_softmax(1)
+    noise = torch.randn(500, 40, generator=Generator().manual_seed(5)) * 1e-6
+    for sampling in (Sampling(), Sampling(top_k=40), Sampling(top_p=0.99999)):
+        first, second = (sample(log_probs, sampling, generators(500)) for log_probs in (exact, exact + noise))
+        assert torch.equal(first, second)
+
+
+def test_limits_are_greedy():
+    log_probs = torch.randn(16, 50, generator=Generator().manual_seed(4)).log_softmax(1)
+    likeliest = log_probs.argmax(1)
+    for sampling in (
+        Sampling(greedy=True),
+        Sampling(temperature=1e-30),
+        Sampling(top_p=1e-9),
+        Sampling(top_k=1),
+    ):
+        assert torch.equal(sample(log_probs, sampling, generators(16)), likeliest)
+
+
+def test_impossible_tokens_are_never_drawn_and_sure_ones_always():
+    log_probs = torch.full((32, 9), -torch.inf)
+    log_probs[:, 4] = 0.0
+    for sampling in (Sampling(), Sampling(top_p=0.5), Sampling(top_k=3), Sampling(temperature=2.0)):
+        assert sample(log_probs, sampling, generators(32)).eq(4).all()
+
+
+def test_a_rare_token_is_drawn_as_rarely_as_it_should():
+    # With 24-bit variates some of 30,000 tokens of 1e-12 would be drawn about twice in a thousand.
+    log_probs = torch.full((50, 30_001), 1e-12).log()
+    log_probs[:, 0] = 0.0
+    streams = generators(50)
+    assert not any(sample(log_probs, Sampling(), streams).any() for _ in range(60))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"top_p": 0.0}, {"top_p": 1.1}, {"temperature": 0.0}, {"temperature": float("nan")}, {"top_k": -1}],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(UserError, match=next(iter(wrong)).replace("_", "-")):
+        Sampling(**wrong)
