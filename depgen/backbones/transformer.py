@@ -177,7 +177,8 @@ class Transformer(Backbone):
                 right, and is faster without. Positions count tokens, so that padding at the left changes no result.
             state: what an earlier call with `carry` returned. It may be gone on from more than once.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned: log-probabilities
-                before dropout in fp32, -inf at keys not seen. The same softmax, after its dropout, mixes the values.
+                before dropout in fp32, -inf at keys not seen (clamp it before a logsumexp over heads: that of
+                nothing but -inf has NaN gradients). The same softmax, after its dropout, mixes the values.
             all_layers: return the embedding and the hidden states after each layer (and its hook) too, before the
                 final norm.
             carry: return the state to go on from.

@@ -1,6 +1,5 @@
 """Multi-head self-attention with carried keys, padding, additive scores, and its log-probabilities on request."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,17 +10,6 @@ from torch import Tensor, nn
 
 Scores = Callable[[Tensor, Tensor], Tensor | None]
 """From queries [batch heads length size] and keys [batch heads context size] to what is added to the scaled scores."""
-
-
-def log_mean_attention(
-    attention: Float[Tensor, "batch attention_heads length context"],
-) -> Float[Tensor, "batch length context"]:
-    """Log-probabilities of the mean over attention heads, from the heads' log-probabilities.
-
-    >>> log_mean_attention(torch.tensor([0.2, 0.4]).log().view(1, 2, 1, 1)).exp()
-    tensor([[[0.3000]]])
-    """
-    return attention.logsumexp(dim=1) - math.log(attention.size(1))
 
 
 def causal_mask(length: int, context: int, device: torch.device) -> Bool[Tensor, "length context"]:
@@ -220,9 +208,12 @@ def attention_log_probs(
     queries: Float[Tensor, "batch attention_heads length size"],
     keys: Float[Tensor, "batch attention_heads context size"],
     visibility: Visibility,
-    added: Float[Tensor, "#batch #attention_heads #length #context"] | None = None,
+    added: Tensor | None = None,
 ) -> Float[Tensor, "batch attention_heads length context"]:
-    """Log-softmax over the keys of (queries·keys/√size + added), at least in fp32; -inf at keys not seen."""
+    """Log-softmax over the keys of (queries·keys/√size + added), at least in fp32; -inf at keys not seen.
+
+    A logsumexp of nothing but -inf, as over the heads at such a key, has NaN for a gradient: clamp before taking one.
+    """
     precise = torch.promote_types(queries.dtype, torch.float32)
     with torch.autocast(queries.device.type, enabled=False):
         scores = (queries.to(precise) * queries.size(-1) ** -0.5) @ keys.to(precise).transpose(-2, -1)

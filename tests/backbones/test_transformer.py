@@ -102,6 +102,268 @@ def test_carried_keys_give_what_one_pass_gives():
         state, start = part.state, start + width
 
 
+@torch.no_grad()
+def test_a_state_can_be_gone_on_from_twice_and_by_some_rows():
+    model = small().eval()
+    start = model(some_tokens(length=5), carry=True).state
+    grown = model(some_tokens(length=1), state=start, carry=True).state  # its buffers have room to spare
+    ends = some_tokens(length=2)
+    expected = model(torch.cat((some_tokens(length=5), some_tokens(length=1), ends), 1)).hidden[:, 6:]
+    rows = torch.tensor([2, 0])
+    model(1 - ends.clamp_max(1), state=grown, carry=True)
+    again = model(ends, state=grown, carry=True)
+    torch.testing.assert_close(again.hidden, expected, atol=1e-5, rtol=1e-5)
+    some = model(ends[rows], state=grown.select(rows)).hidden
+    torch.testing.assert_close(some, expected[rows], atol=1e-5, rtol=1e-5)
+
+
+def test_a_state_made_in_inference_mode_serves_outside_and_gradients_pass_through_states():
+    model = small().eval()
+    tokens = some_tokens()
+    with torch.inference_mode():
+        state = model(tokens[:, :4], carry=True).state
+        state = model(tokens[:, 4:5], state=state, carry=True).state
+    expected = model(tokens).hidden[:, 5:6]
+    with torch.no_grad():
+        torch.testing.assert_close(model(tokens[:, 5:6], state=state).hidden, expected, atol=1e-5, rtol=1e-5)
+    first = model(tokens[:, :4], carry=True)
+    second = model(tokens[:, 4:5], state=first.state, carry=True)
+    third = model(tokens[:, 5:6], state=second.state)
+    torch.testing.assert_close(third.hidden, expected, atol=1e-5, rtol=1e-5)
+    parts = torch.autograd.grad(third.hidden.sum(), list(model.parameters()))
+    whole = torch.autograd.grad(expected.sum(), list(model.parameters()))
+    torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
+@pytest.mark.parametrize("attention_layer", [None, -2])
+@torch.no_grad()
+def test_ragged_prompts_padded_at_the_left_equal_one_by_one(attention_layer, positions):
+    model = small(positions=positions, max_length=20).eval()
+    tokens, more = some_tokens(batch=4, length=8), some_tokens(batch=4, length=3)
+    lengths = [8, 3, 1, 6]
+    padding = torch.arange(8) < 8 - torch.tensor(lengths)[:, None]
+    tokens[padding] = 0
+    first = model(tokens, padding=padding, attention_layer=attention_layer, carry=True)
+    second = model(more[:, :1], state=first.state, attention_layer=attention_layer, carry=True)
+    third = model(more[:, 1:], state=second.state, attention_layer=attention_layer)
+    for row, length in enumerate(lengths):
+        text = torch.cat((tokens[row, 8 - length :], more[row]))[None]
+        alone = model(text, attention_layer=attention_layer)
+        ours = torch.cat((first.hidden[row, 8 - length :], second.hidden[row], third.hidden[row]))
+        torch.testing.assert_close(ours, alone.hidden[0], atol=1e-5, rtol=1e-5)
+        if attention_layer is not None:
+            assert third.attention[row, :, :, : 8 - length].isneginf().all()
+            expected = alone.attention[0, :, -2:]
+            torch.testing.assert_close(third.attention[row, :, :, 8 - length :], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@torch.no_grad()
+def test_padding_at_either_end_and_the_batch_change_nothing(causal):
+    model = small(causal=causal).eval()
+    tokens, padding = some_tokens(batch=4, length=9), torch.zeros(4, 9, dtype=torch.bool)
+    padding[0, 5:] = padding[1, :4] = padding[3] = True
+    changed = tokens.masked_fill(padding, 7)
+    for attention_layer in (None, 1):
+        output = model(tokens, padding=padding, attention_layer=attention_layer)
+        assert output.hidden.isfinite().all()
+        other = model(changed, padding=padding, attention_layer=attention_layer)
+        torch.testing.assert_close(other.hidden[~padding], output.hidden[~padding], atol=0, rtol=0)
+        for row in range(3):
+            alone = model(tokens[row : row + 1, ~padding[row]]).hidden[0]
+            torch.testing.assert_close(output.hidden[row, ~padding[row]], alone, atol=1e-5, rtol=1e-5)
+    if causal:  # padding at the right needs no saying
+        torch.testing.assert_close(model(tokens).hidden[0, :5], output.hidden[0, :5], atol=1e-5, rtol=1e-5)
+
+
+def test_rows_of_padding_give_finite_gradients():
+    model = small()
+    padding = torch.zeros(3, 9, dtype=torch.bool)
+    padding[0, :6] = padding[1] = True
+    output = model(some_tokens(), padding=padding, attention_layer=1)
+    (output.hidden[~padding].sum() + output.attention.exp().square().sum()).backward()
+    assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def literal_attention(module, hidden, bias, *, causal):
+    """Self-attention as loops over rows, heads, queries and keys; `bias(head, query, key)` is added to the scores."""
+    batch, length, width = hidden.shape
+    heads, size = module.attention_heads, width // module.attention_heads
+    queries, keys, values = (hidden @ module.projection.weight.T + module.projection.bias).chunk(3, -1)
+    mixed = torch.zeros_like(hidden)
+    for row in range(batch):
+        for head in range(heads):
+            part = slice(head * size, (head + 1) * size)
+            for i in range(length):
+                seen = range(i + 1) if causal else range(length)
+                scores = [queries[row, i, part] @ keys[row, j, part] / size**0.5 + bias(head, i, j) for j in seen]
+                weights = torch.stack(scores).softmax(0)
+                mixed[row, i, part] = sum(w * values[row, j, part] for w, j in zip(weights, seen, strict=True))
+    return mixed @ module.output.weight.T + module.output.bias
+
+
+def linear_bias(layer, queries, keys):
+    """As in ALiBi: the further away a key, the less, by a slope of the head; nothing in the middle layer."""
+    if layer == 1:
+        return None
+    slopes = 2.0 ** -torch.arange(1, queries.size(1) + 1)
+    distance = torch.arange(keys.size(2)) - torch.arange(keys.size(2) - queries.size(2), keys.size(2))[:, None]
+    return -slopes[:, None, None] * distance.abs()
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@torch.no_grad()
+def test_score_function_and_hook_against_literal_loops(causal):
+    model = small(causal=causal).eval()
+    tokens, extra = some_tokens(batch=2, length=6), torch.randn(2, 6, 16)
+
+    def after_layer(index, hidden):
+        return hidden + extra if index == 1 else hidden
+
+    expected = embedded(model, tokens) + 2 * extra
+    for index, layer in enumerate(model.layers):
+        bias = (lambda *_: 0.0) if index == 1 else (lambda head, i, j: -(2.0 ** -(head + 1)) * abs(i - j))
+        expected = expected + literal_attention(layer.attention, layer.attention_norm(expected), bias, causal=causal)
+        expected = expected + layer.contract(layer.expand(layer.feedforward_norm(expected)).relu())
+        if index == 1:
+            expected = expected + extra
+    expected = model.final_norm(expected)
+    options = {"score_function": linear_bias, "after_layer": after_layer, "added_embedding": 2 * extra}
+    for attention_layer in (None, 0):
+        output = model(tokens, attention_layer=attention_layer, **options)
+        torch.testing.assert_close(output.hidden, expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_score_functions_work_with_states_and_padding():
+    model = small().eval()
+    tokens = some_tokens(batch=2, length=8)
+    whole = model(tokens[:, 2:], score_function=linear_bias).hidden
+    padding = torch.zeros(2, 8, dtype=torch.bool)
+    padding[:, :2] = True
+    start = model(tokens[:, :6], padding=padding[:, :6], score_function=linear_bias, carry=True)
+    end = model(tokens[:, 6:], state=start.state, score_function=linear_bias)
+    torch.testing.assert_close(torch.cat((start.hidden[:, 2:], end.hidden), 1), whole, atol=1e-5, rtol=1e-5)
+
+    def only_earlier(layer, queries, keys):  # would leave the padded queries nothing to see
+        return torch.full((6, 6), -torch.inf).triu(2 if layer else 1)
+
+    assert model(tokens[:, :6], padding=padding[:, :6], score_function=only_earlier).hidden.isfinite().all()
+
+
+def test_gradients_reach_what_a_score_function_holds():
+    model = small().double()
+    slope = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(3, 9, 16, dtype=torch.float64)
+
+    def loss(slope):
+        def score_function(layer, queries, keys):
+            return slope * torch.arange(keys.size(2), dtype=torch.float64)
+
+        return (model.eval()(some_tokens(), score_function=score_function).hidden * weights).sum()
+
+    (gradient,) = torch.autograd.grad(loss(slope), slope)
+    with torch.no_grad():
+        numeric = (loss(slope + 1e-6) - loss(slope - 1e-6)) / 2e-6
+    torch.testing.assert_close(gradient, numeric, atol=1e-6, rtol=1e-6)
+
+
+def test_attention_is_a_distribution_before_dropout():
+    model = small(attention_dropout=0.5, dropout=0.0).train()
+    attention = model(some_tokens(), attention_layer=-2).attention
+    assert attention.shape == (3, 4, 9, 9)
+    torch.testing.assert_close(attention.exp().sum(-1), torch.ones(3, 4, 9))
+    assert attention.isneginf().equal(torch.ones(9, 9).triu(1).bool().expand(3, 4, 9, 9))
+    assert not torch.equal(model(some_tokens(), attention_layer=-2).hidden, model(some_tokens()).hidden)
+
+
+def test_asking_for_attention_changes_no_hidden_state():
+    model = small(attention_dropout=0.5).eval()
+    expected = model(some_tokens()).hidden
+    for layer in range(-3, 3):
+        torch.testing.assert_close(model(some_tokens(), attention_layer=layer).hidden, expected, atol=1e-6, rtol=1e-6)
+
+
+def test_gradients_flow_through_the_attention_returned_and_through_the_values_it_mixes():
+    model = small(dropout=0.0)
+    output = model(some_tokens(), attention_layer=1)
+    projections = [layer.attention.projection.weight for layer in model.layers]
+    through_attention = torch.autograd.grad(
+        output.attention.exp().square().sum(), projections, allow_unused=True, retain_graph=True
+    )
+    assert through_attention[0].abs().sum() > 0
+    queries, keys, values = through_attention[1].chunk(3)
+    assert queries.abs().sum() > 0
+    assert keys.abs().sum() > 0
+    assert values.abs().sum() == 0
+    assert through_attention[2] is None
+    weights = torch.randn(3, 9, 16)
+    in_the_open = torch.autograd.grad((output.hidden * weights).sum(), projections)
+    fused = torch.autograd.grad((model(some_tokens()).hidden * weights).sum(), projections)
+    torch.testing.assert_close(in_the_open, fused, atol=1e-4, rtol=1e-4)
+
+
+def test_all_layers_start_with_the_embedding_and_end_before_the_final_norm():
+    model = small().eval()
+    output = model(some_tokens(), all_layers=True)
+    assert len(output.layers) == 4
+    torch.testing.assert_close(output.layers[0], embedded(model, some_tokens()))
+    assert torch.equal(model.final_norm(output.layers[-1]), output.undropped)
+    assert model(some_tokens()).layers is None
+
+
+def test_output_dropout_spares_the_undropped_states():
+    output = small(output_dropout=0.5, dropout=0.0).train()(some_tokens())
+    dropped = output.hidden == 0
+    assert 0.3 < dropped.float().mean() < 0.7
+    torch.testing.assert_close(output.hidden[~dropped], 2 * output.undropped[~dropped])
+
+
+def test_bf16_autocast_keeps_the_attention_in_fp32():
+    model = small().eval()
+    expected = model(some_tokens(), attention_layer=1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output = model(some_tokens(), attention_layer=1, carry=True)
+        further = model(some_tokens(length=1), state=output.state, score_function=linear_bias)
+    assert output.attention.dtype == torch.float32
+    torch.testing.assert_close(output.attention.exp().sum(-1), torch.ones(3, 4, 9))
+    torch.testing.assert_close(output.hidden.float(), expected.hidden, atol=0.1, rtol=0.1)
+    assert further.hidden.isfinite().all()
+
+
+def test_initialisation_is_that_of_fairseq():
+    torch.manual_seed(0)
+    model = Transformer(5000, layers=1, width=256, tied=False, output_bias=True)
+    for matrix in (model.embedding.weight, model.output_weight):
+        assert matrix.std().item() == pytest.approx(256**-0.5, rel=0.01)
+    for block in model.layers[0].attention.projection.weight.chunk(3):
+        bound = 2**-0.5 * (6 / 512) ** 0.5
+        assert 0.99 * bound < block.abs().max() <= bound
+    assert not model.output_bias.any()
+    alternative = Transformer(5000, layers=1, width=256, positions="learned", initial_std=0.02)
+    for module in (alternative.embedding, alternative.positions, alternative.layers[0].expand):
+        assert module.weight.std().item() == pytest.approx(0.02, rel=0.02)
+    assert not alternative.layers[0].expand.bias.any()
+
+
+def test_the_output_matrix_is_the_embedding_unless_untied():
+    tied, untied = small(), small(tied=False, output_bias=True)
+    assert tied.output_weight is tied.embedding.weight
+    assert tied.output_bias is None
+    assert untied.output_weight.shape == untied.embedding.weight.shape
+    assert untied.output_weight is not untied.embedding.weight
+    extra = VOCABULARY * 16 + VOCABULARY
+    assert sum(p.numel() for p in untied.parameters()) == sum(p.numel() for p in tied.parameters()) + extra
+
+
+def test_requests_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="causal=False"):
+        small(causal=False)(some_tokens(), carry=True)
+    with pytest.raises(ValueError, match="attention of layer 3 was asked for, of 3 layers"):
+        small()(some_tokens(), attention_layer=3)
+
+
 def test_parameters_at_the_papers_size_follow_the_closed_form():
     vocabulary, d, f, layers = 31_216, 512, 2048, 6
     attention = 4 * d * d + 4 * d

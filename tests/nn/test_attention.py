@@ -1,0 +1,80 @@
+"""Masks and carried keys, against literal loops."""
+
+import itertools
+
+import pytest
+import torch
+
+from depgen.nn.attention import KeyValues, SelfAttention, Visibility, causal_mask
+
+CPU = torch.device("cpu")
+
+
+def seen(query: int, key: int, padded: list[bool], *, causal: bool) -> bool:
+    if causal:
+        return key <= query and (not padded[key] or key == query)
+    return not padded[key] or all(padded)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_visibility_by_its_definition(length, causal):
+    context = 4 if causal else length
+    padding = torch.tensor(list(itertools.product([False, True], repeat=context)))
+    visibility = Visibility.of(length, padding, causal=causal, context=context, device=CPU)
+    mask = visibility.explicit(length, context, CPU).expand(-1, 1, length, -1)
+    for row, padded in enumerate(padding.tolist()):
+        for query in range(length):
+            place = context - length + query
+            expected = [seen(place, key, padded, causal=causal) for key in range(context)]
+            assert mask[row, 0, query].tolist() == expected
+            assert any(expected)
+            assert visibility.padded_queries[row, 0, query, 0] == padded[place]
+
+
+def test_without_padding_no_mask_is_made_where_none_is_needed():
+    assert Visibility.of(5, None, causal=True, context=5, device=CPU) == Visibility(None, True)
+    assert Visibility.of(1, None, causal=True, context=9, device=CPU) == Visibility(None, False)
+    assert Visibility.of(5, None, causal=False, context=5, device=CPU) == Visibility(None, False)
+    later = Visibility.of(2, None, causal=True, context=5, device=CPU)
+    assert not later.causal
+    assert torch.equal(later.mask[0, 0], causal_mask(2, 5, CPU))
+
+
+def test_keys_and_values_grow_as_by_concatenation_and_copies_do_not_disturb_each_other():
+    parts = [torch.randn(3, 2, length, 4) for length in (3, 1, 2, 5, 1, 1)]
+    with torch.no_grad():
+        past, kept = KeyValues.of(parts[0], -parts[0]), []
+        for part in parts[1:]:
+            kept.append(past)
+            past = past.extended(part, -part)
+            kept[-1].extended(part + 1, part)  # the same state gone on from once more
+        for count, state in enumerate([*kept, past], start=1):
+            expected = torch.cat(parts[:count], 2)
+            assert torch.equal(state.keys, expected)
+            assert torch.equal(state.values, -expected)
+        rows = torch.tensor([2, 2, 0])
+        chosen = past.select(rows).extended(parts[1], parts[1])
+        assert torch.equal(chosen.keys, torch.cat((*(part[rows] for part in parts), parts[1]), 2))
+
+
+def test_room_is_doubled_rather_than_made_at_each_step():
+    part = torch.randn(1, 1, 1, 4)
+    with torch.no_grad():
+        past, places = KeyValues.of(part, part), set()
+        for _ in range(63):
+            past = past.extended(part, part)
+            places.add(past.keys.data_ptr())
+    assert len(places) <= 6
+
+
+def test_no_dropout_in_evaluation_and_some_in_training():
+    layer = SelfAttention(8, 2, dropout=0.5)
+    hidden, everything = torch.randn(2, 5, 8), Visibility(None, True)
+    for with_attention in (False, True):
+        layer.train()
+        first, second = (layer(hidden, everything, with_attention=with_attention)[0] for _ in range(2))
+        assert not torch.equal(first, second)
+        layer.eval()
+        first, second = (layer(hidden, everything, with_attention=with_attention)[0] for _ in range(2))
+        assert torch.equal(first, second)
