@@ -20,6 +20,7 @@ _TOKEN = re.compile(
   | ['’](?:s|re|ve|ll|d|m)\b                       # the clitics
   | (?:[^\W\d_]\.){{2,}}                           # U.S.
   | (?:{_TITLES})\.
+  | (?<!\S)[,:]\d+\w*(?!\S)                        # ,000  :30pm  already cut off
   | \d+(?:[.,:/]\d+)*\w*                           # 1,000  7:30pm  3rd
   | \w+(?:-\w+)*(?:['’](?!(?:s|re|ve|ll|d|m|t)\b)\w+)*
   | \.{{2,}} | -{{2,}} | `` | ''

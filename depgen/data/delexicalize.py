@@ -1,0 +1,123 @@
+"""Raw stories in the form of the published ROCStories: lower case, Penn tokens, placeholders for people's names."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from depgen.data.names import (
+    PRONOUNS,
+    CapitalizedNames,
+    EntityNames,
+    Gender,
+    NameFinder,
+    Position,
+    ProperNounNames,
+    Story,
+    everywhere,
+    library_name_genders,
+    read_name_genders,
+)
+from depgen.data.rocstories import COLUMNS, read_stories
+from depgen.data.tokenization import tokenize
+from depgen.errors import UserError
+from depgen.locations import write_atomically
+
+_SPACED_CLITIC = re.compile(r"(\w) ' (s|t|d|m|re|ve|ll)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Delexicalization:
+    """What `delexicalize_file` did.
+
+    Attributes:
+        stories: how many were written.
+        placeholders: how many of each.
+        method: how names were found.
+    """
+
+    stories: int
+    placeholders: Mapping[Gender, int]
+    method: str
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"[{gender}] {count}" for gender, count in sorted(self.placeholders.items()))
+        rate = sum(self.placeholders.values()) / self.stories
+        return f"{self.stories} stories, {rate:.2f} placeholders a story ({counts}); names: {self.method}"
+
+
+def delexicalize_file(
+    source: Path, output: Path, *, ner: str | None = None, tagger: str | None = None, name_genders: Path | None = None
+) -> Delexicalization:
+    """Write the stories of a CSV file with [MALE], [FEMALE] and [NEUTRAL] for names, and say how many.
+
+    Args:
+        source: CSV with the columns sentence1 to sentence5.
+        output: CSV of the same columns.
+        ner: a spaCy pipeline, installed or on disk, whose entity recogniser finds the names.
+        tagger: a spaCy pipeline whose proper nouns are taken instead; with neither, capitalised words are.
+        name_genders: a file of name, tab and male, female or neutral; Faker's English names if not given.
+
+    Raises:
+        UserError: bad columns, no such pipeline, neither Faker nor a list, no capitals to go by.
+    """
+    if ner and tagger:
+        raise UserError("Expected a pipeline for ner or for tagger, found both: give one.")
+    genders = read_name_genders(name_genders) if name_genders else library_name_genders()
+    stories = [[_tokens(text) for text in texts] for _, texts in read_stories(source)]
+    finder: NameFinder = (
+        EntityNames(ner) if ner else ProperNounNames(tagger, genders) if tagger else CapitalizedNames(stories, genders)
+    )
+    counts: Counter[Gender] = Counter()
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for story in stories:
+        names = genders_in_story(story, everywhere(story, finder.find(story)), genders)
+        writer.writerow(delexicalize(story, names, counts))
+    write_atomically(output, table.getvalue())
+    return Delexicalization(len(stories), dict(counts), finder.method)
+
+
+def genders_in_story(story: Story, positions: set[Position], genders: Mapping[str, Gender]) -> dict[Position, Gender]:
+    """One gender a name throughout a story: the list's; for other names that of the story's pronouns if they agree.
+
+    >>> genders_in_story([["Kit", "met", "Ann", "."], ["Kit", "fed", "his", "cat"]], {(0, 0), (0, 2), (1, 0)},
+    ...                  {"ann": "FEMALE"})
+    {(0, 0): 'MALE', (0, 2): 'FEMALE', (1, 0): 'MALE'}
+    """
+    pronouns = {PRONOUNS[token.lower()] for sentence in story for token in sentence if token.lower() in PRONOUNS}
+    inferred: Gender = pronouns.pop() if len(pronouns) == 1 else "NEUTRAL"
+    result: dict[Position, Gender] = {}
+    for number, index in sorted(positions):
+        listed = genders.get(story[number][index].lower(), "NEUTRAL")
+        result[number, index] = inferred if listed == "NEUTRAL" else listed
+    return result
+
+
+def delexicalize(story: Story, names: Mapping[Position, Gender], counts: Counter[Gender] | None = None) -> list[str]:
+    """The story's sentences in lower case, one placeholder for each run of names (that of its first); adds to `counts`.
+
+    >>> delexicalize([["Ann", "Lee", "'s", "Dog", "ran"]], {(0, 0): "FEMALE", (0, 1): "NEUTRAL"})
+    ["[FEMALE] 's dog ran"]
+    """
+    sentences = []
+    for number, sentence in enumerate(story):
+        tokens: list[str] = []
+        for index, token in enumerate(sentence):
+            if (number, index) not in names:
+                tokens.append(token.lower())
+            elif (number, index - 1) not in names:
+                gender = names[number, index]
+                tokens.append(f"[{gender}]")
+                if counts is not None:
+                    counts[gender] += 1
+        sentences.append(" ".join(tokens))
+    return sentences
+
+
+def _tokens(text: str) -> Sequence[str]:
+    return tokenize(_SPACED_CLITIC.sub(r"\1'\2", text))

@@ -1,0 +1,60 @@
+import pytest
+
+from depgen.data.delexicalize import Delexicalization, delexicalize, delexicalize_file, genders_in_story
+from depgen.data.rocstories import RocStories, read_stories
+from depgen.errors import UserError
+
+HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
+
+
+@pytest.fixture
+def names(tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_text("Ann\tF\nBill\tM\nKit\tN\n")
+    return path
+
+
+def test_stories_look_like_the_published_ones(tmp_path, names):
+    source, output = tmp_path / "raw.csv", tmp_path / "out.csv"
+    source.write_text(
+        HEADER
+        + 'Ann\'s cat didn\'t eat .,"Ann Lee , sad , wept.",Kit met Ann .,"""No"" , she \' d said .",The cat ate !\n'
+        + "Kit ran .,Bill saw him .,Zork fell .,He fed Zork .,I paid $100 .\n"
+    )
+    result = delexicalize_file(source, output, name_genders=names)
+    assert [texts for _, texts in read_stories(output)] == [
+        [
+            "[FEMALE] 's cat did n't eat .",
+            "[FEMALE] , sad , wept .",
+            "[FEMALE] met [FEMALE] .",
+            '" no " , she \'d said .',
+            "the cat ate !",
+        ],
+        ["[MALE] ran .", "[MALE] saw him .", "[MALE] fell .", "he fed [MALE] .", "i paid $ 100 ."],
+    ]
+    assert result == Delexicalization(2, {"FEMALE": 4, "MALE": 4}, "capitalised words")
+    assert str(result) == "2 stories, 4.00 placeholders a story ([FEMALE] 4, [MALE] 4); names: capitalised words"
+
+
+def test_pronouns_that_disagree_leave_a_name_neutral():
+    story = [["Kit", "saw", "him", "and", "her"], ["Ann", "left"]]
+    names = genders_in_story(story, {(0, 0), (1, 0)}, {"kit": "NEUTRAL", "ann": "FEMALE"})
+    assert names == {(0, 0): "NEUTRAL", (1, 0): "FEMALE"}
+    assert delexicalize(story, names) == ["[NEUTRAL] saw him and her", "[FEMALE] left"]
+
+
+def test_one_way_of_finding_names_at_a_time(tmp_path):
+    with pytest.raises(UserError, match="give one"):
+        delexicalize_file(tmp_path / "a.csv", tmp_path / "b.csv", ner="one", tagger="two")
+
+
+@pytest.mark.real_data
+def test_as_many_placeholders_as_the_official_stories(tmp_path):
+    pytest.importorskip("faker")
+    corpus = RocStories()
+    tokens = [token for story in corpus.documents("test") for token in story.words()]
+    official = sum(token in ("[MALE]", "[FEMALE]", "[NEUTRAL]") for token in tokens) / 9816
+    raw = corpus._paths("test")[0].with_name("raw_cased.csv")
+    result = delexicalize_file(raw, tmp_path / "out.csv")
+    rate = sum(result.placeholders.values()) / result.stories
+    assert 0.8 * official <= rate <= 1.2 * official
