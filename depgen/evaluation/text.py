@@ -1,0 +1,348 @@
+"""All measures of generated text at once: for `depgen evaluate-text` and for the tables.
+
+Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
+for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no
+item score and get none.
+
+Deviations:
+    D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
+        reference (`empty="drop"`: left out of every measure, counted and logged, NaN among the item scores). Either
+        way it has no perplexity and is left out of that mean.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from json import dumps
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from depgen.errors import UserError
+from depgen.evaluation.bertscore import bertscore
+from depgen.evaluation.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
+from depgen.metrics.distinct import distinct
+from depgen.metrics.self_bleu import self_bleu
+from depgen.metrics.significance import Interval, bootstrap_interval
+
+NAMES = {
+    "bleu1": "BLEU-1",
+    "bleu2": "BLEU-2",
+    "sacrebleu": "sacreBLEU",
+    "distinct2": "Distinct-2",
+    "distinct3": "Distinct-3",
+    "selfbleu2": "Self-BLEU-2",
+    "selfbleu3": "Self-BLEU-3",
+    "bertscore": "BERTScore",
+    "lm_perplexity": "LM perplexity",
+}
+"""The measures in the order of the table, and how they are written for people."""
+CONFIDENCE = 0.95
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Everything that `text_metrics` lets one choose.
+
+    Attributes:
+        empty: an empty text scores zero, or is dropped from every measure with its reference.
+        bertscore_model: folder or hub name of the encoder; None = no BERTScore.
+        bertscore_layer: its layer; None = the authors' choice for that model.
+        bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
+        perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
+        download: whether the hub may be asked for weights that are not on this machine.
+        device: where models run; None = a GPU where there is one.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+
+    empty: EmptyPolicy = "zero"
+    bertscore_model: str | None = "roberta-large"
+    bertscore_layer: int | None = None
+    bertscore_baseline: Path | None = None
+    perplexity_model: str | None = "gpt2"
+    download: bool = False
+    device: str | None = None
+    resamples: int = 2000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TextEvaluation:
+    """What was measured on a set of texts; every measure of `NAMES` is in `metrics` or in `not_computed`.
+
+    Attributes:
+        texts: how many texts there were.
+        empty: how many of them were empty.
+        metrics: the figures.
+        intervals: 95 % bootstrap intervals, where there are item scores.
+        items: item scores in the order of the texts; NaN where undefined.
+        excluded: items left out of a figure, where there are any.
+        not_computed: the reason for each measure without a figure.
+        settings: what a figure depends on (models, layers, versions).
+    """
+
+    texts: int
+    empty: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    items: dict[str, Float[np.ndarray, " texts"]] = field(default_factory=dict)
+    excluded: dict[str, int] = field(default_factory=dict)
+    not_computed: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def text_metrics(
+    texts: Sequence[str], references: Sequence[str] | None = None, options: TextOptions | None = None
+) -> TextEvaluation:
+    """Every measure that can be computed on the texts, and the reason for every other.
+
+    Args:
+        texts: one string an item, tokens separated by whitespace.
+        references: one reference an item, or None.
+        options: models, policies, seeds.
+
+    Raises:
+        UserError: there is no text, or not one reference a text.
+    """
+    options = options or TextOptions()
+    if references is not None and len(texts) != len(references):
+        raise UserError(f"Expected one reference a text, found {len(texts)} texts and {len(references)} references.")
+    empty = sum(not text.strip() for text in texts)
+    if empty == len(texts):
+        raise UserError(f"There is no text to evaluate: {len(texts)} items, all of them empty.")
+    kept = list(range(len(texts)))
+    if empty:
+        logger.warning("%d of %d texts are empty; each %s.", empty, len(texts), _EMPTY[options.empty])
+        if options.empty == "drop":
+            kept = [index for index, text in enumerate(texts) if text.strip()]
+    measuring = _Measuring(TextEvaluation(len(texts), empty), kept, options)
+    kept_texts = [texts[index] for index in kept]
+    kept_references = None if references is None else [references[index] for index in kept]
+    measuring.overlap(kept_texts, kept_references)
+    measuring.diversity(kept_texts)
+    measuring.models(kept_texts, kept_references)
+    return measuring.result
+
+
+_EMPTY = {
+    "zero": "scores zero and has no perplexity",
+    "drop": "is left out of every measure, together with its reference",
+}
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """Fills a `TextEvaluation`, measure by measure, from the texts that are kept."""
+
+    result: TextEvaluation
+    kept: list[int]
+    options: TextOptions
+
+    def overlap(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
+        """BLEU by sentence and by corpus."""
+        if references is None:
+            for name in ("bleu1", "bleu2", "sacrebleu"):
+                self.result.not_computed[name] = "no references were given"
+            return
+        for order, scores in bleu(texts, references, (1, 2)).items():
+            self._add_items(f"bleu{order}", scores)
+        try:
+            corpus = corpus_bleu(texts, references)
+        except UserError as missing:
+            self.result.not_computed["sacrebleu"] = str(missing)
+        else:
+            self.result.metrics["sacrebleu"] = corpus.score
+            self.result.settings["sacrebleu"] = corpus.signature
+
+    def diversity(self, texts: Sequence[str]) -> None:
+        """Distinct-n and Self-BLEU-n."""
+        for order in (2, 3):
+            share = distinct(texts, order)
+            if isnan(share):
+                self.result.not_computed[f"distinct{order}"] = f"the texts hold fewer than {order} tokens"
+            else:
+                self.result.metrics[f"distinct{order}"] = share
+        if len(texts) < 2:
+            for order in (2, 3):
+                self.result.not_computed[f"selfbleu{order}"] = "a text is compared with others, and there is only one"
+            return
+        for order, scores in self_bleu(texts, (2, 3)).items():
+            self._add_items(f"selfbleu{order}", scores)
+
+    def models(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
+        """BERTScore and LM perplexity."""
+        options, off = self.options, "switched off: no model was named"
+        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if references is None:
+            self.result.not_computed["bertscore"] = "no references were given"
+        elif options.bertscore_model is None:
+            self.result.not_computed["bertscore"] = off
+        else:
+            outcome = bertscore(
+                texts,
+                references,
+                model=options.bertscore_model,
+                layer=options.bertscore_layer,
+                baseline=options.bertscore_baseline,
+                device=device,
+                download=options.download,
+            )
+            self._add_outcome("bertscore", outcome)
+        if options.perplexity_model is None:
+            self.result.not_computed["lm_perplexity"] = off
+        else:
+            outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
+            self._add_outcome("lm_perplexity", outcome)
+
+    def _add_outcome(self, name: str, outcome: ItemScores | NotComputed) -> None:
+        if isinstance(outcome, NotComputed):
+            self.result.not_computed[name] = outcome.reason
+        elif isnan(outcome.value):
+            self.result.not_computed[name] = "it is defined for none of the texts"
+        else:
+            self.result.settings[name] = outcome.description
+            self._add_items(name, outcome.items)
+
+    def _add_items(self, name: str, scores: Float[np.ndarray, " kept"]) -> None:
+        items = np.full(self.result.texts, np.nan)
+        items[self.kept] = scores
+        self.result.items[name] = items
+        self.result.metrics[name] = mean_of_defined(items)
+        self.result.intervals[name] = bootstrap_interval(
+            items, confidence=CONFIDENCE, resamples=self.options.resamples, seed=self.options.seed
+        )
+        undefined = int(np.isnan(items).sum())
+        if undefined:
+            self.result.excluded[name] = undefined
+
+
+def evaluate_text(
+    file: Path,
+    *,
+    references: Path | None = None,
+    json: bool = False,
+    empty: EmptyPolicy = "zero",
+    bertscore_model: str | None = "roberta-large",
+    bertscore_layer: int | None = None,
+    bertscore_baseline: Path | None = None,
+    perplexity_model: str | None = "gpt2",
+    download: bool = False,
+    device: str | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> str:
+    """A table, or JSON, of text measures on a file of one text a line.
+
+    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore and the perplexity under a pretrained
+    language model, with 95 % bootstrap intervals where single texts have a score.
+
+    Args:
+        file: one text a line, UTF-8, tokens separated by spaces.
+        references: one reference a line, as many lines as `file`.
+        json: print JSON instead of a table.
+        empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
+        bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
+        bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
+        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
+        perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
+        download: fetch models that are not on this machine from the hub.
+        device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, or the numbers of lines differ.
+    """
+    options = TextOptions(
+        empty=empty,
+        bertscore_model=bertscore_model,
+        bertscore_layer=bertscore_layer,
+        bertscore_baseline=bertscore_baseline,
+        perplexity_model=perplexity_model,
+        download=download,
+        device=device,
+        resamples=resamples,
+        seed=seed,
+    )
+    texts = read_lines(file)
+    counterparts = None if references is None else read_lines(references)
+    if counterparts is not None and len(counterparts) != len(texts):
+        raise UserError(
+            f"Expected one reference a text, but {file} has {len(texts)} lines and {references} has "
+            f"{len(counterparts)}. Line n of one belongs to line n of the other; an empty text keeps its empty line."
+        )
+    evaluation = text_metrics(texts, counterparts, options)
+    return as_json(evaluation, file, references) if json else as_table(evaluation)
+
+
+def read_lines(file: Path) -> list[str]:
+    """The lines of a UTF-8 file, empty ones included, without line ends; a byte order mark is skipped.
+
+    Only a line feed (or carriage return and line feed) ends a line, so that other separators stay inside texts.
+
+    Raises:
+        UserError: the file is missing, a folder, empty, or not UTF-8.
+    """
+    if not file.is_file():
+        kind = "a folder" if file.is_dir() else "nothing"
+        raise UserError(f"{file}: expected a file of one text a line, found {kind} ({file.absolute()}).")
+    content = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    if not content:
+        raise UserError(f"{file}: expected one text a line, found an empty file.")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = content[error.start]
+        raise UserError(
+            f"{file}:{line}: expected UTF-8, found the byte 0x{byte:02x}. Convert the file, for example with "
+            f"`iconv -f LATIN1 -t UTF-8`."
+        ) from error
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def as_table(evaluation: TextEvaluation) -> str:
+    """The evaluation for people: aligned columns, then what was left out and what the figures depend on."""
+    lines = [f"{evaluation.texts} texts, {evaluation.empty} of them empty", ""]
+    lines.append(f"{'measure':<14}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
+    for name, title in NAMES.items():
+        if name in evaluation.not_computed:
+            lines.append(f"{title:<14}{'–':>10}   not computed: {evaluation.not_computed[name]}")
+            continue
+        interval = evaluation.intervals.get(name)
+        bounds = f"   {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+        excluded = f"   ({evaluation.excluded[name]} texts left out)" if name in evaluation.excluded else ""
+        lines.append(f"{title:<14}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
+    if evaluation.settings:
+        lines.append("")
+        lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())
+    return "\n".join(lines)
+
+
+def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> str:
+    """The evaluation for programs, without item scores."""
+    return dumps(
+        {
+            "file": str(file),
+            "references": None if references is None else str(references),
+            "texts": evaluation.texts,
+            "empty": evaluation.empty,
+            "metrics": evaluation.metrics,
+            "intervals": {name: [interval.low, interval.high] for name, interval in evaluation.intervals.items()},
+            "confidence": CONFIDENCE,
+            "excluded": evaluation.excluded,
+            "not_computed": evaluation.not_computed,
+            "settings": evaluation.settings,
+        },
+        indent=2,
+        ensure_ascii=False,
+        allow_nan=False,
+    )

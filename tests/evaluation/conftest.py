@@ -1,0 +1,53 @@
+"""Tiny pretrained models, made on the spot with random weights."""
+
+import pytest
+import torch
+
+SENTENCE = "the old dog cat saw slept and ran by a river hill . quickly they it was late"
+WORDS = SENTENCE.split()
+
+
+@pytest.fixture(scope="session")
+def tiny_gpt2(tmp_path_factory):
+    """The folder of a GPT-2 with a byte-level tokeniser, whose own BOS is never to be used."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<bos>"], initial_alphabet=alphabet, show_progress=False
+    )
+    bpe.train_from_iterator([SENTENCE] * 4, trainer)
+    bpe.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 0)])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<bos>")
+    assert tokenizer("cat")["input_ids"][0] == 0
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=40, initializer_range=0.6,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory):
+    """The folder of a BERT over whole words."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=24, initializer_range=0.5,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24).save_pretrained(folder)
+    return folder

@@ -1,0 +1,79 @@
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from depgen.evaluation import pretrained as module
+from depgen.evaluation.outcome import NotComputed
+from depgen.evaluation.pretrained import INSTALL, load_pretrained
+
+
+def reason(*args, **kwargs):
+    outcome = load_pretrained(*args, **kwargs)
+    assert isinstance(outcome, NotComputed)
+    return outcome.reason
+
+
+def copy(folder, target):
+    return Path(shutil.copytree(folder, target / folder.name))
+
+
+def test_a_folder_is_loaded_in_float32_and_evaluation_mode(tiny_gpt2, tmp_path):
+    from transformers import GPT2LMHeadModel
+
+    half = copy(tiny_gpt2, tmp_path)
+    GPT2LMHeadModel.from_pretrained(half).half().save_pretrained(half)
+    loaded = load_pretrained(str(half), "causal")
+    assert {parameter.dtype for parameter in loaded.model.parameters()} == {torch.float32}
+    assert not loaded.model.training
+    assert loaded.name == "tiny-gpt2"
+
+
+def test_reasons_for_folders(tiny_gpt2, tmp_path):
+    assert "no such folder" in reason(str(tmp_path / "absent"), "causal")
+    assert "no such folder" in reason("./absent", "causal")
+    assert "no config.json" in reason(str(tmp_path), "causal")
+    bare = copy(tiny_gpt2, tmp_path)
+    (bare / "model.safetensors").unlink()
+    assert reason(str(bare), "causal").startswith(f"no weights at {bare}")
+
+
+def test_damaged_weights_are_a_reason(tiny_gpt2, tmp_path):
+    cut = copy(tiny_gpt2, tmp_path)
+    weights = cut / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert "damaged" in reason(str(cut), "causal")
+
+
+def test_weights_that_the_checkpoint_lacks_are_not_made_up(tiny_bert):
+    assert "the checkpoint lacks" in reason(str(tiny_bert), "causal")
+
+
+def test_a_hub_name_is_not_fetched_unasked(monkeypatch):
+    monkeypatch.setattr(module, "_hub_answers", lambda: pytest.fail("the hub was asked"))
+    found = reason("depgen-tests/no-such-model", "causal")
+    assert found.startswith("no weights at depgen-tests/no-such-model")
+    assert "hf download depgen-tests/no-such-model" in found
+
+
+def test_offline_mode_forbids_the_download(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(module, "_hub_answers", lambda: pytest.fail("the hub was asked"))
+    assert "HF_HUB_OFFLINE" in reason("depgen-tests/no-such-model", "causal", download=True)
+
+
+def test_an_unreachable_hub_does_not_hang(monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    started = time.monotonic()
+    assert "does not answer" in reason("depgen-tests/no-such-model", "causal", download=True)
+    assert time.monotonic() - started < 10
+
+
+def test_without_transformers_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    assert reason("gpt2", "causal") == INSTALL
