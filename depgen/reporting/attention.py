@@ -11,8 +11,8 @@ from torch import Tensor
 
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
+from depgen.evaluation.trained import load_trained
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.run_facts import load_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,19 +21,19 @@ logger = logging.getLogger(__name__)
 SENTENCE = "red figures on the screen indicate falling stocks ."
 
 
-def draw_attention(run: Path, sentence: str = SENTENCE, *, output: Path = Path("attention.png")) -> str:
+def draw_attention(run: str | None = None, sentence: str = SENTENCE, *, output: Path = Path("attention.png")) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
 
     Args:
-        run: a run folder of a model with dependency attention (`depgen fit`).
+        run: a run of a model with dependency attention; unset: the newest run.
         sentence: tokens with spaces between.
         output: the PNG.
 
     Raises:
         UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
     """
-    model, vocabulary = load_run(run)
-    weights, words = dependency_attention(model, vocabulary, sentence)
+    trained = load_trained(run, device="cpu")
+    weights, words = dependency_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]
     outside = f" {len(unknown)} of its {len(words)} tokens are unknown to the model." if unknown else ""

@@ -193,6 +193,11 @@ def _definition(content: object, path: Path) -> TableDefinition:
     """The checked table of a parsed file."""
     where = str(path)
     content = dict(_mapping(content, where))
+    for column in content.get("columns") or ():
+        if isinstance(column, Mapping) and column.get("test", "none") not in _TESTS:
+            raise UserError(
+                f"{where}: column {column.get('key')}: test {column['test']!r} is none of {', '.join(_TESTS)}."
+            )
     columns = _parts(Column, content.get("columns"), f"{where}: columns")
     rows = tuple(
         dataclasses.replace(row, stars=tuple(row.stars), against=tuple(row.against))
@@ -247,9 +252,6 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
-    for column in definition.columns:
-        if column.test not in _TESTS:
-            raise UserError(f"{where}: column {column.key}: test {column.test!r} is none of {', '.join(_TESTS)}.")
     for row in definition.rows:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:

@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 """Runs `depgen` with these arguments and these additions to the environment; raises UserError if it fails."""
 
-TEST_METRICS = "test_metrics.json"
+TEST_NUMBERS = "test.json"
+"""What `depgen test` leaves in a run folder: `{"checkpoint": …, "metrics": {"test/perplexity": …}}`."""
 
 
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -137,20 +138,14 @@ def test_numbers(job: Job, trained: Trained, depgen: Depgen) -> dict[str, float]
     Raises:
         UserError: the command failed or left no numbers.
     """
-    path = trained.run / TEST_METRICS
+    path = trained.run / TEST_NUMBERS
     if not path.is_file():
-        checkpoint = best_checkpoint(trained.run)
-        config = trained.run / "config.yaml"
-        depgen(["test", "--config", str(config), "--ckpt_path", str(checkpoint)], job.environment)
+        depgen(["test", "--run", str(trained.run)], job.environment)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise UserError(f"{job.name}: no test numbers in {path} ({error}).") from error
-    return {name.removeprefix("test/"): float(value) for name, value in content.items() if _is_number(value)}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{job.name}: no test numbers in {path} ({error}). Delete it to test again.") from error
+    return {name.removeprefix("test/"): float(value) for name, value in metrics.items()}
 
 
 @dataclass(frozen=True)
@@ -198,10 +193,10 @@ def generate(job: Job, trained: Trained, prompts: Prompts, depgen: Depgen) -> tu
             "checkpoint": trained.run,
             "prompts": asked,
             "output": part,
-            "top-p": generation.top_p,
+            "top_p": generation.top_p,
             "temperature": generation.temperature,
             "seed": generation.seed + job.seed,
-            "max-new-tokens": generation.max_new_tokens,
+            "max_new_tokens": generation.max_new_tokens,
         }
         depgen(["generate", *(word for name, value in options.items() for word in (f"--{name}", str(value)))], {})
         part.replace(written)

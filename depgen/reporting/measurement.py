@@ -1,12 +1,14 @@
 """The result of one row at one profile and seed, from its trained model or from its source."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from depgen.errors import UserError
+from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, prompts_of, test_numbers
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
@@ -14,12 +16,9 @@ from depgen.reporting.run_facts import data_of, facts_of, source_of
 from depgen.training import provenance
 from depgen.training.runs import read_record
 
-if TYPE_CHECKING:
-    from depgen.evaluation.text import TextEvaluation
 
-
-def measure(job: Job, depgen: Depgen) -> Result:
-    """The result of a row that is trained: fit, test, generate, text measures; each step skipped once done.
+def measure(job: Job, depgen: Depgen, options: TextOptions) -> Result:
+    """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
 
     Raises:
         UserError: a step failed.
@@ -29,12 +28,13 @@ def measure(job: Job, depgen: Depgen) -> Result:
     data = data_of(trained.run / "config.yaml")
     not_computed: dict[str, str] = {}
     items: dict[str, str] = {}
+    settings: dict[str, str] = {}
     if job.definition.generation is not None:
         prompts = prompts_of(data.corpus, job.definition.generation)
-        evaluation = evaluate(generate(job, trained, prompts, depgen), prompts)
+        evaluation = evaluate(job, generate(job, trained, prompts, depgen), prompts, options)
         metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
         not_computed |= evaluation.not_computed
-        items = _keep_items(job, evaluation.items)
+        items, settings = _keep_items(job, evaluation.items), evaluation.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     kept, reasons = sift(job, metrics, not_computed)
     return Result(
@@ -45,6 +45,7 @@ def measure(job: Job, depgen: Depgen) -> Result:
         metrics=kept,
         not_computed=reasons,
         items=items,
+        settings=settings,
         data=facts.data,
         trees=facts.trees,
         parameters=facts.parameters,
@@ -80,11 +81,15 @@ def floor(job: Job) -> Result:
     )
 
 
-def evaluate(texts: Sequence[str], prompts: Prompts) -> "TextEvaluation":
-    """The text measures of generated texts against the references."""
-    from depgen.evaluation.text import text_metrics
-
-    return text_metrics(list(texts), list(prompts.references))
+def evaluate(job: Job, texts: Sequence[str], prompts: Prompts, options: TextOptions) -> TextEvaluation:
+    """The text measures of generated texts; no model is loaded for a measure that has no column."""
+    keys = {column.key for column in job.definition.columns}
+    options = dataclasses.replace(
+        options,
+        bertscore_model=options.bertscore_model if "bertscore" in keys else None,
+        perplexity_model=options.perplexity_model if "lm_perplexity" in keys else None,
+    )
+    return text_metrics(list(texts), list(prompts.references), options)
 
 
 def sift(
@@ -100,7 +105,7 @@ def sift(
     return kept, reasons
 
 
-def _keep_items(job: Job, items: Mapping[str, Sequence[float]]) -> dict[str, str]:
+def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
     """Write per-item scores beside the result; their paths relative to its folder."""
     job.folder.mkdir(parents=True, exist_ok=True)
     paths = {}

@@ -26,6 +26,7 @@ def notes_of(
     lines += _verdicts(definition, comparisons)
     lines += _not_computed(definition, shown)
     lines += [f"{c.header}: {c.explanation}." for c in definition.columns if c.explanation is not None]
+    lines += _settings(definition, shown)
     lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
     lines += _budget(definition, shown)
     for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
@@ -55,7 +56,11 @@ def _marks(
             f"local: from results/{definition.table}, mean ± standard deviation over seeds; * significantly better "
             f"than the best other system of its block, p < {LEVEL}"
         )
-        correction = f", Holm's correction over the table's {tests} tests" if tests else "; no test could be made"
+        correction = (
+            f", Holm's correction over the table's {tests} test{'' if tests == 1 else 's'}"
+            if tests
+            else "; no test could be made"
+        )
         yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
         by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "none": []}
         for column in definition.columns:
@@ -101,6 +106,19 @@ def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:
                     reasons[reason].append(row.name)
         for reason, names in reasons.items():
             yield f"Not computed: {column.header} ({', '.join(names)}): {reason.rstrip('.')}."
+
+
+def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """What a measure depends on, once for each different setting."""
+    for column in definition.columns:
+        settings = {
+            result.settings[column.key]
+            for results in shown.values()
+            for result in results
+            if column.key in result.settings
+        }
+        for setting in sorted(settings):
+            yield f"{column.header} settings: {setting}."
 
 
 def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from filelock import FileLock, Timeout
 
 from depgen.errors import UserError
+from depgen.evaluation.text import TextOptions
 from depgen.reporting.definition import Row, load_definition
 from depgen.reporting.jobs import Depgen, Job, run_depgen
 from depgen.reporting.measurement import floor, measure
@@ -22,7 +23,9 @@ def reproduce(
     row: str | None = None,
     profile: str | None = None,
     seeds: Sequence[int] | None = None,
+    remeasure: bool = False,
     redo: bool = False,
+    text_options: TextOptions | None = None,
 ) -> str:
     """What was done for each row and seed; and, unless one row was asked for, the table.
 
@@ -34,7 +37,9 @@ def reproduce(
         row: only this row; unset: every row that has an experiment.
         profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
         seeds: of training; unset: the table's own.
+        remeasure: compute the text measures again where the texts are there already.
         redo: put the old results and runs aside and begin anew.
+        text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:
         UserError: no such table, row or profile, or a step failed.
@@ -48,7 +53,7 @@ def reproduce(
     done = []
     for each in rows:
         for seed in seeds or definition.seeds:
-            line = make(Job(definition, each, profile, seed), redo=redo)
+            line = make(Job(definition, each, profile, seed), remeasure=remeasure, redo=redo, options=text_options)
             logger.info("%s", line)
             done.append(line)
             if each.floor_of is not None:
@@ -64,7 +69,14 @@ def _is_made(row: Row) -> bool:
     return row.experiment is not None or row.floor_of is not None
 
 
-def make(job: Job, *, redo: bool = False, depgen: Depgen = run_depgen) -> str:
+def make(
+    job: Job,
+    *,
+    remeasure: bool = False,
+    redo: bool = False,
+    options: TextOptions | None = None,
+    depgen: Depgen = run_depgen,
+) -> str:
     """One line on what was done for a row at a profile and seed.
 
     Raises:
@@ -80,9 +92,9 @@ def make(job: Job, *, redo: bool = False, depgen: Depgen = run_depgen) -> str:
     try:
         if redo:
             _put_aside(job)
-        if job.result.is_file():
+        if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}"
-        result = floor(job) if job.row.floor_of is not None else measure(job, depgen)
+        result = floor(job) if job.row.floor_of is not None else measure(job, depgen, options or TextOptions())
         write_result(result, job.result)
         return f"{job.name}: done, {job.result}"
     finally:

@@ -52,6 +52,7 @@ class Result:
         metrics: numbers by measure.
         not_computed: reasons by measure.
         items: per-item scores by measure: `.npy` files, relative to the result's folder.
+        settings: what a measure depends on (model, layer, version), by measure.
         data: what it was trained on.
         trees: the annotation scheme, or None for a system without trees.
         parameters: trained numbers in the model.
@@ -75,6 +76,7 @@ class Result:
     config_sha256: str
     not_computed: Mapping[str, str] = field(default_factory=dict)
     items: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     trees: str | None = None
     parameters: int | None = None
     budget: Budget = Budget()
@@ -100,7 +102,7 @@ class Result:
         values["data"] = _nested(DataSource, content["data"], f"{where}: data")
         values["budget"] = _nested(Budget, content.get("budget") or {}, f"{where}: budget")
         values["curve"] = tuple((float(x), float(y)) for x, y in content.get("curve", ()))
-        for name in ("metrics", "not_computed", "items"):
+        for name in ("metrics", "not_computed", "items", "settings"):
             if not isinstance(values.get(name, {}), Mapping):
                 raise UserError(f"{where}: {name} must be an object of names and values.")
         for name, value in values["metrics"].items():

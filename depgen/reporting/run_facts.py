@@ -1,4 +1,4 @@
-"""What a run folder tells a result: data, trees, size, budget and curve; and its model and data, made again from it."""
+"""What a run folder tells a result: data, trees, size, budget and curve; and its data module, made again."""
 
 import csv
 import hashlib
@@ -10,11 +10,9 @@ from typing import Any
 import yaml
 
 from depgen.data.corpus import SPLITS
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.reporting.results import Budget, DataSource
-from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import best_checkpoint
+from depgen.training.runs import read_record
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class RunFacts:
 
     data: DataSource
     trees: str | None
-    parameters: int
+    parameters: int | None
     budget: Budget
     curve: tuple[tuple[float, float], ...]
 
@@ -39,11 +37,10 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
     data.use_vocabulary(run / "vocabulary")
     tokens = int(data.split("train").lengths.sum())
     epochs, curve = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
-    model, _ = load_run(run)
     return RunFacts(
         source_of(data.corpus, max_documents=getattr(data, "max_documents", None)),
         None if data.annotator is None else data.annotator.scheme,
-        sum(parameter.numel() for parameter in model.parameters()),
+        read_record(run).get("parameters"),
         Budget(epochs, epochs * tokens),
         curve,
     )
@@ -82,29 +79,13 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, tuple[tuple[f
     return epochs, tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
 
 
-def load_run(run: Path) -> tuple[Any, AnyVocabulary]:
-    """The best model of a run folder, on the CPU, and its vocabulary.
-
-    Raises:
-        UserError: there is no best checkpoint or vocabulary, or the checkpoint can't be read.
-    """
-    import lightning as L  # noqa: N812
-
-    import depgen.models  # noqa: F401 - Lightning finds the class by its name
-
-    checkpoint = best_checkpoint(run)
-    load_checkpoint(checkpoint, mmap=True)
-    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location="cpu", weights_only=True)
-    return model, load_vocabulary(run / "vocabulary")
-
-
 def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
     """The data module of an experiment's or a run's YAML.
 
     Raises:
         UserError: the file has no `data`, or what stands there is refused.
     """
-    import lightning as L  # noqa: N812
+    import lightning as L
     from jsonargparse import ArgumentError, ArgumentParser
 
     from depgen.data.text import TextData

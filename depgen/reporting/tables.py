@@ -16,13 +16,13 @@ Format = Literal["markdown", "latex", "csv", "text"]
 _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
 
 
-def table(name: str, *, profile: str | None = None, format: Format = "markdown", output: Path | None = None) -> str:
+def table(table: str, *, profile: str | None = None, format: Format = "markdown", output: Path | None = None) -> str:
     """A table of the results so far beside the published and the tracked ones.
 
     All four formats are written under `results/<table>/` as well.
 
     Args:
-        name: the table's name.
+        table: its name.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
         format: of the returned text.
         output: a file for the returned text.
@@ -30,7 +30,7 @@ def table(name: str, *, profile: str | None = None, format: Format = "markdown",
     Raises:
         UserError: there is no such table or profile, or a result does not read as one.
     """
-    definition = load_definition(name)
+    definition = load_definition(table)
     profile, reason = choose_profile(definition.profiles, profile)
     results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
     layout = lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))

@@ -1,0 +1,61 @@
+"""A stand-in for the command line: leaves the files that `depgen fit`, `test` and `generate` leave."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+
+
+class Stub:
+    """Remembers every call; `dies_in` names the verb that stops halfway."""
+
+    def __init__(self, dies_in: str | None = None) -> None:
+        self.calls: list[tuple[list[str], dict[str, str]]] = []
+        self.dies_in = dies_in
+
+    def __call__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.calls.append((list(arguments), dict(environment)))
+        verb, options = arguments[0], dict(zip(arguments[1::2], arguments[2::2], strict=True))
+        getattr(self, verb)(options, environment)
+        if verb == self.dies_in:
+            raise UserError(f"{verb} was killed")
+
+    @property
+    def verbs(self) -> list[str]:
+        return [arguments[0] for arguments, _ in self.calls]
+
+    def fit(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        config = Path(options["--config"])
+        root = Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd())
+        number = len(list(root.glob("*/*")))
+        run = Path(options.get("--resume", root / config.stem / f"2026-01-0{number + 1}"))
+        (run / "checkpoints").mkdir(parents=True, exist_ok=True)
+        record = {
+            "started": f"2026-01-0{number + 1}", "finished": None if self.dies_in == "fit" else "now", "seed": 2,
+            "commit": "f" * 40, "parameters": 123, "hardware": {"gpus": [], "cpus": 2, "threads": 1, "machine": "x"},
+        }  # fmt: skip
+        (run / "run.json").write_text(json.dumps(record))
+        (run / "config.yaml").write_text(config.read_text())
+        Vocabulary(["the", "."]).save(run / "vocabulary")
+        (run / "metrics.csv").write_text(
+            "step,epoch,train/loss,val/perplexity\n1,0,3.0,\n2,0,,90.0\n3,1,2.0,\n4,1,,80.0\n5,2,,\n"
+        )
+        for name in ("best.ckpt", "resume.ckpt"):
+            (run / "checkpoints" / name).write_bytes(b"")
+
+    def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        (Path(options["--run"]) / "test.json").write_text(json.dumps({"metrics": {"test/perplexity": 42.0}}))
+
+    def generate(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        count = len(Path(options["--prompts"]).read_text().splitlines())
+        texts = [f"text {index}" if index % 2 == 0 else "" for index in range(count)]
+        Path(options["--output"]).write_text("".join(f"{text}\n" for text in texts))
+
+
+def change(path: Path, **entries: object) -> None:
+    """Change top-level entries of a YAML file."""
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | entries))

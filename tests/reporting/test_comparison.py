@@ -1,0 +1,133 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from depgen.reporting.comparison import best_other, compare, starred, summarise
+from depgen.reporting.definition import load_definition
+
+ITEMS = 200
+
+
+@pytest.fixture
+def scores():
+    generator = np.random.default_rng(3)
+    base = generator.normal(10, 3, ITEMS)
+    return {
+        "base": base,
+        "better": base + generator.normal(0.5, 1, ITEMS),
+        "same": base + generator.normal(0, 1, ITEMS),
+    }
+
+
+def results_of(store, scores, *, seeds=(1, 2), chain=None):
+    """Base, DM-Base and, where given, the chain; the measure is the items' mean, each seed a little off."""
+    rows = {"Base": scores["base"], "DM-Base": scores["better"]}
+    if chain is not None:
+        rows["DM-Base, left chain"] = chain
+    return {
+        row: [store(row, seed, {"bleu1": float(items.mean()) + 0.01 * seed}, {"bleu1": items}) for seed in seeds]
+        for row, items in rows.items()
+    }
+
+
+def test_mean_and_deviation_over_seeds(store):
+    results = [store("Base", seed, {"bleu1": value}) for seed, value in ((1, 10.0), (2, 12.0), (3, 14.0))]
+    summary = summarise(results, "bleu1")
+    assert (summary.mean, summary.deviation, summary.seeds) == (12.0, 2.0, 3)
+    assert summarise(results[:1], "bleu1").deviation is None
+    assert summarise(results, "perplexity") is None
+
+
+def test_the_p_value_is_scipys_after_holm(store, scores):
+    comparisons, tests = compare(load_definition("toy"), results_of(store, scores, chain=scores["same"]))
+    raw = {
+        frozenset(pair): stats.ttest_rel(first, second).pvalue
+        for pair, first, second in (
+            (("DM-Base", "Base"), scores["better"], scores["base"]),
+            (("DM-Base", "DM-Base, left chain"), scores["better"], scores["same"]),
+        )
+    }
+    # the best other of Base and of the chain is DM-Base; DM-Base's is whichever of the two is higher
+    assert tests == 2
+    low, high = sorted(raw.values())
+    expected = {low: 2 * low, high: max(2 * low, high)}
+    for comparison in comparisons:
+        pair = frozenset((comparison.row, comparison.other))
+        assert comparison.p_value == pytest.approx(min(1, expected[raw[pair]]))
+
+
+def test_the_winner_alone_is_starred(store, scores):
+    definition, results = load_definition("toy"), results_of(store, scores, chain=scores["same"])
+    comparisons, _ = compare(definition, results)
+    assert starred(definition, results, comparisons) == {("DM-Base", "bleu1")}
+    by_row = {(item.row, item.other): item for item in comparisons}
+    assert by_row["DM-Base", "Base"].verdict == "wins"
+    assert by_row["Base", "DM-Base"].verdict == "loses"
+    assert by_row["Base", "DM-Base"].gain == pytest.approx(-by_row["DM-Base", "Base"].gain)
+
+
+def test_chance_wins_no_star(store, scores):
+    definition = load_definition("toy")
+    results = results_of(store, {"base": scores["base"], "better": scores["same"]})
+    comparisons, _ = compare(definition, results)
+    assert starred(definition, results, comparisons) == set()
+    assert {item.verdict for item in comparisons} == {"undecided"}
+
+
+def test_lower_is_better_where_the_table_says_so(store, scores):
+    definition = load_definition("toy")
+    results = {
+        "Base": [
+            store("Base", seed, {"selfbleu2": 90.0 + seed / 10}, {"selfbleu2": scores["better"]}) for seed in (1, 2)
+        ],
+        "DM-Base": [store("DM-Base", seed, {"selfbleu2": 80.0}, {"selfbleu2": scores["base"]}) for seed in (1, 2)],
+    }
+    comparisons, _ = compare(definition, results)
+    assert starred(definition, results, comparisons) == {("DM-Base", "selfbleu2")}
+    (mine,) = [item for item in comparisons if item.row == "DM-Base"]
+    assert mine.gain == pytest.approx(10.15)
+    assert mine.margin == pytest.approx(2 * math.sqrt(0.05**2 * 2 / 2))
+
+
+def test_one_seed_leaves_the_verdict_open(store, scores):
+    comparisons, _ = compare(load_definition("toy"), results_of(store, scores, seeds=(1,)))
+    assert {item.verdict for item in comparisons} == {"undecided"}
+    assert all(item.margin is None and item.significant for item in comparisons)
+
+
+def test_a_margin_decides_where_nothing_is_tested(store):
+    results = {
+        "Base": [store("Base", seed, {"perplexity": value}) for seed, value in ((1, 50.0), (2, 50.2))],
+        "DM-Base": [store("DM-Base", seed, {"perplexity": value}) for seed, value in ((1, 49.0), (2, 49.2))],
+    }
+    comparisons, tests = compare(load_definition("toy"), results)
+    assert tests == 0
+    assert {item.row: item.verdict for item in comparisons} == {"Base": "loses", "DM-Base": "wins"}
+    assert {item.untested for item in comparisons} == {"no test for this measure"}
+
+
+def test_what_cannot_be_tested_says_why(store, scores):
+    results = results_of(store, scores)
+    results["DM-Base"] = [store("DM-Base", seed, {"bleu1": 11.0}) for seed in (1, 2)]
+    comparisons, _ = compare(load_definition("toy"), results)
+    assert {item.untested for item in comparisons} == {"no per-item scores of DM-Base"}
+    results["DM-Base"] = [store("DM-Base", seed, {"bleu1": 11.0}, {"bleu1": [1.0, 2.0]}) for seed in (1, 2)]
+    comparisons, _ = compare(load_definition("toy"), results)
+    assert {item.untested for item in comparisons} == {
+        "Base has 200 items and DM-Base 2",
+        "DM-Base has 2 items and Base 200",
+    } & {item.untested for item in comparisons}
+
+
+def test_equal_systems_are_not_told_apart(store, scores):
+    results = results_of(store, {"base": scores["base"], "better": scores["base"]})
+    comparisons, _ = compare(load_definition("toy"), results)
+    assert {item.p_value for item in comparisons} == {1.0}
+
+
+def test_rivals_come_from_the_same_block(store):
+    definition = load_definition("toy")
+    results = {"Old": [store("Old", 1, {"bleu1": 99.0})], "Base": [store("Base", 1, {"bleu1": 1.0})]}
+    assert best_other(definition, results, definition.row("Base"), definition.column("bleu1")) is None

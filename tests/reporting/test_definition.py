@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.reporting.definition import experiment_path, load_definition
+from tests.reporting.conftest import TABLE
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_reads_columns_rows_and_slugs(project):
+    definition = load_definition("toy")
+    assert [column.key for column in definition.columns] == ["bleu1", "selfbleu2", "perplexity"]
+    assert [row.slug for row in definition.rows] == ["Old", "Base", "DM-Base", "DM-Base-left-chain", "Later"]
+    assert definition.row("DM-Base-left-chain") is definition.row("DM-Base, left chain")
+    assert definition.generation is not None
+    assert definition.generation.top_p == 0.5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("caption: Invented numbers", "captoin: x", "unknown captoin"),
+        ("caption: Invented numbers\n", "", "caption must be given"),
+        ("test: paired_t}", "test: sign}", "none of paired_t"),
+        ("values: {bleu1: 9.0}", "values: {bleu9: 9.0}", "bleu9 are no columns"),
+        ("against: [Base]", "against: [Bass]", "'Bass', which is no row"),
+        ("name: Later", "name: Old", "a row stands twice"),
+        ("table: toy", "[", "is not YAML"),
+    ],
+)
+def test_a_slip_in_the_file_is_named(project, old, new, message):
+    path = project / "experiments/published/toy.yaml"
+    assert old in TABLE
+    path.write_text(TABLE.replace(old, new, 1))
+    with pytest.raises(UserError, match=message):
+        load_definition("toy")
+
+
+def test_unknown_tables_and_rows_list_those_there_are(project):
+    with pytest.raises(UserError, match="Tables: toy"):
+        load_definition("tory")
+    with pytest.raises(UserError, match="DM-Base-left-chain"):
+        load_definition("toy").row("DM")
+
+
+def test_profile_small_takes_the_small_file(project):
+    assert experiment_path("dm_toy", profile="small").name == "dm_toy_small.yaml"
+    assert experiment_path("dm_toy", profile="paper").name == "dm_toy.yaml"
+    with pytest.raises(UserError, match="none_small"):
+        experiment_path("none", profile="small")
+
+
+def test_table_2_says_what_the_paper_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    definition = load_definition("dmlm-table2")
+    paper = [row for row in definition.rows if row.in_paper]
+    assert [row.name for row in paper] == [
+        "PRPN", "ON-LSTM", "AWD-LSTM", "DM-LSTM", "Transformer", "DM-Transformer", "GPT-2", "DM-GPT-2",
+    ]  # fmt: skip
+    published = [column for column in definition.columns if column.key in paper[0].values]
+    assert [column.higher_better for column in published] == [True] * 6 + [False] * 2
+    sums = [round(sum(row.values.values()), 2) for row in paper]  # totals of the printed rows
+    assert sums == [369.42, 371.5, 372.67, 375.67, 371.8, 375.14, 376.56, 382.18]
+    assert sum(len(row.stars) for row in paper) == 15
+    assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
+    assert "GeneratedStories" not in str(definition)
+    assert load_definition("demo").profiles == ("demo",)

@@ -1,0 +1,67 @@
+import pytest
+import yaml
+
+from depgen.errors import UserError
+from depgen.reporting.definition import load_definition
+from depgen.reporting.measured import measured_path, read_measured
+from depgen.reporting.record import record, thin
+
+
+def test_values_per_seed_with_their_origin(store, project):
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 10.0 + seed}, {"bleu1": [1.0, 2.0, 3.0]})
+        store("DM-Base", seed, {"bleu1": 20.0 + seed}, {"bleu1": [2.0, 3.1, 4.0]})
+    text = record("toy", profile="small")
+    assert "experiments/measured/toy/DM-Base.yaml: DM-Base, profile small, seeds 1, 2" in text
+    content = yaml.safe_load((project / "experiments/measured/toy/DM-Base.yaml").read_text())
+    entry = content["profiles"]["small"]
+    assert content["row"] == "DM-Base"
+    assert entry["seeds"][2]["metrics"] == {"bleu1": 22.0}
+    assert entry["seeds"][1]["data"] == {
+        "corpus": "Stories", "reduced": True, "train_documents": 1000, "fingerprint": "f",
+    }  # fmt: skip
+    for name in ("config_sha256", "commit", "hardware", "date", "budget", "trees", "curve"):
+        assert entry["seeds"][1][name]
+    assert entry["stars"] == ["bleu1"]
+    assert entry["comparisons"][0]["verdict"] == "wins"
+
+
+def test_what_is_recorded_reads_back(store):
+    results = [store("Base", seed, {"bleu1": 10.0 + seed}) for seed in (1, 2)]
+    record("toy", profile="small")
+    measured = read_measured(load_definition("toy"), profile="small")
+    assert list(measured) == ["Base"]
+    assert [result.metrics for result in measured["Base"].results] == [result.metrics for result in results]
+    assert measured["Base"].results[0].curve == results[0].curve
+
+
+def test_the_other_profile_stays(store, project):
+    store("Base", 1, {"bleu1": 10.0})
+    path = measured_path("toy", "Base")
+    path.parent.mkdir(parents=True)
+    path.write_text("row: Base\nprofiles: {paper: {seeds: {}, stars: []}}\n")
+    record("toy", profile="small")
+    assert set(yaml.safe_load(path.read_text())["profiles"]) == {"paper", "small"}
+
+
+def test_nothing_to_record_says_how_to_make_it(project):
+    with pytest.raises(UserError, match="depgen reproduce toy --profile small"):
+        record("toy", profile="small")
+
+
+def test_a_broken_tracked_file_is_named(project):
+    path = measured_path("toy", "Base")
+    path.parent.mkdir(parents=True)
+    path.write_text("row: Base\n")
+    with pytest.raises(UserError, match=r"Base\.yaml: expected `row` and `profiles`"):
+        read_measured(load_definition("toy"), profile="small")
+
+
+@pytest.mark.parametrize("length", [1, 5, 40, 41, 100, 1000])
+def test_a_thinned_curve_keeps_its_ends_and_its_lowest_point(length):
+    curve = [(float(x), abs(x - length * 0.37)) for x in range(length)]
+    kept = thin(curve, 40)
+    assert len(kept) <= 40
+    assert (kept[0], kept[-1]) == (curve[0], curve[-1])
+    assert min(curve, key=lambda point: point[1]) in kept
+    assert kept == sorted(kept)

@@ -1,0 +1,84 @@
+import json
+
+import numpy as np
+import pytest
+
+from depgen.errors import UserError
+from depgen.reporting.results import Result, item_scores, read_result, read_results, result_path, write_result
+from tests.reporting.conftest import make_result
+
+
+def test_a_result_comes_back_as_it_was_written(tmp_path):
+    result = make_result("Base", 1, {"bleu1": 10.5}, not_computed={"union": "no weights"}, items={"bleu1": "a/b.npy"})
+    write_result(result, tmp_path / "r.json")
+    assert read_result(tmp_path / "r.json") == result
+
+
+def test_the_file_has_the_agreed_names(tmp_path):
+    write_result(make_result("Base", 1, {"bleu1": 10.5}), tmp_path / "r.json")
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert set(content) == {
+        "table", "row", "profile", "seed", "metrics", "not_computed", "items", "settings", "data", "trees",
+        "parameters", "budget", "hardware", "date", "commit", "config_sha256", "curve",
+    }  # fmt: skip
+    assert content["curve"][0] == [10000.0, 90.0]
+    assert content["data"]["reduced"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics": {"bleu1": "ten"}}, "metrics.bleu1 must be a number"),
+        ({"colour": "red"}, "unknown colour"),
+        ({"data": {"corpus": "x"}}, "data is no result of this version: missing reduced"),
+        ({"items": ["a"]}, "items must be an object"),
+    ],
+)
+def test_what_is_no_result_is_refused_by_name(change, message):
+    content = make_result("Base", 1, {"bleu1": 10.5}).to_dict() | change
+    with pytest.raises(UserError, match=message):
+        Result.from_dict(content, where="here.json")
+
+
+def test_missing_and_broken_files_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"No result at .*r\.json"):
+        read_result(tmp_path / "r.json")
+    (tmp_path / "r.json").write_text('{"table": ')
+    with pytest.raises(UserError, match=r"r\.json is not JSON"):
+        read_result(tmp_path / "r.json")
+
+
+def test_numbers_that_are_not_finite_are_not_written(tmp_path):
+    with pytest.raises(UserError, match="perplexity of Base are not finite"):
+        write_result(make_result("Base", 1, {"perplexity": float("inf")}), tmp_path / "r.json")
+
+
+def test_results_come_by_seed(store):
+    for seed in (10, 2, 1):
+        store("Base", seed, {"bleu1": float(seed)})
+    assert [result.seed for result in read_results("toy", "Base", profile="small")] == [1, 2, 10]
+    assert read_results("toy", "Base", profile="paper") == []
+    assert result_path("toy", "Base", profile="small", seed=2).as_posix() == "results/toy/Base/small-seed2.json"
+
+
+def test_item_scores_are_averaged_over_seeds(store):
+    results = [
+        store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0, 3.0]}),
+        store("Base", 2, {"bleu1": 1.0}, {"bleu1": [3.0, 2.0, np.nan]}),
+    ]
+    assert np.array_equal(item_scores(results, "Base", "bleu1"), [2.0, 2.0, np.nan], equal_nan=True)
+    assert item_scores(results, "Base", "other") is None
+
+
+def test_a_seed_without_scores_leaves_none(store):
+    results = [store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}), store("Base", 2, {"bleu1": 1.0})]
+    assert item_scores(results, "Base", "bleu1") is None
+
+
+def test_seeds_with_other_numbers_of_items_are_refused(store):
+    results = [
+        store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}),
+        store("Base", 2, {"bleu1": 1.0}, {"bleu1": [1.0]}),
+    ]
+    with pytest.raises(UserError, match=r"different lengths \(2, 1\)"):
+        item_scores(results, "Base", "bleu1")

@@ -1,0 +1,128 @@
+import csv
+import io
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.reporting.layout import Cell
+from depgen.reporting.record import record
+from depgen.reporting.tables import show, table
+
+SAME = [1.0, 2.0, 3.0, 4.0]
+HIGHER = [1.6, 2.5, 3.5, 4.6]
+
+MARKDOWN = """\
+**Invented numbers (profile small)**
+
+| System |  | B-1 ↑ | SB-2 ↓ | PPL ↓ |
+|---|---|--:|--:|--:|
+| Old (quoted: Someone 1999) | paper | 9.00 |  |  |
+| Base | paper | 10.00 | 90.0 |  |
+|  | local | 10.25 ± 0.35 | n/c | 50.00 ± 1.41 |
+|  | difference | +0.25 |  |  |
+| DM-Base | paper | 12.00\\* | 80.0 |  |
+|  | local | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |
+|  | difference | -1.00 |  |  |
+| DM-Base, left chain (not in the paper) (not run yet) | local |  |  |  |
+| Later (not built yet) | paper | 11.00 |  |  |
+"""
+
+
+@pytest.fixture
+def results(store):
+    reason = {"selfbleu2": "only one text"}
+    for seed, base, dm, ppl in ((1, 10.0, 10.9, 49.0), (2, 10.5, 11.1, 51.0)):
+        store(
+            "Base", seed, {"bleu1": base, "perplexity": ppl, "unk_rate": 0.0113}, {"bleu1": SAME}, not_computed=reason
+        )
+        store("DM-Base", seed, {"bleu1": dm, "perplexity": 45.0}, {"bleu1": HIGHER}, not_computed=reason)
+
+
+def test_markdown_is_what_one_would_write_by_hand(results):
+    text = table("toy", profile="small")
+    assert text.startswith("Profile small: as asked for.\n\n")
+    assert text.split("\n\n- ")[0].removeprefix("Profile small: as asked for.\n\n") + "\n" == MARKDOWN
+
+
+def test_the_notes_say_what_a_reader_must_know(results):
+    notes = table("toy", profile="small").split("\n\n- ")[1]
+    assert "Holm's correction over the table's 1 test)" in notes
+    assert "paired t-test: B-1; paired bootstrap: SB-2; not tested: PPL." in notes
+    assert "DM-Base against Base: B-1 wins (+0.75; 2 SE 0.54; p = 0.00032); PPL wins (+5.00; 2 SE 2.00;" in notes
+    assert "Not computed: SB-2 (Base, DM-Base): only one text." in notes
+    assert (
+        "Budget of b, training tokens seen over all phases: matched (within 1 %): Base 40,000, DM-Base 40,000." in notes
+    )
+    assert "Base (local): Stories (reduced), 1,000 training documents; trees: left chain; seeds: 1, 2" in notes
+    assert "1.13 % of test tokens unknown; CPU (x86_64), 2 cores, 1 thread; 2026-01-02; 0123456789ab" in notes
+    assert "sampling seed 10 + the run's" in notes
+
+
+def test_unequal_budgets_are_called_so(store):
+    from depgen.reporting.results import Budget
+
+    store("Base", 1, {"bleu1": 1.0}, budget=Budget(4, 41_000))
+    store("DM-Base", 1, {"bleu1": 1.0}, budget=Budget(4, 40_000))
+    assert "NOT matched: Base 41,000, DM-Base 40,000" in table("toy", profile="small")
+
+
+def test_tracked_local_and_published_stand_side_by_side(results):
+    record("toy", profile="small")
+    lines = table("toy", profile="small").splitlines()
+    place = lines.index("| DM-Base | paper | 12.00\\* | 80.0 |  |")
+    assert lines[place + 1] == "|  | measured | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |"
+    assert lines[place + 2] == "|  | local | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |"
+    assert lines[place + 3] == "|  | difference | -1.00 |  |  |"
+
+
+def test_all_formats_are_written(results, project):
+    table("toy", profile="small", output=project / "out.tex", format="latex")
+    folder = project / "results" / "toy"
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {
+        f"table-small.{ending}" for ending in ("md", "tex", "csv", "txt")
+    }
+    assert (project / "out.tex").read_text() == (folder / "table-small.tex").read_text()
+
+
+def test_csv_holds_one_number_a_line(results):
+    rows = list(csv.DictReader(io.StringIO(table("toy", profile="small", format="csv"))))
+    (mine,) = [row for row in rows if (row["system"], row["numbers"], row["measure"]) == ("DM-Base", "local", "bleu1")]
+    assert (float(mine["value"]), mine["seeds"], mine["star"]) == (11.0, "2", "1")
+    (missing,) = [row for row in rows if row["word"] and row["system"] == "Base"]
+    assert (missing["measure"], missing["value"], missing["word"]) == ("selfbleu2", "", "n/c")
+
+
+def test_latex_escapes_and_rules_off_the_blocks(results, project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("caption: Invented numbers", "caption: 100 % R&D_x"))
+    text = table("toy", profile="small", format="latex")
+    assert r"\caption{100 \% R\&D\_x (profile small)}" in text
+    assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  \\" in text
+    assert r"local & 10.25 $\pm$ 0.35 & n/c" in text
+    assert text.count(r"\midrule") == 2
+
+
+def test_the_terminal_gets_the_same_numbers(results):
+    text = table("toy", profile="small", format="text")
+    assert "│ 11.00 ± 0.14* │" in text
+    assert "Old (quoted: Someone 1999)" in text
+
+
+def test_a_table_without_results_says_how_to_make_them(project):
+    assert "Nothing of ours yet at profile paper: depgen reproduce toy." in table("toy", profile="paper")
+    with pytest.raises(UserError, match="expected one of small, paper"):
+        table("toy", profile="large")
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (Cell(), ""),
+        (Cell(word="n/c"), "n/c"),
+        (Cell(1.005, decimals=1), "1.0"),
+        (Cell(-0.5, signed=True), "-0.50"),
+        (Cell(0.5, 0.25, star=True, signed=True), "+0.50 ± 0.25*"),
+    ],
+)
+def test_cells(cell, words):
+    assert show(cell) == words
