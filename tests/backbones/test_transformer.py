@@ -249,7 +249,12 @@ def test_score_functions_work_with_states_and_padding():
     def only_earlier(layer, queries, keys):  # would leave the padded queries nothing to see
         return torch.full((6, 6), -torch.inf).triu(2 if layer else 1)
 
-    assert model(tokens[:, :6], padding=padding[:, :6], score_function=only_earlier).hidden.isfinite().all()
+    for attention_layer in (None, 0):
+        output = model(
+            tokens[:, :6], padding=padding[:, :6], score_function=only_earlier, attention_layer=attention_layer
+        )
+        assert output.hidden[:, 3:].isfinite().all()
+        assert output.hidden[:, :2].isfinite().all()
 
 
 def test_gradients_reach_what_a_score_function_holds():
@@ -318,6 +323,13 @@ def test_output_dropout_spares_the_undropped_states():
     dropped = output.hidden == 0
     assert 0.3 < dropped.float().mean() < 0.7
     torch.testing.assert_close(output.hidden[~dropped], 2 * output.undropped[~dropped])
+
+
+@pytest.mark.parametrize(("changes", "share"), [({"dropout": 0.5}, 0.5), ({"embedding_dropout": 0.2}, 0.2)])
+def test_embeddings_are_dropped_as_the_rest_is_unless_said_otherwise(changes, share):
+    model = small(width=256, **{"dropout": 0.0, **changes}).train()
+    first = model(some_tokens(), all_layers=True).layers[0]
+    assert (first == 0).float().mean().item() == pytest.approx(share, abs=0.03)
 
 
 def test_bf16_autocast_keeps_the_attention_in_fp32():
