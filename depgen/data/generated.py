@@ -81,8 +81,8 @@ class GeneratedStories:
             raise UserError(f"GeneratedStories: non_projective is a probability from 0 to 1, found {non_projective}.")
         if sentences_per_story < SHORTEST_STORY:
             raise UserError(
-                f"GeneratedStories: sentences_per_story must be at least {SHORTEST_STORY} (opening, company, turn, ending), "
-                f"found {sentences_per_story}."
+                f"GeneratedStories: sentences_per_story must be at least {SHORTEST_STORY} (opening, company, turn, "
+                f"ending), found {sentences_per_story}."
             )
         if document_sentences is not None and document_sentences < sentences_per_story:
             raise UserError(
@@ -111,7 +111,7 @@ class GeneratedStories:
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
     def log_probability(self, document: Document) -> float:
-        """log p of a document's words and its end in nats, from the words alone; -inf if the grammar lacks them."""
+        """Log-probability (nats) of a document's words and its end, from the words alone; -inf if it can't be generated."""
         return self.grammar.log_probability(list(document.words()))
 
     def entropy(self) -> float:

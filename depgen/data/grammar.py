@@ -1,8 +1,8 @@
-"""Probabilistic dependency grammars of whole documents: sampling with gold trees, exact probabilities of strings, entropy.
+"""Probabilistic dependency grammars of whole documents: sampling with gold trees, probabilities of strings, entropy.
 
-A document is a Markov chain over *states* (who, where, what happened so far); each step emits one sentence. A sentence
-comes from a context-free grammar whose symbols carry features (words, number, gender), and whose rules say which part is
-the head and how the others depend on it. Sentences are told apart by their final full stop.
+A document is a Markov chain over *states* (who, where, what happened so far); each step emits one sentence. A
+sentence comes from a context-free grammar whose symbols carry features (words, number, gender), and whose rules say
+which part is the head and how the others depend on it. Sentences are told apart by their final full stop.
 
 The entropy is that of derivations. It is the entropy of strings when each string has one derivation, which is a promise
 of the grammar and not of this file; `log_probability` sums over all derivations, whether there is one or more.
@@ -17,6 +17,9 @@ from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from depgen.trees.sentence import Sentence
+
+SENTENCE_END = "."
+"""The last word of every sentence, and of nothing else."""
 
 
 class Word(NamedTuple):
@@ -57,7 +60,7 @@ class Step(NamedTuple):
 
 
 class DocumentLanguage(Protocol):
-    """What a grammar of documents must say: how a document goes on at stage `stage` from `state` (None at its start)."""
+    """What a grammar of documents must say: how one goes on at stage `stage` from `state` (None at its start)."""
 
     def steps(self, stage: str, state: Any) -> list[Step]:  # noqa: ANN401
         """The possible next sentences; weights need not sum to 1."""
@@ -105,7 +108,8 @@ class _Node:
     probabilities: list[float] = field(default_factory=list)
     cumulative: list[float] = field(default_factory=list)
     bodies: "list[_Body]" = field(default_factory=list)
-    openings: "dict[str, list[tuple[float, _Stack]]] | None" = None
+    starts: "dict[str, list[tuple[float, _Stack, int]]] | None" = None
+    needed: int = 0
     moments: tuple[float, float] | None = None
 
 
@@ -141,6 +145,7 @@ class DocumentGrammar:
         self.plan = tuple(plan)
         self._nodes: dict[Symbol, _Node] = {}
         self._turns: dict[tuple[str, Hashable], _Turn] = {}
+        self._bits: dict[str, int] = {}
         self._document_moments: tuple[float, float] | None = None
 
     # Sampling
@@ -197,58 +202,80 @@ class DocumentGrammar:
     # Scoring of strings
 
     def log_probability(self, words: Sequence[str]) -> float:
-        """log p of a string of words in nats, summed over all its derivations; -inf if the grammar lacks it."""
-        return sum(self.word_log_probabilities(words, complete=True))
+        """Log-probability (nats) of a document's words, from the words alone; -inf if the grammar lacks them.
 
-    def word_log_probabilities(self, words: Sequence[str], *, complete: bool = False) -> list[float]:
-        """log p(word | words before it) in nats, by a top-down parser that carries all derivations of the prefix.
-
-        The list ends with a -inf at the first impossible word. With `complete` the words must be a whole document:
-        one that stops early gets a final -inf.
+        All derivations are summed: over states from sentence to sentence, over stacks of symbols within a sentence.
         """
-        scores: list[float] = []
-        alive = self._begin(0, None, 1.0)
-        for position, form in enumerate(words):
-            reached: list[tuple[float, int, Hashable, _Stack]] = []
-            for mass, stage, state, stack in alive:
-                for p, rest in self._openings(stack[0]).get(form, ()):
-                    remaining = rest + stack[1:]
-                    if remaining or position == len(words) - 1:
-                        reached.append((mass * p, stage, state, remaining))
-                    else:
-                        reached.extend(self._begin(stage, state, mass * p))
-            total = sum(mass for mass, *_ in reached)
-            scores.append(math.log(total) if total > 0 else -math.inf)
-            if not total:
-                return scores
-            alive = [(mass / total, *rest) for mass, *rest in reached]  # type: ignore[misc]
-        if complete:
-            finished = sum(mass for mass, stage, _, stack in alive if not stack and stage == len(self.plan))
-            scores.append(math.log(finished) if finished > 0 else -math.inf)
-        return scores
+        sentences = _split_sentences(words)
+        if len(sentences) != len(self.plan):
+            return -math.inf
+        total = 0.0
+        states: dict[Hashable, float] = {None: 1.0}
+        for stage, sentence in zip(self.plan, sentences, strict=True):
+            reached: dict[Hashable, float] = {}
+            present = 0
+            for form in sentence:
+                present |= self._bit(form)
+            for state, mass in states.items():
+                turn = self._turn(stage, state)
+                for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
+                    inside = 0.0 if self._needed(node) & ~present else self._inside(node, sentence, ~present)
+                    if inside:
+                        reached[after] = reached.get(after, 0.0) + mass * p * inside
+            likelihood = sum(reached.values())
+            if not likelihood:
+                return -math.inf
+            total += math.log(likelihood)
+            states = {state: mass / likelihood for state, mass in reached.items()}
+        return total
 
-    def _begin(self, stage: int, state: Hashable, mass: float) -> list[tuple[float, int, Hashable, _Stack]]:
-        """The ways to begin the sentence at `stage`: mass, stage after it, state after it, symbols to come."""
-        if stage == len(self.plan):
-            return []
-        turn = self._turn(self.plan[stage], state)
-        return [
-            (mass * p, stage + 1, after, (node,))
-            for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True)
-        ]
+    def _inside(self, node: _Node, words: Sequence[str], absent: int) -> float:
+        """Probability that a symbol yields these words, by a top-down parser that carries all stacks of symbols.
 
-    def _openings(self, child: _Node | Word) -> "dict[str, list[tuple[float, _Stack]]]":
-        """For each first word of a symbol, the ways to get it: probability, and the symbols that remain."""
-        if isinstance(child, Word):
-            return {child.form: [(1.0, ())]}
-        if child.openings is None:
-            self._prepare(child)
-            openings: dict[str, list[tuple[float, _Stack]]] = {}
-            for p, body in zip(child.probabilities, child.bodies, strict=True):
-                for form, ways in self._openings(body.children[0]).items():
-                    openings.setdefault(form, []).extend((p * q, rest + body.children[1:]) for q, rest in ways)
-            child.openings = openings
-        return child.openings
+        `absent` has the bits of all words that the sentence lacks: rules that need one of them are passed over.
+        """
+        alive: list[tuple[float, _Stack]] = [(1.0, (node,))]
+        for form in words:
+            reached: list[tuple[float, _Stack]] = []
+            while alive:
+                mass, stack = alive.pop()
+                if not stack:
+                    continue
+                top, rest = stack[0], stack[1:]
+                if type(top) is Word:
+                    if top.form == form:
+                        reached.append((mass, rest))
+                else:
+                    for p, children, needed in self._starts(top).get(form, ()):  # type: ignore[arg-type]
+                        if not needed & absent:
+                            alive.append((mass * p, children + rest))
+            alive = reached
+        return math.fsum(mass for mass, stack in alive if not stack)
+
+    def _starts(self, node: _Node) -> "dict[str, list[tuple[float, _Stack, int]]]":
+        """For each first word of a symbol, the rules that may lead to it: probability, children, words they need."""
+        if node.starts is None:
+            self._prepare(node)
+            node.needed = -1
+            starts: dict[str, list[tuple[float, _Stack, int]]] = {}
+            for p, body in zip(node.probabilities, node.bodies, strict=True):
+                needed = 0
+                for child in body.children:
+                    needed |= self._bit(child.form) if isinstance(child, Word) else self._needed(child)
+                node.needed &= needed
+                first = body.children[0]
+                for form in (first.form,) if isinstance(first, Word) else self._starts(first):
+                    starts.setdefault(form, []).append((p, body.children, needed))
+            node.starts = starts
+        return node.starts
+
+    def _needed(self, node: _Node) -> int:
+        """The words that are in every string of a symbol, one bit each."""
+        self._starts(node)
+        return node.needed
+
+    def _bit(self, form: str) -> int:
+        return self._bits.setdefault(form, 1 << len(self._bits))
 
     # Rules made ready
 
@@ -268,7 +295,8 @@ class DocumentGrammar:
                 weights[parts] = weights.get(parts, 0.0) + weight
         node.probabilities, node.cumulative = _normalise(list(weights.values()))
         for p, parts in zip(node.probabilities, weights, strict=True):
-            children = tuple(part.symbol if isinstance(part.symbol, Word) else self._node(part.symbol) for part in parts)
+            symbols = (part.symbol for part in parts)
+            children = tuple(entry if isinstance(entry, Word) else self._node(entry) for entry in symbols)
             arcs = tuple((k, part.head, part.relation) for k, part in enumerate(parts) if part.head >= 0)
             head = next(k for k, part in enumerate(parts) if part.head < 0)
             node.bodies.append(_Body(children, head, arcs, math.log(p)))
@@ -285,6 +313,16 @@ class DocumentGrammar:
             turn = _Turn(probabilities, cumulative, nodes, [after for _, after in weights])
             self._turns[stage, state] = turn
         return turn
+
+
+def _split_sentences(words: Sequence[str]) -> list[Sequence[str]]:
+    """Sentences by their full stops; what follows the last one is a sentence without."""
+    sentences, start = [], 0
+    for position, form in enumerate(words, start=1):
+        if form == SENTENCE_END or position == len(words):
+            sentences.append(words[start:position])
+            start = position
+    return sentences
 
 
 def _normalise(weights: list[float]) -> tuple[list[float], list[float]]:

@@ -5,19 +5,21 @@ Every surface form has one part of speech, except where the grammar tells its us
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 Item = TypeVar("Item")
 
 
-class Noun(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Noun:
     """A count noun."""
 
     singular: str
     plural: str
 
 
-class Verb(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Verb:
     """A verb's plain form, third person singular and past."""
 
     base: str
@@ -25,8 +27,9 @@ class Verb(NamedTuple):
     past: str
 
 
-class Gender(NamedTuple):
-    """A protagonist: the placeholder and the pronouns that agree with it; `plural` is the verb form of `subject`."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Gender:
+    """A protagonist: the placeholder and the pronouns that agree with it; `plural` is the number of `subject`."""
 
     placeholder: str
     subject: str
@@ -36,7 +39,7 @@ class Gender(NamedTuple):
     plural: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Scenario:
     """The words that go together in one kind of story; all fields but `name` are ordered by preference."""
 
@@ -50,20 +53,19 @@ class Scenario:
     thriving: tuple[str, ...]
     failing: tuple[str, ...]
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    @property
+    def objects(self) -> tuple[Noun, ...]:
+        """Things and their parts: what the scenario's verbs govern."""
+        return self.things + self.parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Lexicon:
     """All that the grammar says: scenarios, protagonists, and the companions who go with them."""
 
     scenarios: tuple[Scenario, ...]
     genders: tuple[Gender, ...]
     companions: tuple[str, ...]
-
-    def __hash__(self) -> int:
-        return hash(tuple(scenario.name for scenario in self.scenarios))
 
 
 def preferences(items: Sequence[Item], favourite: int, decay: float = 0.45) -> list[tuple[float, Item]]:
@@ -86,7 +88,8 @@ def _scenario(name: str, things: str, parts: str, roles: str, places: str, verbs
     """A scenario from strings; `rest` holds qualities, verbs of thriving and verbs of failing, split by bars."""
     qualities, thriving, failing = (tuple(field.split()) for field in rest.split("|"))
     where = tuple((place.split(":")[0], place.split(":")[1]) for place in places.split())
-    return Scenario(name, _nouns(things), _nouns(parts), _nouns(roles), where, _verbs(verbs), qualities, thriving, failing)
+    nouns = _nouns(things), _nouns(parts), _nouns(roles)
+    return Scenario(name, *nouns, where, _verbs(verbs), qualities, thriving, failing)
 
 
 MALE = Gender("[MALE]", "he", "him", "his", "himself", plural=False)
@@ -96,49 +99,47 @@ NEUTRAL = Gender("[NEUTRAL]", "they", "them", "their", "themselves", plural=True
 SCENARIOS = (
     _scenario(
         "baking", "cake pie cookie muffin", "candle plate recipe", "baker waiter", "in:kitchen at:bakery",
-        "bake/bakes/baked taste/tastes/tasted slice/slices/sliced",
-        "sweet warm fresh | cooled rose | burned crumbled",
+        "bake/bakes/baked taste/tastes/tasted slice/slices/sliced frost/frosts/frosted",
+        "sweet warm fresh golden | cooled rose | burned crumbled",
     ),
     _scenario(
         "sailing", "boat raft canoe ship", "sail rope oar", "sailor captain", "at:harbor on:lake",
-        "steer/steers/steered paint/paints/painted anchor/anchors/anchored",
-        "wooden sturdy narrow | floated glided | sank drifted",
+        "steer/steers/steered paint/paints/painted anchor/anchors/anchored board/boards/boarded",
+        "wooden sturdy narrow white | floated glided | sank drifted",
     ),
     _scenario(
         "gardening", "tulip tomato/tomatoes pumpkin fern", "leaf/leaves seed petal", "gardener farmer",
-        "in:garden in:greenhouse", "plant/plants/planted water/waters/watered pick/picks/picked",
-        "ripe green tall | bloomed sprouted | wilted rotted",
+        "in:garden in:greenhouse", "plant/plants/planted water/waters/watered pick/picks/picked trim/trims/trimmed",
+        "ripe green tall healthy | bloomed sprouted | wilted rotted",
     ),
     _scenario(
         "music", "guitar violin drum flute", "string key note", "singer drummer", "at:theater in:studio",
-        "play/plays/played tune/tunes/tuned polish/polishes/polished",
-        "loud shiny antique | echoed resounded | cracked squeaked",
+        "play/plays/played tune/tunes/tuned polish/polishes/polished record/records/recorded",
+        "loud shiny antique delicate | echoed resounded | cracked squeaked",
     ),
     _scenario(
         "pets", "puppy/puppies kitten parrot rabbit", "collar bowl cage", "trainer vet", "in:park at:shelter",
-        "feed/feeds/fed wash/washes/washed train/trains/trained",
-        "playful tiny fluffy | recovered obeyed | escaped vanished",
+        "feed/feeds/fed wash/washes/washed train/trains/trained brush/brushes/brushed",
+        "playful tiny fluffy hungry | recovered obeyed | escaped vanished",
     ),
     _scenario(
         "riding", "bicycle scooter skateboard sled", "wheel pedal brake", "cyclist coach/coaches", "on:track on:hill",
-        "ride/rides/rode repair/repairs/repaired push/pushes/pushed",
-        "rusty quick light | rolled sped | crashed wobbled",
-    ),
-    _scenario(
-        "camping", "tent lantern campfire cabin", "pole blanket log", "hiker ranger", "in:forest in:valley",
-        "prepare/prepares/prepared carry/carries/carried inspect/inspects/inspected",
-        "cozy bright damp | glowed lasted | collapsed leaked",
+        "ride/rides/rode repair/repairs/repaired push/pushes/pushed race/races/raced",
+        "rusty quick light muddy | rolled sped | crashed wobbled",
     ),
     _scenario(
         "robotics", "robot drone computer printer", "wire screen battery/batteries", "engineer inventor",
-        "in:laboratory in:workshop", "build/builds/built program/programs/programmed test/tests/tested",
-        "clever electric noisy | worked hummed | exploded stalled",
+        "in:laboratory in:workshop",
+        "build/builds/built program/programs/programmed test/tests/tested charge/charges/charged",
+        "clever electric noisy modern | worked hummed | exploded stalled",
     ),
     _scenario(
         "sewing", "dress/dresses coat scarf/scarves sweater", "sleeve zipper pocket", "tailor designer",
-        "at:boutique at:market", "sew/sews/sewed wear/wears/wore knit/knits/knitted",
-        "woolen striped soft | matched shimmered | shrank ripped",
+        "at:boutique at:market", "sew/sews/sewed wear/wears/wore knit/knits/knitted fold/folds/folded",
+        "woolen striped soft elegant | matched shimmered | shrank ripped",
     ),
 )  # fmt: skip
 
-LEXICON = Lexicon(SCENARIOS, (MALE, FEMALE, NEUTRAL), ("sister", "brother", "friend", "mother", "uncle", "neighbor"))
+COMPANIONS = ("sister", "brother", "friend", "mother", "uncle", "neighbor", "cousin", "teacher")
+
+LEXICON = Lexicon(SCENARIOS, (MALE, FEMALE, NEUTRAL), COMPANIONS)

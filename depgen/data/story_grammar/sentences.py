@@ -13,45 +13,50 @@ from depgen.data.grammar import Rule, Step, Symbol, Word, rule, symbol, word
 from depgen.data.story_grammar.lexicon import Gender, Lexicon, Noun, Scenario, preferences
 from depgen.data.story_grammar.phrases import (
     AND,
+    ATTITUDES,
     COMMA,
-    PAST_ATTITUDES,
+    DEGREES,
     STOP,
     THAT,
     THAT_MARK,
     THE,
-    TO,
     WHEN,
     WHO,
     WOULD,
     article,
     companion_phrase,
     core,
+    deed,
+    deed_of,
     final_adverb,
     fronted,
     hero,
     hero_and_companion,
+    infinitive,
     introduction,
     noun_form,
     noun_phrase,
+    one_of,
     place_phrase,
     plain_object,
     present,
     pronoun,
     verb,
+    verb_among,
     verb_form,
     verb_object,
     verb_phrase,
     was,
-)
+)  # fmt: skip
 
-WISHES = ("wanted", "decided", "hoped", "planned")
-GETTING = ("bought", "found", "borrowed", "received")
-SPEECH = ("said", "thought", "knew", "believed")
-GIVING = ("gave", "lent", "showed", "sent")
-ASKING = ("asked", "told", "invited")
-ARRIVAL = ("arrived", "came", "returned")
-VISITING = ("visited", "called", "greeted")
-WAITING = ("waited", "laughed", "smiled", "slept")
+WISHES = ("wanted", "decided", "hoped", "planned", "learned", "tried", "started")
+GETTING = ("bought", "found", "borrowed", "received", "won", "stole")
+SPEECH = ("said", "thought", "knew", "believed", "dreamed", "heard", "guessed")
+GIVING = ("gave", "lent", "showed", "sent", "offered", "sold")
+ASKING = ("asked", "told", "invited", "begged")
+ARRIVAL = ("arrived", "came", "left", "called", "returned")
+VISITING = ("visited", "greeted", "surprised", "startled")
+WAITING = ("waited", "laughed", "smiled", "slept", "read")
 
 
 class State(NamedTuple):
@@ -65,7 +70,7 @@ class State(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """The words of a story that ended well, or badly."""
+    """The words of a story that ends well, or badly."""
 
     act: tuple[str, ...]
     feeling: tuple[tuple[str, str], ...]
@@ -77,13 +82,23 @@ class Luck(NamedTuple):
 
 
 GOOD = Luck(
-    ("improved", "finished", "saved"), (("proud", "of"), ("happy", "with")), ("thanked", "hugged"),
-    ("praised", "rewarded"), ("kept", "shared"), ("celebrated", "danced"), ("lucky", "brave"),
-)  # fmt: skip
+    act=("improved", "finished", "saved", "cleaned", "fixed"),
+    feeling=(("proud", "of"), ("happy", "with"), ("glad", "about")),
+    toward_companion=("thanked", "hugged", "kissed", "rewarded"),
+    toward_self=("praised", "congratulated", "comforted"),
+    parting=("kept", "shared", "displayed"),
+    together=("celebrated", "danced", "sang"),
+    judgement=("lucky", "brave", "wise", "talented"),
+)
 BAD = Luck(
-    ("dropped", "ruined", "lost"), (("ashamed", "of"), ("angry", "with")), ("blamed", "avoided"),
-    ("scolded", "pitied"), ("hid", "abandoned"), ("argued", "cried"), ("careless", "sad"),
-)  # fmt: skip
+    act=("dropped", "ruined", "lost", "scratched", "forgot"),
+    feeling=(("ashamed", "of"), ("angry", "with"), ("upset", "about")),
+    toward_companion=("blamed", "avoided", "insulted", "mocked"),
+    toward_self=("scolded", "pitied", "cursed"),
+    parting=("hid", "abandoned", "buried"),
+    together=("argued", "cried", "sulked"),
+    judgement=("careless", "sad", "lazy", "unlucky"),
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +114,7 @@ class StoryLanguage:
             chosen = self._openings(state)
         elif state is not None and stage == "company" and state.companion is None:
             favourite = self.lexicon.scenarios.index(state.scenario) % len(self.lexicon.companions)
-            companions = preferences(self.lexicon.companions, favourite, 0.6)
+            companions = preferences(self.lexicon.companions, favourite, 0.9)
             chosen = [(weight, state._replace(companion=companion)) for weight, companion in companions]
         elif state is not None and stage == "turn":
             chosen = [(0.6, state._replace(lucky=True)), (0.4, state._replace(lucky=False))]
@@ -107,7 +122,10 @@ class StoryLanguage:
             assert state is not None, "a story starts with an opening"
             chosen = [(1.0, state)]
         known = {"opening": 3, "company": 4, "detail": 4, "turn": 5, "ending": 5}[stage]
-        return [Step(weight, symbol(sentence, stage, self.non_projective, *after[:known]), after) for weight, after in chosen]
+        return [
+            Step(weight, symbol(sentence, stage, self.non_projective, *after[:known]), after)
+            for weight, after in chosen
+        ]
 
     def _openings(self, state: State | None) -> list[tuple[float, State]]:
         """A first episode's protagonist, scenario and thing, or a further episode of the same people."""
@@ -122,21 +140,22 @@ class StoryLanguage:
             (weight * part, State(gender, scenario, thing, companion))
             for gender, companion in people
             for weight, scenario in places
-            for part, thing in preferences(scenario.things, 0, 0.6)
+            for part, thing in preferences(scenario.things, 0, 0.9)
         ]
 
 
 def sentence(stage: str, non_projective: float, *features: Hashable) -> list[Rule]:
-    """A clause of the stage with its full stop, and mostly without an adverbial before it."""
+    """A clause of the stage with its full stop; now and then an adverbial and a comma come before it."""
     plain, extraposed = CLAUSES[stage]
     front = FRONTED_SHARE[stage]
+    adverbials = [(1.0, "obl:tmod" if stage == "opening" else "advmod", fronted(stage))]
+    if stage == "turn":
+        gender, companion = features[0], features[3]
+        adverbials = [(0.7, "advmod", fronted(stage)), (0.3, "advcl", symbol(when_clause, companion, gender))]
     rules = []
-    for share, clause in ((1 - non_projective, symbol(plain, *features)), (non_projective, symbol(extraposed, *features))):
+    for share, expand in ((1 - non_projective, plain), (non_projective, extraposed)):
+        clause = symbol(expand, *features)
         rules.append(rule(share * (1 - front), clause, ("punct", STOP)))
-        adverbials = [(1.0, "obl:tmod" if stage == "opening" else "advmod", symbol(fronted, stage))]
-        if stage == "turn":
-            gender, companion = features[0], features[3]
-            adverbials = [(0.5, *adverbials[0][1:]), (0.5, "advcl", symbol(when_clause, companion, gender))]
         for weight, relation, adverbial in adverbials:
             rules.append(rule(share * front * weight, (relation, adverbial), ("punct", COMMA), clause, ("punct", STOP)))
     return rules
@@ -145,12 +164,7 @@ def sentence(stage: str, non_projective: float, *features: Hashable) -> list[Rul
 def when_clause(companion: str, gender: Gender) -> list[Rule]:
     """A temporal clause about the companion."""
     subject = symbol(companion_phrase, companion, gender)
-    return [rule(w, ("advmod", WHEN), ("nsubj", subject), verb(past)) for w, past in preferences(ARRIVAL, 0)]
-
-
-def infinitive(thing: Noun, scenario: Scenario, gender: Gender, about: bool) -> list[Rule]:
-    """What somebody wants or is asked to do."""
-    return [rule(1, ("mark", TO), symbol(verb_phrase, "base", thing, scenario, gender, about, 0.1))]
+    return [rule(1, ("advmod", WHEN), ("nsubj", subject), verb_among(ARRIVAL))]
 
 
 # The opening: protagonist, scenario, thing
@@ -159,10 +173,12 @@ def infinitive(thing: Noun, scenario: Scenario, gender: Gender, about: bool) -> 
 def named_hero(gender: Gender, scenario: Scenario) -> list[Rule]:
     """The protagonist's first mention, with an appositive relative clause now and then."""
     name = word(gender.placeholder, "PROPN")
-    rules = [rule(0.82, name)]
+    rules = [rule(0.8, name)]
+    total = sum(weight for weight, _ in preferences(scenario.verbs, 0))
     for weight, choice in preferences(scenario.verbs, 0):
         clause = symbol(habit, scenario.verbs.index(choice), scenario)
-        rules.append(rule(0.18 * weight, name, ("punct", COMMA, 2), ("acl:relcl", clause), ("punct", COMMA, 2)))
+        share = 0.2 * weight / total
+        rules.append(rule(share, name, ("punct", COMMA, 2), ("acl:relcl", clause), ("punct", COMMA, 2)))
     return rules
 
 
@@ -174,49 +190,42 @@ def habit(verb_index: int, scenario: Scenario) -> list[Rule]:
 
 def opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
     """Somebody wants, gets or makes the story's thing."""
-    subject = symbol(named_hero, gender, scenario)
-    where = symbol(place_phrase, scenario)
     favourite = scenario.things.index(thing)
-    rules = []
-    for weight, wish in preferences(WISHES, favourite, 0.4):
-        rules.append(rule(0.5 * weight, ("nsubj", subject), verb(wish), ("xcomp", symbol(infinitive, thing, scenario, gender, True))))
-    for weight, get in preferences(GETTING, favourite, 0.4):
-        target = symbol(introduction, thing, scenario)
-        rules.append(rule(0.25 * weight, ("nsubj", subject), verb(get), ("obj", target)))
-        rules.append(rule(0.15 * weight, ("nsubj", subject), verb(get), ("obj", target), ("obl", where)))
-    for weight, role in preferences(scenario.roles, favourite, 0.4):
+    subject, name = symbol(named_hero, gender, scenario), word(gender.placeholder, "PROPN")
+    aim = symbol(infinitive, thing, scenario, gender, "about")
+    got, target = verb_among(GETTING, favourite), symbol(introduction, thing, scenario)
+    rules = [
+        rule(0.45, ("nsubj", subject), verb_among(WISHES, favourite), ("xcomp", aim)),
+        rule(0.2, ("nsubj", subject), got, ("obj", target)),
+        rule(0.15, ("nsubj", subject), got, ("obj", target), ("obl", symbol(place_phrase, scenario))),
+    ]
+    for role in scenario.roles:
         nature = symbol(profession, role, thing, scenario, gender)
-        rules.append(rule(0.2 * weight, ("nsubj", word(gender.placeholder, "PROPN")), ("cop", was(False)), nature))
+        rules.append(rule(0.1, ("nsubj", name), ("cop", was(False)), nature))
     return rules
 
 
 def profession(role: Noun, thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """What the protagonist is: "a baker who tasted a pie"."""
-    deed = symbol(deed_of, thing, scenario, gender, True)
-    return [rule(1, ("det", article(role.singular)), noun_form(role, False), ("acl:relcl", deed))]
-
-
-def deed_of(thing: Noun, scenario: Scenario, gender: Gender, about: bool) -> list[Rule]:
-    """A relative clause on a person: what that person did."""
-    return [rule(1, ("nsubj", WHO), symbol(verb_phrase, "past", thing, scenario, gender, about, 0.0))]
+    relative = symbol(deed_of, thing, scenario, gender, "about")
+    return [rule(1, ("det", article(role.singular)), noun_form(role, False), ("acl:relcl", relative))]
 
 
 def extraposed_opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
     """Somebody with the story's thing visits the protagonist."""
-    deed = symbol(deed_of, thing, scenario, gender, True)
-    return [
-        rule(w * v, ("nsubj", symbol(plain_person, role)), verb(past), ("obj", word(gender.placeholder, "PROPN")),
-             ("advmod", symbol(final_adverb)), ("acl:relcl", deed, 0))
-        for w, role in preferences(scenario.roles, 0) for v, past in preferences(VISITING, 0)
-    ]  # fmt: skip
+    relative = symbol(deed_of, thing, scenario, gender, "about")
+    name = word(gender.placeholder, "PROPN")
+    guest, visited = symbol(person, scenario), verb_among(VISITING)
+    return [rule(1, ("nsubj", guest), visited, ("obj", name), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
 
 
-def plain_person(role: Noun) -> list[Rule]:
-    """A person with an article."""
-    return [
-        rule(share, ("det", determiner), noun_form(role, False))
-        for share, determiner in ((0.7, article(role.singular)), (0.3, THE))
-    ]
+def person(scenario: Scenario) -> list[Rule]:
+    """One of the scenario's people."""
+    rules = []
+    for role in scenario.roles:
+        form = noun_form(role, False)
+        rules += [rule(0.7, ("det", article(form.form)), form), rule(0.3, ("det", THE), form)]
+    return rules
 
 
 # The company: the companion
@@ -224,36 +233,39 @@ def plain_person(role: Noun) -> list[Rule]:
 
 def company(gender: Gender, scenario: Scenario, thing: Noun, companion: str) -> list[Rule]:
     """The companion gives something, says something, is asked for something, or joins in."""
-    other = symbol(companion_phrase, companion, gender)
-    rules = []
-    for weight, past in preferences(GIVING, scenario.things.index(thing), 0.4):
-        for k, (share, _) in enumerate(preferences(scenario.verbs, 0)):
-            gift = symbol(verb_object, k, thing, scenario, gender)
-            rules.append(rule(0.35 * weight * share, ("nsubj", other), verb(past), ("iobj", pronoun(gender.object)), ("obj", gift)))
-    for weight, past in preferences(SPEECH, 0, 0.5):
-        rules.append(rule(0.25 * weight, ("nsubj", other), verb(past), ("ccomp", symbol(prospect, thing, scenario, gender))))
-    for weight, past in preferences(ASKING, 0, 0.5):
-        task = symbol(infinitive, thing, scenario, gender, False)
-        rules.append(rule(0.3 * weight, ("nsubj", symbol(hero, gender)), verb(past), ("obj", other), ("xcomp", task)))
+    other, favourite = symbol(companion_phrase, companion, gender), scenario.things.index(thing)
+    plan = symbol(prospect, thing, scenario, gender)
+    task = symbol(infinitive, thing, scenario, gender, "full")
     both = symbol(hero_and_companion, companion, gender)
-    rules.append(rule(0.4, ("nsubj", both), symbol(verb_phrase, "past", thing, scenario, gender, False, 0.3)))
+    return [
+        rule(0.3, ("nsubj", other), symbol(giving, thing, scenario, gender)),
+        rule(0.2, ("nsubj", other), verb_among(SPEECH, favourite), ("ccomp", plan)),
+        rule(0.25, ("nsubj", symbol(hero, gender)), verb_among(ASKING, favourite), ("obj", other), ("xcomp", task)),
+        rule(0.25, ("nsubj", both), symbol(verb_phrase, "past", thing, scenario, gender, "full")),
+    ]
+
+
+def giving(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
+    """A ditransitive verb, which chooses the gift, with the protagonist as recipient."""
+    recipient = pronoun(gender.object)
+    rules = []
+    for weight, past in preferences(GIVING, scenario.things.index(thing), 0.95):
+        gift = symbol(verb_object, GIVING.index(past), thing, scenario, gender, 0.3)
+        rules.append(rule(weight, verb(past), ("iobj", recipient), ("obj", gift)))
     return rules
 
 
 def prospect(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """A clausal complement: what the protagonist would do."""
-    deed = symbol(verb_phrase, "base", thing, scenario, gender, False, 0.1)
-    return [rule(1, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("aux", WOULD), deed)]
+    future = symbol(verb_phrase, "base", thing, scenario, gender, "full")
+    return [rule(1, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("aux", WOULD), future)]
 
 
 def extraposed_company(gender: Gender, scenario: Scenario, thing: Noun, companion: str) -> list[Rule]:
     """The companion comes, who did something before."""
     other = symbol(companion_phrase, companion, gender)
-    deed = symbol(deed_of, thing, scenario, gender, False)
-    return [
-        rule(weight, ("nsubj", other), verb(past), ("advmod", symbol(final_adverb)), ("acl:relcl", deed, 0))
-        for weight, past in preferences(ARRIVAL, 0)
-    ]
+    relative = symbol(deed_of, thing, scenario, gender, "full")
+    return [rule(1, ("nsubj", other), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
 
 
 # Details
@@ -261,29 +273,46 @@ def extraposed_company(gender: Gender, scenario: Scenario, thing: Noun, companio
 
 def detail(gender: Gender, scenario: Scenario, thing: Noun, companion: str) -> list[Rule]:
     """How things are, what people do in general, and what happens meanwhile."""
-    rules = [rule(0.4, symbol(description, thing, scenario, gender))]
-    rules += [rule(0.2, symbol(generality, thing, scenario, gender))]
-    deed = symbol(verb_phrase, "past", thing, scenario, gender, False, 0.0)
-    rules.append(rule(0.2, ("nsubj", symbol(hero, gender)), deed, ("cc", AND, 3), ("conj", deed, 1)))
-    for weight, past in preferences(SPEECH, 1, 0.5):
-        thought = symbol(reported, thing, scenario, gender)
-        rules.append(rule(0.1 * weight, ("nsubj", symbol(hero, gender)), verb(past), ("ccomp", thought)))
-    other = symbol(companion_phrase, companion, gender)
-    for weight, past in preferences(WAITING, scenario.things.index(thing), 0.4):
-        rules.append(rule(0.1 * weight, ("nsubj", other), verb(past), ("obl", symbol(place_phrase, scenario))))
+    other, waiting = symbol(companion_phrase, companion, gender), verb_among(WAITING, scenario.things.index(thing))
+    return [
+        rule(0.9, symbol(circumstance, gender, scenario, thing)),
+        rule(0.1, ("nsubj", other), waiting, ("obl", symbol(place_phrase, scenario))),
+    ]
+
+
+def circumstance(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
+    """Details without the companion."""
+    subject = symbol(hero, gender)
+    rules = [
+        rule(0.35, symbol(description, thing, scenario, gender)),
+        rule(0.25, symbol(generality, thing, scenario, gender)),
+        rule(0.15, ("nsubj", subject), verb_among(SPEECH, 1), ("ccomp", symbol(reported, thing, scenario, gender))),
+    ]
+    count = len(scenario.verbs)
+    for k in range(count):
+        first = symbol(deed, k, "past", thing, scenario, gender, "short")
+        second = symbol(deed, (k + 1) % count, "past", thing, scenario, gender, "full")
+        rules.append(rule(0.25 / count, ("nsubj", subject), first, ("cc", AND, 3), ("conj", second)))
     return rules
 
 
 def description(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """A copular clause about things, whose verb agrees with its subject over whatever stands between."""
+    favourite = scenario.things.index(thing)
     rules = []
-    for weight, noun in preferences(scenario.things + scenario.parts, scenario.things.index(thing), 0.55):
+    for weight, noun in preferences(scenario.objects, favourite, 0.8):
         for plural in (False, True):
             subject = symbol(noun_phrase, noun, plural, scenario, gender, 0.6)
             for share, copula in ((0.65, was(plural)), (0.35, word("are" if plural else "is", "AUX"))):
-                for fit, quality in preferences(scenario.qualities, scenario.things.index(thing), 0.3):
-                    rules.append(rule(weight * share * fit, ("nsubj", subject), ("cop", copula), word(quality, "ADJ")))
+                predicate = symbol(predicate_of, noun, scenario)
+                rules.append(rule(weight * share, ("nsubj", subject), ("cop", copula), predicate))
     return rules
+
+
+def predicate_of(noun: Noun, scenario: Scenario) -> list[Rule]:
+    """A predicative adjective that the subject chooses, with an adverb before it now and then."""
+    quality = symbol(one_of, scenario.qualities, scenario.objects.index(noun) % 4, 0.5, "ADJ")
+    return [rule(0.5, quality), rule(0.5, ("advmod", symbol(one_of, DEGREES, 0, 0.95, "ADV")), quality)]
 
 
 def reported(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
@@ -294,60 +323,61 @@ def reported(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
 def generality(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """What people of the scenario do, in the present tense."""
     rules = []
-    for weight, role in preferences(scenario.roles, scenario.things.index(thing), 0.5):
+    for weight, role in preferences(scenario.roles, scenario.things.index(thing) % 2, 0.8):
         for plural in (False, True):
             subject = symbol(noun_phrase, role, plural, scenario, gender, 0.6)
-            for fit, choice in preferences(scenario.verbs, scenario.roles.index(role), 0.3):
+            for fit, choice in preferences(scenario.verbs, scenario.roles.index(role), 0.6):
+                habitual = verb_form(choice, present(plural))
                 target = symbol(plain_object, scenario.verbs.index(choice), scenario)
-                rules.append(rule(weight * fit, ("nsubj", subject), verb_form(choice, present(plural)), ("obj", target)))
+                rules.append(rule(weight * fit, ("nsubj", subject), habitual, ("obj", target)))
     return rules
 
 
 def extraposed_detail(gender: Gender, scenario: Scenario, thing: Noun, companion: str) -> list[Rule]:
-    """Things come to light that somebody had noticed."""
-    rules = []
-    for weight, noun in preferences(scenario.parts + scenario.things, scenario.things.index(thing), 0.5):
-        for plural in (False, True):
-            subject = symbol(core, noun, plural, scenario, gender, True)
-            clause = symbol(opinion, companion, gender)
-            rules.append(rule(weight, ("nsubj", subject), verb("appeared"), ("advmod", symbol(final_adverb)), ("acl:relcl", clause, 0)))
-    return rules
+    """Things come to light that the companion had an opinion of."""
+    clause = symbol(opinion, companion, gender)
+    return [
+        rule(weight, ("nsubj", symbol(core, noun, plural, scenario, gender)), verb("appeared"),
+             ("advmod", final_adverb()), ("acl:relcl", clause, 0))
+        for weight, noun in preferences(scenario.objects, scenario.things.index(thing), 0.8)
+        for plural in (False, True)
+    ]  # fmt: skip
 
 
 def opinion(companion: str, gender: Gender) -> list[Rule]:
     """An object relative clause: "that her sister liked"."""
-    other = symbol(companion_phrase, companion, gender)
-    return [rule(w, ("obj", THAT), ("nsubj", other), verb(past)) for w, past in preferences(PAST_ATTITUDES, 0)]
+    return [rule(1, ("obj", THAT), ("nsubj", symbol(companion_phrase, companion, gender)), verb_among(ATTITUDES))]
 
 
 # The turn: luck
 
 
 def turn(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
-    """Something happens to the story's thing."""
-    fates = scenario.thriving if lucky else scenario.failing
-    luck = GOOD if lucky else BAD
+    """Something happens to the story's thing; the companion matters in an adverbial clause only."""
+    return [rule(1, symbol(event, gender, scenario, thing, lucky))]
+
+
+def event(gender: Gender, scenario: Scenario, thing: Noun, lucky: bool) -> list[Rule]:
+    """The thing thrives or fails, or the protagonist makes it so."""
+    favourite = scenario.things.index(thing)
     subject = symbol(noun_phrase, thing, False, scenario, gender, 0.5)
-    rules = []
-    for weight, fate in preferences(fates, scenario.things.index(thing)):
-        rules.append(rule(0.35 * weight, ("nsubj", subject), verb(fate)))
-        rules.append(rule(0.2 * weight, ("nsubj", subject), verb(fate), ("advmod", symbol(final_adverb))))
-    target = symbol(core, thing, False, scenario, gender, True)
-    for weight, act in preferences(luck.act, scenario.things.index(thing)):
-        actor = symbol(hero, gender)
-        rules.append(rule(0.3 * weight, ("nsubj", actor), verb(act), ("obj", target)))
-        rules.append(rule(0.15 * weight, ("nsubj", actor), verb(act), ("obj", target), ("obl", symbol(place_phrase, scenario))))
-    return rules
+    fate = verb_among(scenario.thriving if lucky else scenario.failing, favourite, 0.9)
+    actor, target = symbol(hero, gender), symbol(core, thing, False, scenario, gender)
+    act = verb_among((GOOD if lucky else BAD).act, favourite, 0.9)
+    return [
+        rule(0.15, ("nsubj", subject), fate),
+        rule(0.3, ("nsubj", subject), fate, ("advmod", final_adverb())),
+        rule(0.1, ("nsubj", actor), act, ("obj", target)),
+        rule(0.3, ("nsubj", actor), act, ("obj", target), ("advmod", final_adverb())),
+        rule(0.15, ("nsubj", actor), act, ("obj", target), ("obl", symbol(place_phrase, scenario))),
+    ]
 
 
 def extraposed_turn(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
     """Something happens to the story's thing, of which the companion had an opinion."""
-    subject = symbol(core, thing, False, scenario, gender, True)
-    clause = symbol(opinion, companion, gender)
-    return [
-        rule(weight, ("nsubj", subject), verb(fate), ("advmod", symbol(final_adverb)), ("acl:relcl", clause, 0))
-        for weight, fate in preferences(scenario.thriving if lucky else scenario.failing, 0)
-    ]
+    subject, clause = symbol(core, thing, False, scenario, gender), symbol(opinion, companion, gender)
+    fate = verb_among(scenario.thriving if lucky else scenario.failing)
+    return [rule(1, ("nsubj", subject), fate, ("advmod", final_adverb()), ("acl:relcl", clause, 0))]
 
 
 # The ending
@@ -355,35 +385,41 @@ def extraposed_turn(gender: Gender, scenario: Scenario, thing: Noun, companion: 
 
 def ending(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
     """How people feel and what they do in the end; everything depends on what came before."""
-    luck = GOOD if lucky else BAD
-    subject = pronoun(gender.subject)
-    other = symbol(companion_phrase, companion, gender)
-    favourite = scenario.things.index(thing)
-    target = symbol(core, thing, False, scenario, gender, True)
-    rules = []
-    for weight, (feeling, preposition) in preferences(luck.feeling, favourite):
-        for share, reason in ((0.5, pronoun(gender.reflexive)), (0.3, other), (0.2, target)):
-            mood = symbol(feeling_about, feeling, preposition, reason)
-            rules.append(rule(0.3 * weight * share, ("nsubj", subject), ("cop", was(gender.plural)), mood))
-    for weight, past in preferences(luck.toward_companion, favourite):
-        cause = symbol(for_thing, thing, scenario, gender)
-        rules.append(rule(0.25 * weight, ("nsubj", subject), verb(past), ("obj", other), ("obl", cause)))
-    for weight, past in preferences(luck.toward_self, favourite):
-        for share, parting in preferences(luck.parting, favourite):
-            second = symbol(parted, parting, target)
-            reflexive = ("obj", pronoun(gender.reflexive))
-            rules.append(rule(0.2 * weight * share, ("nsubj", subject), verb(past), reflexive, ("cc", AND, 4), ("conj", second)))
-    for weight, past in preferences(luck.together, favourite):
-        both = symbol(hero_and_companion, companion, gender)
-        rules.append(rule(0.15 * weight, ("nsubj", both), verb(past), ("obl", symbol(place_phrase, scenario))))
-    for weight, past in preferences(SPEECH, 0, 0.3):
-        rules.append(rule(0.2 * weight, ("nsubj", other), verb(past), ("ccomp", symbol(verdict, gender, lucky))))
+    luck, favourite = GOOD if lucky else BAD, scenario.things.index(thing)
+    subject, other = pronoun(gender.subject), symbol(companion_phrase, companion, gender)
+    both, place = symbol(hero_and_companion, companion, gender), symbol(place_phrase, scenario)
+    cause = symbol(about, "for", symbol(noun_phrase, thing, False, scenario, gender, 0.3))
+    said, opinion_of = verb_among(SPEECH, favourite), symbol(verdict, gender, lucky)
+    feeling = symbol(feeling_about, lucky, favourite, other)
+    return [
+        rule(0.35, symbol(ending_alone, gender, scenario, thing, lucky)),
+        rule(0.15, ("nsubj", subject), ("cop", was(gender.plural)), feeling),
+        rule(0.2, ("nsubj", subject), verb_among(luck.toward_companion, favourite), ("obj", other), ("obl", cause)),
+        rule(0.15, ("nsubj", both), verb_among(luck.together, favourite), ("obl", place)),
+        rule(0.15, ("nsubj", other), said, ("ccomp", opinion_of)),
+    ]
+
+
+def ending_alone(gender: Gender, scenario: Scenario, thing: Noun, lucky: bool) -> list[Rule]:
+    """Endings without the companion."""
+    luck, favourite = GOOD if lucky else BAD, scenario.things.index(thing)
+    subject, reflexive = pronoun(gender.subject), pronoun(gender.reflexive)
+    target = symbol(core, thing, False, scenario, gender)
+    second = symbol(parted, luck.parting, favourite, target)
+    toward = verb_among(luck.toward_self, favourite)
+    rules = [rule(0.5, ("nsubj", subject), toward, ("obj", reflexive), ("cc", AND, 4), ("conj", second))]
+    for share, reason in ((0.3, reflexive), (0.2, target)):
+        feeling = symbol(feeling_about, lucky, favourite, reason)
+        rules.append(rule(share, ("nsubj", subject), ("cop", was(gender.plural)), feeling))
     return rules
 
 
-def feeling_about(feeling: str, preposition: str, reason: Word | Symbol) -> list[Rule]:
-    """An adjective and what it is about."""
-    return [rule(1, word(feeling, "ADJ"), ("obl", symbol(about, preposition, reason)))]
+def feeling_about(lucky: bool, favourite: int, reason: Word | Symbol) -> list[Rule]:
+    """An adjective, which chooses its preposition, and what it is about."""
+    return [
+        rule(weight, word(feeling, "ADJ"), ("obl", symbol(about, preposition, reason)))
+        for weight, (feeling, preposition) in preferences((GOOD if lucky else BAD).feeling, favourite, 0.9)
+    ]
 
 
 def about(preposition: str, reason: Word | Symbol) -> list[Rule]:
@@ -391,43 +427,29 @@ def about(preposition: str, reason: Word | Symbol) -> list[Rule]:
     return [rule(1, ("case", word(preposition, "ADP")), reason)]
 
 
-def for_thing(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
-    """For the story's thing."""
-    return [rule(1, ("case", word("for", "ADP")), symbol(core, thing, False, scenario, gender, True))]
-
-
-def parted(past: str, target: Symbol) -> list[Rule]:
+def parted(forms: tuple[str, ...], favourite: int, target: Symbol) -> list[Rule]:
     """A verb and its object."""
-    return [rule(1, verb(past), ("obj", target))]
+    return [rule(1, verb_among(forms, favourite), ("obj", target))]
 
 
 def verdict(gender: Gender, lucky: bool) -> list[Rule]:
-    """A clausal complement: what somebody is like after all."""
-    return [
-        rule(w, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("cop", was(gender.plural)), word(quality, "ADJ"))
-        for w, quality in preferences((GOOD if lucky else BAD).judgement, 0)
-    ]
+    """A clausal complement: what the protagonist is like after all."""
+    quality = symbol(one_of, (GOOD if lucky else BAD).judgement, 0, 0.95, "ADJ")
+    return [rule(1, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("cop", was(gender.plural)), quality)]
 
 
 def extraposed_ending(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
     """Somebody comes who takes a stand on the protagonist."""
-    stand = symbol(stand_on, gender, lucky)
-    return [
-        rule(w * v, ("nsubj", symbol(plain_person, role)), verb(past), ("advmod", symbol(final_adverb)), ("acl:relcl", stand, 0))
-        for w, role in preferences(scenario.roles, scenario.things.index(thing))
-        for v, past in preferences(ARRIVAL, 0)
-    ]
+    guest, stand = symbol(person, scenario), symbol(stand_on, gender, lucky)
+    return [rule(1, ("nsubj", guest), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", stand, 0))]
 
 
 def stand_on(gender: Gender, lucky: bool) -> list[Rule]:
     """A relative clause: how somebody treats the protagonist."""
-    return [
-        rule(w, ("nsubj", WHO), verb(past), ("obj", pronoun(gender.object)))
-        for w, past in preferences((GOOD if lucky else BAD).toward_self, 0)
-    ]
+    return [rule(1, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))]
 
 
-FRONTED_SHARE = {"opening": 0.5, "company": 0.25, "detail": 0.15, "turn": 0.45, "ending": 0.25}
+FRONTED_SHARE = {"opening": 0.4, "company": 0.2, "detail": 0.2, "turn": 0.4, "ending": 0.25}
 
 CLAUSES: dict[str, tuple[Callable[..., list[Rule]], Callable[..., list[Rule]]]] = {
     "opening": (opening, extraposed_opening),
