@@ -27,6 +27,7 @@ from depgen.errors import UserError
 from depgen.locations import write_atomically
 
 _SPACED_CLITIC = re.compile(r"(\w) ' (s|t|d|m|re|ve|ll)\b", re.IGNORECASE)
+_QUOTES = str.maketrans({'"': "``", "“": "``", "”": "``", "’": "'"})  # the published stories close quotes by `` too
 
 
 @dataclass(frozen=True)
@@ -120,4 +121,4 @@ def delexicalize(story: Story, names: Mapping[Position, Gender], counts: Counter
 
 
 def _tokens(text: str) -> Sequence[str]:
-    return tokenize(_SPACED_CLITIC.sub(r"\1'\2", text))
+    return tokenize(_SPACED_CLITIC.sub(r"\1'\2", text.translate(_QUOTES)))

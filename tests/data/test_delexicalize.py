@@ -19,7 +19,7 @@ def test_stories_look_like_the_published_ones(tmp_path, names):
     source.write_text(
         HEADER
         + 'Ann\'s cat didn\'t eat .,"Ann Lee , sad , wept.",Kit met Ann .,"""No"" , she \' d said .",The cat ate !\n'
-        + "Kit ran .,Bill saw him .,Zork fell .,He fed Zork .,I paid $100 .\n"
+        + "Kit ran .,Bill saw him .,Zork fell .,He fed Zork .,The Zork paid $100 .\n"
     )
     result = delexicalize_file(source, output, name_genders=names)
     assert [texts for _, texts in read_stories(output)] == [
@@ -27,13 +27,13 @@ def test_stories_look_like_the_published_ones(tmp_path, names):
             "[FEMALE] 's cat did n't eat .",
             "[FEMALE] , sad , wept .",
             "[FEMALE] met [FEMALE] .",
-            '" no " , she \'d said .',
+            "`` no `` , she 'd said .",
             "the cat ate !",
         ],
-        ["[MALE] ran .", "[MALE] saw him .", "[MALE] fell .", "he fed [MALE] .", "i paid $ 100 ."],
+        ["[MALE] ran .", "[MALE] saw him .", "[MALE] fell .", "he fed [MALE] .", "the [MALE] paid $ 100 ."],
     ]
-    assert result == Delexicalization(2, {"FEMALE": 4, "MALE": 4}, "capitalised words")
-    assert str(result) == "2 stories, 4.00 placeholders a story ([FEMALE] 4, [MALE] 4); names: capitalised words"
+    assert result == Delexicalization(2, {"FEMALE": 4, "MALE": 5}, "capitalised words")
+    assert str(result) == "2 stories, 4.50 placeholders a story ([FEMALE] 4, [MALE] 5); names: capitalised words"
 
 
 def test_pronouns_that_disagree_leave_a_name_neutral():
