@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
@@ -14,6 +14,7 @@ from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
 
 
+@runtime_checkable
 class TrainedParser(Protocol):
     """A parser in memory."""
 

@@ -1,0 +1,105 @@
+"""The spaCy annotator, on a pipeline trained on forty sentences."""
+
+import pickle
+
+import pytest
+
+from depgen.annotation.spacy_parser import SpacyAnnotator, check_words
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator
+from depgen.trees.sentence import Sentence
+from depgen.trees.tree import check_tree
+from tests.annotation.conftest import toy_sentences
+
+
+@pytest.fixture
+def annotator(toy_parsers, own_cache):
+    return SpacyAnnotator("toy")
+
+
+def test_it_finds_the_trees_that_it_was_trained_on(annotator):
+    gold = toy_sentences(30, seed=9)
+    parsed = annotator.annotate([Sentence(sentence.words) for sentence in gold])
+    assert [sentence.words for sentence in parsed] == [sentence.words for sentence in gold]
+    right = sum(a.heads == b.heads and a.relations == b.relations for a, b in zip(parsed, gold, strict=True))
+    assert right >= 29
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("Go",), ("small", "cat") * 250, ("New York", "sees", "a b c"), ("[MALE]", "'s", "…", "\u00a0x")],
+    ids=["one word", "500 words", "words with spaces", "odd words"],
+)
+def test_every_sentence_gets_a_tree_with_one_root(annotator, words):
+    (parsed,) = annotator.annotate([Sentence(words, tags=("X",) * len(words))])
+    assert parsed.words == words
+    assert parsed.tags == ("X",) * len(words)
+    check_tree(parsed.heads, "here", single_root=True)
+    assert [relation == "root" for relation in parsed.relations] == [head == 0 for head in parsed.heads]
+
+
+def test_the_trees_do_not_depend_on_the_batch(annotator):
+    sentences = [Sentence(sentence.words) for sentence in toy_sentences(20, seed=4)]
+    one_by_one = [SpacyAnnotator("toy", batch_size=1).annotate([sentence])[0] for sentence in sentences[:5]]
+    assert annotator.annotate(sentences)[:5] == one_by_one
+
+
+def test_no_sentences_no_trees(annotator):
+    assert annotator.annotate([]) == []
+
+
+def test_empty_sentences_and_words_are_refused():
+    with pytest.raises(UserError, match="sentence 2 of 2 is empty"):
+        check_words([Sentence(("a",)), Sentence(())])
+    with pytest.raises(UserError, match="' ' as word 2 of sentence 1: 'a   b'"):
+        check_words([Sentence(("a", " ", "b"))])
+
+
+def test_the_scheme_names_treebank_and_parser(annotator):
+    assert annotator.scheme == "Toy, spaCy"
+    assert isinstance(annotator, Annotator)
+
+
+def test_the_fingerprint_follows_the_files_but_not_the_scores(annotator, own_cache):
+    digest = annotator.fingerprint()
+    assert SpacyAnnotator("toy", batch_size=7).fingerprint() == digest
+    assert SpacyAnnotator(str(own_cache / "parsers" / "toy")).fingerprint() == digest
+    scores, meta = own_cache / "parsers/toy/scores.json", own_cache / "parsers/toy/meta.json"
+    before = scores.read_text(), meta.read_text()
+    try:
+        scores.write_text("{}")
+        assert SpacyAnnotator("toy").fingerprint() == digest
+        meta.write_text(before[1] + " ")
+        assert SpacyAnnotator("toy").fingerprint() != digest
+    finally:
+        scores.write_text(before[0])
+        meta.write_text(before[1])
+
+
+def test_a_used_annotator_can_be_sent_to_another_process(annotator):
+    sentence = Sentence(("Ada", "likes", "her", "dog", "."))
+    trees = annotator.annotate([sentence])
+    assert len(pickle.dumps(annotator)) < 2000
+    assert pickle.loads(pickle.dumps(annotator)).annotate([sentence]) == trees
+
+
+def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache):
+    annotator = SpacyAnnotator("nowhere")
+    assert annotator.scheme == "nowhere, spaCy"
+    for ask in (annotator.fingerprint, lambda: annotator.annotate([Sentence(("a",))])):
+        with pytest.raises(UserError) as caught:
+            ask()
+        message = str(caught.value)
+        for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "make parser", "DEPGEN_CACHE"):
+            assert part in message
+        assert "depgen train-parser --config experiments/parser_nowhere.yaml" in message
+
+
+def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):
+    with pytest.raises(UserError, match="expected a spaCy pipeline"):
+        SpacyAnnotator(str(tmp_path)).annotate([Sentence(("a",))])
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(UserError, match=r"expected a spaCy pipeline with a parser, found \[\]"):
+        SpacyAnnotator(str(tmp_path / "blank")).annotate([Sentence(("a",))])

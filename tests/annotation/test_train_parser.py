@@ -1,0 +1,110 @@
+"""Training parsers into the cache: once, with scores, refusing to replace another silently."""
+
+import dataclasses
+import json
+
+import pytest
+
+from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.train_parser import train_parser, training_fingerprint
+from depgen.annotation.training import ParserTraining, Treebank
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+from tests.annotation.conftest import tiny_spacy, tiny_supar
+
+
+def test_both_kinds_learn_the_toy_treebank_and_report_it(toy_parsers, own_cache):
+    for name, kind in (("toy", "spaCy"), ("toy_supar", "SuPar biaffine")):
+        scores = json.loads((own_cache / "parsers" / name / "scores.json").read_text())
+        assert scores["scheme"] == f"Toy, {kind}"
+        assert scores["test"]["uas"] >= 95
+        assert scores["test"]["sentences"] == 10
+        assert "words/s" in toy_parsers[name]
+        assert f"UAS {scores['test']['uas']:.2f}, LAS {scores['test']['las']:.2f}" in toy_parsers[name]
+
+
+class Never(ParserTraining):
+    """Would be noticed if it trained."""
+
+    kind = "spaCy"
+
+    def __init__(self, options):
+        self._options = options
+
+    def options(self):
+        return self._options
+
+    def train(self, train, valid, *, seed):
+        raise AssertionError("trained again")
+
+
+def test_a_parser_that_is_there_is_not_trained_again(toy_parsers, own_cache, toy_treebank):
+    before = (own_cache / "parsers/toy/scores.json").read_bytes()
+    report = train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+    assert "up to date" in report
+    assert (own_cache / "parsers/toy/scores.json").read_bytes() == before
+
+
+def test_a_parser_that_was_trained_otherwise_is_not_replaced_unasked(toy_parsers, own_cache, toy_treebank):
+    with pytest.raises(UserError, match=r"trained otherwise.*--overwrite"):
+        train_parser(toy_treebank, tiny_spacy(steps=61), "toy")
+
+
+def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)
+    train_parser(toy_treebank, tiny_spacy(steps=2, evaluate_every=2), "toy")
+    cased = SpacyAnnotator("toy")
+    assert "lower-cased" in train_parser(lowered, tiny_spacy(steps=2, evaluate_every=2), "toy", overwrite=True)
+    lower = SpacyAnnotator("toy")
+    assert lower.scheme == "Toy (lower-cased, names replaced), spaCy"
+    assert lower.fingerprint() != cased.fingerprint()
+    loud, quiet = lower.annotate([Sentence(("ADA", "SEES", "her", "CAT")), Sentence(("ada", "sees", "her", "cat"))])
+    assert (loud.words[0], loud.heads) == ("ADA", quiet.heads)
+    assert sorted(path.name for path in (tmp_path / "parsers").iterdir()) == ["toy", "toy.lock"]
+
+
+def test_the_same_seed_gives_the_same_parser(toy_treebank, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    options = tiny_spacy(steps=6, evaluate_every=3)
+    for name in ("one", "two"):
+        train_parser(toy_treebank, options, name)
+    one, two = (tmp_path / "parsers" / name / "parser" / "model" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_fingerprint_follows_text_options_and_seed(toy_treebank, tmp_path):
+    base = training_fingerprint(toy_treebank, tiny_spacy(), 1)
+    assert base == training_fingerprint(toy_treebank, tiny_spacy(), 1)
+    changed = tmp_path / "train.conllu"
+    with open(toy_treebank.train) as stream:
+        changed.write_text(stream.read().replace("horse", "mouse"))
+    others = [
+        training_fingerprint(dataclasses.replace(toy_treebank, train=str(changed)), tiny_spacy(), 1),
+        training_fingerprint(dataclasses.replace(toy_treebank, lowercase=True), tiny_spacy(), 1),
+        training_fingerprint(toy_treebank, tiny_spacy(steps=61), 1),
+        training_fingerprint(toy_treebank, tiny_spacy(), 2),
+        training_fingerprint(toy_treebank, tiny_supar(), 1),
+    ]
+    assert len({base, *others}) == 6
+
+
+def test_names_cannot_be_replaced_without_tags(tmp_path):
+    path = tmp_path / "bare.conllu"
+    path.write_text("1\tAda\t_\t_\t_\t_\t2\tnsubj\t_\t_\n2\tran\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+    treebank = Treebank("Bare", *[str(path)] * 3, replace_names=True)
+    with pytest.raises(UserError, match="sentence 1 has none in column xpos"):
+        treebank.sentences("train")
+
+
+def test_a_treebank_without_trees_is_refused(tmp_path):
+    path = tmp_path / "bare.conllu"
+    path.write_text("1\tAda\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
+    with pytest.raises(UserError, match="expected HEAD and DEPREL"):
+        Treebank("Bare", *[str(path)] * 3).sentences("train")
+
+
+def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=r"universaldependencies.org.*DEPGEN_DATA"):
+        train_parser(Treebank("UD", "a.conllu", "b.conllu", "c.conllu"), tiny_spacy(), "ud")
