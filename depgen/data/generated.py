@@ -13,8 +13,8 @@ from random import Random
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.grammar import DocumentGrammar
+from depgen.data.story_grammar.language import StoryLanguage
 from depgen.data.story_grammar.lexicon import LEXICON
-from depgen.data.story_grammar.sentences import StoryLanguage
 from depgen.errors import UserError
 from depgen.trees.sentence import Document
 
@@ -111,7 +111,7 @@ class GeneratedStories:
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
     def log_probability(self, document: Document) -> float:
-        """Log-probability (nats) of a document's words and its end, from the words alone; -inf if it can't be generated."""
+        """Log-probability (nats) of a document's words and its end, from the words alone; -inf if impossible."""
         return self.grammar.log_probability(list(document.words()))
 
     def entropy(self) -> float:

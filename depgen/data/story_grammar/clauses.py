@@ -1,26 +1,20 @@
-"""Sentences of the generated stories, stage by stage, and how a story goes on.
+"""Clauses of the generated stories: one function for each stage, one for its variant with an extraposed relative clause.
 
-What a stage settles is said in its sentence, so that a reader knows the state after each full stop: the opening names
-the protagonist and the story's thing (and thereby the scenario), the company names the companion, and the turn says by
-its verb whether things go well. The ending depends on all of these.
+Their features are what is settled by then: protagonist, scenario, thing, companion, luck.
 """
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from depgen.data.grammar import Rule, Step, Symbol, Word, rule, symbol, word
-from depgen.data.story_grammar.lexicon import Gender, Lexicon, Noun, Scenario, preferences
+from depgen.data.grammar import Rule, Symbol, Word, rule, symbol, word
+from depgen.data.story_grammar.lexicon import Gender, Noun, Scenario, preferences
 from depgen.data.story_grammar.phrases import (
     AND,
     ATTITUDES,
     COMMA,
     DEGREES,
-    STOP,
     THAT,
     THAT_MARK,
     THE,
-    WHEN,
     WHO,
     WOULD,
     article,
@@ -29,7 +23,6 @@ from depgen.data.story_grammar.phrases import (
     deed,
     deed_of,
     final_adverb,
-    fronted,
     hero,
     hero_and_companion,
     infinitive,
@@ -57,16 +50,6 @@ ASKING = ("asked", "told", "invited", "begged")
 ARRIVAL = ("arrived", "came", "left", "called", "returned")
 VISITING = ("visited", "greeted", "surprised", "startled")
 WAITING = ("waited", "laughed", "smiled", "slept", "read")
-
-
-class State(NamedTuple):
-    """What is settled so far; `None` = not yet."""
-
-    gender: Gender
-    scenario: Scenario
-    thing: Noun
-    companion: str | None = None
-    lucky: bool | None = None
 
 
 class Luck(NamedTuple):
@@ -99,72 +82,6 @@ BAD = Luck(
     together=("argued", "cried", "sulked"),
     judgement=("careless", "sad", "lazy", "unlucky"),
 )
-
-
-@dataclass(frozen=True)
-class StoryLanguage:
-    """The language of stories; each sentence has an extraposed relative clause with probability `non_projective`."""
-
-    lexicon: Lexicon
-    non_projective: float = 0.0
-
-    def steps(self, stage: str, state: State | None) -> list[Step]:
-        """How a story goes on at a stage."""
-        if stage == "opening":
-            chosen = self._openings(state)
-        elif state is not None and stage == "company" and state.companion is None:
-            favourite = self.lexicon.scenarios.index(state.scenario) % len(self.lexicon.companions)
-            companions = preferences(self.lexicon.companions, favourite, 0.9)
-            chosen = [(weight, state._replace(companion=companion)) for weight, companion in companions]
-        elif state is not None and stage == "turn":
-            chosen = [(0.6, state._replace(lucky=True)), (0.4, state._replace(lucky=False))]
-        else:
-            assert state is not None, "a story starts with an opening"
-            chosen = [(1.0, state)]
-        known = {"opening": 3, "company": 4, "detail": 4, "turn": 5, "ending": 5}[stage]
-        return [
-            Step(weight, symbol(sentence, stage, self.non_projective, *after[:known]), after)
-            for weight, after in chosen
-        ]
-
-    def _openings(self, state: State | None) -> list[tuple[float, State]]:
-        """A first episode's protagonist, scenario and thing, or a further episode of the same people."""
-        scenarios = self.lexicon.scenarios
-        if state is None:
-            people: list[tuple[Gender, str | None]] = [(gender, None) for gender in self.lexicon.genders]
-            places = [(1.0, scenario) for scenario in scenarios]
-        else:
-            people = [(state.gender, state.companion)]
-            places = preferences(scenarios, scenarios.index(state.scenario) + 1, 0.4)
-        return [
-            (weight * part, State(gender, scenario, thing, companion))
-            for gender, companion in people
-            for weight, scenario in places
-            for part, thing in preferences(scenario.things, 0, 0.9)
-        ]
-
-
-def sentence(stage: str, non_projective: float, *features: Hashable) -> list[Rule]:
-    """A clause of the stage with its full stop; now and then an adverbial and a comma come before it."""
-    plain, extraposed = CLAUSES[stage]
-    front = FRONTED_SHARE[stage]
-    adverbials = [(1.0, "obl:tmod" if stage == "opening" else "advmod", fronted(stage))]
-    if stage == "turn":
-        gender, companion = features[0], features[3]
-        adverbials = [(0.7, "advmod", fronted(stage)), (0.3, "advcl", symbol(when_clause, companion, gender))]
-    rules = []
-    for share, expand in ((1 - non_projective, plain), (non_projective, extraposed)):
-        clause = symbol(expand, *features)
-        rules.append(rule(share * (1 - front), clause, ("punct", STOP)))
-        for weight, relation, adverbial in adverbials:
-            rules.append(rule(share * front * weight, (relation, adverbial), ("punct", COMMA), clause, ("punct", STOP)))
-    return rules
-
-
-def when_clause(companion: str, gender: Gender) -> list[Rule]:
-    """A temporal clause about the companion."""
-    subject = symbol(companion_phrase, companion, gender)
-    return [rule(1, ("advmod", WHEN), ("nsubj", subject), verb_among(ARRIVAL))]
 
 
 # The opening: protagonist, scenario, thing
@@ -447,14 +364,3 @@ def extraposed_ending(gender: Gender, scenario: Scenario, thing: Noun, companion
 def stand_on(gender: Gender, lucky: bool) -> list[Rule]:
     """A relative clause: how somebody treats the protagonist."""
     return [rule(1, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))]
-
-
-FRONTED_SHARE = {"opening": 0.4, "company": 0.2, "detail": 0.2, "turn": 0.4, "ending": 0.25}
-
-CLAUSES: dict[str, tuple[Callable[..., list[Rule]], Callable[..., list[Rule]]]] = {
-    "opening": (opening, extraposed_opening),
-    "company": (company, extraposed_company),
-    "detail": (detail, extraposed_detail),
-    "turn": (turn, extraposed_turn),
-    "ending": (ending, extraposed_ending),
-}
