@@ -1,7 +1,7 @@
 """The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import lightning as L
 import torch
@@ -88,6 +88,25 @@ class LanguageModel(L.LightningModule):
 
 def _adam(parameters: Iterable[Parameter]) -> Optimizer:
     return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Any system that generates, in whatever order it writes."""
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        sampling: Sampling,
+        seeds: Sequence[int],
+        max_new_tokens: int,
+        batch_size: int = 64,
+        progress: bool = False,
+    ) -> list[list[int]]:
+        """A text for each prompt; see `LeftToRight.generate`."""
+        ...
 
 
 class LeftToRight(LanguageModel):

@@ -187,7 +187,7 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
 class VocabularyBuilder(Protocol):
     """How a vocabulary is made from words; named in YAML by class path."""
 
-    def build(self, counts: Counter[str]) -> Vocabulary | SubwordVocabulary:
+    def build(self, counts: Counter[str]) -> AnyVocabulary:
         """A vocabulary from the word counts of the splits it may see."""
         ...
 
@@ -207,7 +207,7 @@ class WordVocabulary:
     def __init__(self, min_count: int = 1, max_size: int | None = None) -> None:
         self.min_count, self.max_size = min_count, max_size
 
-    def build(self, counts: Counter[str]) -> Vocabulary:
+    def build(self, counts: Counter[str]) -> AnyVocabulary:
         """The most frequent words."""
         return Vocabulary.from_counts(counts, min_count=self.min_count, max_size=self.max_size)
 
@@ -228,7 +228,7 @@ class SubwordPieces:
     def __init__(self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD) -> None:
         self.size, self.tokenizer, self.eos_token = size, tokenizer, eos_token
 
-    def build(self, counts: Counter[str]) -> SubwordVocabulary:
+    def build(self, counts: Counter[str]) -> AnyVocabulary:
         """Pieces learnt from the word counts, or the ready ones."""
         if self.tokenizer is not None:
             return SubwordVocabulary(self._file().read_text(encoding="utf-8"), eos_token=self.eos_token, unk_token=None)

@@ -1,0 +1,51 @@
+"""A trained system out of its run folder, with the vocabulary that travels with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import lightning as L
+import torch
+
+import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.language_model import LanguageModel
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import best_checkpoint, find_run, newest_run, run_of_checkpoint
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A system in evaluation mode, on the best device at hand.
+
+    Attributes:
+        model: the system.
+        vocabulary: the run's own.
+        run: the run folder.
+        checkpoint: the file that the weights come from.
+    """
+
+    model: LanguageModel
+    vocabulary: AnyVocabulary
+    run: Path
+    checkpoint: Path
+
+
+def load_trained(reference: str | Path | None, *, device: str | None = None) -> Trained:
+    """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.
+
+    Nothing pickled is executed: checkpoints are read with `weights_only`.
+
+    Raises:
+        UserError: there is no such run or checkpoint, or it is damaged.
+    """
+    given = None if reference is None else Path(reference)
+    if given is not None and given.is_file():
+        checkpoint, run = given, run_of_checkpoint(given) or given.parent
+    else:
+        run = newest_run() if given is None else find_run(given)
+        checkpoint = best_checkpoint(run)
+    load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)
+    assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
+    return Trained(model.eval(), load_vocabulary(run / "vocabulary"), run, checkpoint)
