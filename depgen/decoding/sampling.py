@@ -105,7 +105,8 @@ def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
 
 def _winner(scores: Tensor, uniform: Tensor) -> Tensor:
     """The token of least e/p with e = -log(1 - u), in log space."""
-    exponential = uniform.neg().log1p().neg().clamp_min(torch.finfo(uniform.dtype).tiny)
+    exponential = -torch.log1p(-uniform.to(scores.dtype))
+    exponential = exponential.clamp_min(torch.finfo(scores.dtype).tiny)
     return (scores - exponential.log()).argmax(1)
 
 
@@ -115,4 +116,4 @@ def _uniform(scores: Tensor, generators: Sequence[Generator]) -> Tensor:
     drawn = torch.empty(scores.shape, dtype=torch.float64, device=device)
     for row, generator in zip(drawn, generators, strict=True):
         row.uniform_(generator=generator)
-    return drawn.to(device=scores.device, dtype=scores.dtype)
+    return drawn.to(scores.device)
