@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
+from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path
 from depgen.reporting.provenance import config_digest
@@ -132,7 +133,7 @@ def _started(run: Path) -> tuple[str, str]:
     return str(read_record(run).get("started", "")), run.name
 
 
-def test_numbers(job: Job, trained: Trained, depgen: Depgen) -> dict[str, float]:
+def measure_test(job: Job, trained: Trained, depgen: Depgen) -> dict[str, float]:
     """The numbers on the test split, named without their stage (`perplexity`, …).
 
     Raises:
@@ -174,11 +175,11 @@ def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 
     return Prompts(tuple(prompts), tuple(references))
 
 
-def generate(job: Job, trained: Trained, prompts: Prompts, depgen: Depgen) -> tuple[str, ...]:
+def generate(job: Job, trained: Trained, prompts: Prompts) -> tuple[str, ...]:
     """One text for each prompt, written by the job's model.
 
     Raises:
-        UserError: the command failed, or wrote another number of texts.
+        UserError: the model does not write, or wrote another number of texts.
     """
     generation = job.definition.generation
     assert generation is not None
@@ -189,16 +190,15 @@ def generate(job: Job, trained: Trained, prompts: Prompts, depgen: Depgen) -> tu
         write_atomically(asked, content)
     if not written.is_file():
         part = written.with_name(".texts.part.txt")
-        options = {
-            "checkpoint": trained.run,
-            "prompts": asked,
-            "output": part,
-            "top_p": generation.top_p,
-            "temperature": generation.temperature,
-            "seed": generation.seed + job.seed,
-            "max_new_tokens": generation.max_new_tokens,
-        }
-        depgen(["generate", *(word for name, value in options.items() for word in (f"--{name}", str(value)))], {})
+        write_texts(
+            checkpoint=str(trained.run),
+            prompts=asked,
+            output=part,
+            top_p=generation.top_p,
+            temperature=generation.temperature,
+            seed=generation.seed + job.seed,
+            max_new_tokens=generation.max_new_tokens,
+        )
         part.replace(written)
     texts = tuple(written.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
     if len(texts) != len(prompts.prompts):

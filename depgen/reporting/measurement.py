@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
-from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, prompts_of, test_numbers
+from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, measure_test, prompts_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import data_of, facts_of, source_of
@@ -24,14 +24,14 @@ def measure(job: Job, depgen: Depgen, options: TextOptions) -> Result:
         UserError: a step failed.
     """
     trained = fit(job, depgen)
-    metrics = test_numbers(job, trained, depgen)
+    metrics = measure_test(job, trained, depgen)
     data = data_of(trained.run / "config.yaml")
     not_computed: dict[str, str] = {}
     items: dict[str, str] = {}
     settings: dict[str, str] = {}
     if job.definition.generation is not None:
         prompts = prompts_of(data.corpus, job.definition.generation)
-        evaluation = evaluate(job, generate(job, trained, prompts, depgen), prompts, options)
+        evaluation = evaluate(job, generate(job, trained, prompts), prompts, options)
         metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
         not_computed |= evaluation.not_computed
         items, settings = _keep_items(job, evaluation.items), evaluation.settings

@@ -80,19 +80,26 @@ def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) ->
     ]
     if any(items for *_, items in asked):
         yield (
-            "Verdicts (a margin counts beyond two standard errors over seeds and, where a test was made, if that "
-            "agrees; gain is positive where the first system is better):"
+            "Verdicts: gain (positive where the first system is better) ± two standard errors over seeds. A win or a "
+            "loss exceeds them and, where a test was made, is significant too; with one seed nothing is decided."
         )
     for row, other, items in asked:
-        if items:
-            yield f"{row} against {other}: " + "; ".join(_verdict(definition, item) for item in items) + "."
+        said = [
+            f"{verdict} {', '.join(_gain(definition, item) for item in items if item.verdict == verdict)}"
+            for verdict in ("wins", "loses", "undecided")
+            if any(item.verdict == verdict for item in items)
+        ]
+        if said:
+            yield f"{row} against {other}: " + "; ".join(said) + "."
 
 
-def _verdict(definition: TableDefinition, item: Comparison) -> str:
+def _gain(definition: TableDefinition, item: Comparison) -> str:
     column = definition.column(item.column)
-    margin = "one seed, no margin" if item.margin is None else f"2 SE {item.margin:.{column.decimals}f}"
-    test = item.untested if item.p_value is None else f"p = {item.p_value:.2g}"
-    return f"{column.header} {item.verdict} ({item.gain:+.{column.decimals}f}; {margin}; {test})"
+    margin = " ± ?" if item.margin is None else f" ± {item.margin:.{column.decimals}f}"
+    test = "" if item.p_value is None else f", p = {item.p_value:.2g}"
+    if item.untested is not None and column.test != "none":
+        test = f", not tested: {item.untested}"
+    return f"{column.header} ({item.gain:+.{column.decimals}f}{margin}{test})"
 
 
 def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:

@@ -61,7 +61,7 @@ def reproduce(
     lines = "\n".join([reason, *done])
     if row is not None:
         return lines
-    text = render_table(definition.table, profile=profile, format="text").removeprefix(f"{reason}\n\n")
+    _, _, text = render_table(definition.table, profile=profile, format="text").partition("\n\n")
     return f"{lines}\n\n{text}"
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for the command line: leaves the files that `depgen fit`, `test` and `generate` leave."""
+"""A stand-in for the command line: leaves the files that `depgen fit` and `depgen test` leave, and texts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ class Stub:
 
     def __init__(self, dies_in: str | None = None) -> None:
         self.calls: list[tuple[list[str], dict[str, str]]] = []
+        self.written: list[dict[str, object]] = []
         self.dies_in = dies_in
 
     def __call__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -50,10 +51,11 @@ class Stub:
     def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         (Path(options["--run"]) / "test.json").write_text(json.dumps({"metrics": {"test/perplexity": 42.0}}))
 
-    def generate(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        count = len(Path(options["--prompts"]).read_text().splitlines())
-        texts = [f"text {index}" if index % 2 == 0 else "" for index in range(count)]
-        Path(options["--output"]).write_text("".join(f"{text}\n" for text in texts))
+    def generate(self, *, prompts: Path, output: Path, **options: object) -> None:
+        """Stands in for the function behind `depgen generate`."""
+        self.written.append(options)
+        texts = [f"text {index}" if index % 2 == 0 else "" for index in range(len(prompts.read_text().splitlines()))]
+        output.write_text("".join(f"{text}\n" for text in texts))
 
 
 def change(path: Path, **entries: object) -> None:

@@ -5,12 +5,11 @@ import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
+from depgen.reporting import jobs
 from depgen.reporting.definition import Generation, load_definition
-from depgen.reporting.jobs import Job, Prompts, fit, generate, prompts_of, run_depgen, test_numbers
+from depgen.reporting.jobs import Job, Prompts, fit, generate, measure_test, prompts_of, run_depgen
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.stub import Stub
-
-test_numbers.__test__ = False  # type: ignore[attr-defined]  # a function of the package, no test
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_a_changed_yaml_is_not_mixed_with_an_older_run(job):
     fit(job, Stub())
     with job.config.open("a") as stream:
         stream.write("# another\n")
-    with pytest.raises(UserError, match="has changed since DM-Base, small, seed 2 was begun.*--redo true"):
+    with pytest.raises(UserError, match=r"has changed since DM-Base, small, seed 2 was begun.*--redo true"):
         fit(job, Stub())
 
 
@@ -70,7 +69,7 @@ def test_a_fit_that_ends_early_is_no_success(job):
 def test_the_test_split_is_measured_once(job):
     stub = Stub()
     trained = fit(job, stub)
-    assert test_numbers(job, trained, stub) == test_numbers(job, trained, stub) == {"perplexity": 42.0}
+    assert measure_test(job, trained, stub) == measure_test(job, trained, stub) == {"perplexity": 42.0}
     assert [arguments[0] for arguments, _ in stub.calls] == ["fit", "test"]
     assert stub.calls[1][0] == ["test", "--run", str(trained.run)]
 
@@ -79,7 +78,7 @@ def test_broken_test_numbers_are_named(job):
     trained = fit(job, Stub())
     (trained.run / "test.json").write_text(json.dumps({"perplexity": 1}))
     with pytest.raises(UserError, match=r"no test numbers in .*test\.json"):
-        test_numbers(job, trained, Stub())
+        measure_test(job, trained, Stub())
 
 
 def test_prompts_are_four_sentences_and_the_reference_the_fifth():
@@ -99,25 +98,32 @@ def test_a_short_story_is_refused_by_name():
         prompts_of(Short(), Generation())
 
 
-def test_texts_are_written_once_a_prompt_file(job):
-    stub, prompts = Stub(), Prompts(("a b", "c d"), ("e", "f"))
+@pytest.fixture
+def stub(monkeypatch):
+    stub = Stub()
+    monkeypatch.setattr(jobs, "write_texts", stub.generate)
+    return stub
+
+
+def test_texts_are_written_once_a_prompt_file(job, stub):
+    prompts = Prompts(("a b", "c d"), ("e", "f"))
     trained = fit(job, stub)
-    assert generate(job, trained, prompts, stub) == generate(job, trained, prompts, stub) == ("text 0", "")
-    (arguments,) = [arguments for arguments, _ in stub.calls if arguments[0] == "generate"]
-    options = dict(zip(arguments[1::2], arguments[2::2], strict=True))
-    assert options["--checkpoint"] == str(trained.run)
-    assert (options["--top_p"], options["--temperature"], options["--seed"]) == ("0.5", "1.0", "12")
-    generate(job, trained, Prompts(("a b", "other"), ("e", "f")), stub)
-    assert len([arguments for arguments, _ in stub.calls if arguments[0] == "generate"]) == 2
+    assert generate(job, trained, prompts) == generate(job, trained, prompts) == ("text 0", "")
+    (options,) = stub.written
+    assert options == {
+        "checkpoint": str(trained.run), "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60,
+    }  # fmt: skip
+    generate(job, trained, Prompts(("a b", "other"), ("e", "f")))
+    assert len(stub.written) == 2
 
 
-def test_another_number_of_texts_is_noticed(job):
-    trained = fit(job, Stub())
+def test_another_number_of_texts_is_noticed(job, stub):
+    trained = fit(job, stub)
     prompts = Prompts(("a", "b"), ("c", "d"))
-    generate(job, trained, prompts, Stub())
+    generate(job, trained, prompts)
     (job.folder / "texts.txt").write_text("only one\n")
     with pytest.raises(UserError, match="expected 2 texts, one a line, found 1"):
-        generate(job, trained, prompts, Stub())
+        generate(job, trained, prompts)
 
 
 def test_a_failing_command_is_named():

@@ -48,7 +48,7 @@ def test_the_notes_say_what_a_reader_must_know(results):
     notes = table("toy", profile="small").split("\n\n- ")[1]
     assert "Holm's correction over the table's 1 test)" in notes
     assert "paired t-test: B-1; paired bootstrap: SB-2; not tested: PPL." in notes
-    assert "DM-Base against Base: B-1 wins (+0.75; 2 SE 0.54; p = 0.00032); PPL wins (+5.00; 2 SE 2.00;" in notes
+    assert "DM-Base against Base: wins B-1 (+0.75 ± 0.54, p = 0.00032), PPL (+5.00 ± 2.00)." in notes
     assert "Not computed: SB-2 (Base, DM-Base): only one text." in notes
     assert (
         "Budget of b, training tokens seen over all phases: matched (within 1 %): Base 40,000, DM-Base 40,000." in notes

@@ -1,0 +1,161 @@
+import threading
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.reporting import jobs, provenance, reproduce
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job
+from depgen.reporting.results import read_result
+from tests.reporting.conftest import make_result
+from tests.reporting.stub import Stub
+
+
+@pytest.fixture
+def stub(project, monkeypatch):
+    stub = Stub()
+    monkeypatch.setattr(jobs, "write_texts", stub.generate)
+    monkeypatch.setattr(reproduce, "run_depgen", stub)
+    monkeypatch.setattr(provenance, "found_gpu", lambda: False)
+    return stub
+
+
+def run(stub, **options):
+    options.setdefault("text_options", None)
+    return reproduce.reproduce("toy", **options)
+
+
+@pytest.fixture
+def job(project):
+    definition = load_definition("toy")
+    return Job(definition, definition.row("DM-Base"), "small", 2)
+
+
+def test_a_row_is_fitted_tested_written_and_measured(stub, job):
+    line = reproduce.make(job, depgen=stub)
+    assert line == "DM-Base, small, seed 2: done, results/toy/DM-Base/small-seed2.json"
+    assert stub.verbs == ["fit", "test"]
+    result = read_result(job.result)
+    assert result.metrics["perplexity"] == 42.0
+    assert {"bleu1", "selfbleu2"} <= set(result.metrics)
+    assert (result.data.corpus, result.data.train_documents, result.trees) == ("generated", 6, None)
+    assert (result.parameters, result.budget.epochs, result.commit) == (123, 3, "f" * 12)
+    assert result.hardware == "CPU (x), 2 cores, 1 thread"
+    tokens = result.budget.train_tokens / 3
+    assert result.curve == ((tokens, 90.0), (2 * tokens, 80.0))
+    assert set(result.items) >= {"bleu1", "selfbleu2"}
+    assert all((job.result.parent / path).is_file() for path in result.items.values())
+
+
+def test_what_is_done_is_not_done_again(stub, job):
+    reproduce.make(job, depgen=stub)
+    before = job.result.read_text()
+    assert "there already" in reproduce.make(job, depgen=stub)
+    assert stub.verbs == ["fit", "test"]
+    assert job.result.read_text() == before
+
+
+@pytest.mark.parametrize("verb", ["fit", "test"])
+def test_a_stop_costs_only_the_step_it_hit(stub, job, verb):
+    stub.dies_in = verb
+    with pytest.raises(UserError, match=f"{verb} was killed"):
+        reproduce.make(job, depgen=stub)
+    assert not job.result.exists()
+    stub.dies_in = None
+    reproduce.make(job, depgen=stub)
+    assert stub.verbs.count("fit") == (2 if verb == "fit" else 1)
+    assert job.result.is_file()
+
+
+def test_texts_can_be_measured_again_without_training(stub, job):
+    reproduce.make(job, depgen=stub)
+    job.result.write_text(job.result.read_text().replace("42.0", "41.0"))
+    assert "done" in reproduce.make(job, depgen=stub, remeasure=True)
+    assert stub.verbs == ["fit", "test"]
+    assert read_result(job.result).metrics["perplexity"] == 42.0
+
+
+def test_redo_puts_the_old_aside(stub, job):
+    reproduce.make(job, depgen=stub)
+    reproduce.make(job, depgen=stub, redo=True)
+    assert stub.verbs == ["fit", "test", "fit", "test"]
+    assert job.result.with_name("replaced-1-small-seed2.json").is_file()
+    assert job.runs.with_name("replaced-1-small-seed2").is_dir()
+
+
+def test_replaced_results_stay_out_of_the_table(stub, job):
+    from depgen.reporting.results import read_results
+
+    reproduce.make(job, depgen=stub)
+    reproduce.make(job, depgen=stub, redo=True)
+    assert len(read_results("toy", "DM-Base", profile="small")) == 1
+
+
+def test_a_result_of_an_older_yaml_is_named(stub, job):
+    reproduce.make(job, depgen=stub)
+    with job.config.open("a") as stream:
+        stream.write("# another\n")
+    assert "made before experiments/dm_toy_small.yaml was changed" in reproduce.make(job, depgen=stub)
+
+
+def test_two_at_once_do_the_work_once(stub, job):
+    started, go_on, lines = threading.Event(), threading.Event(), []
+
+    def slow(arguments, environment):
+        started.set()
+        go_on.wait(20)
+        stub(arguments, environment)
+
+    first = threading.Thread(target=lambda: lines.append(reproduce.make(job, depgen=slow)))
+    second = threading.Thread(target=lambda: lines.append(reproduce.make(job, depgen=slow)))
+    first.start()
+    assert started.wait(20)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    go_on.set()
+    first.join(30)
+    second.join(30)
+    assert stub.verbs == ["fit", "test"]
+    assert sorted("there already" in line for line in lines) == [False, True]
+
+
+def test_the_whole_table(stub, monkeypatch):
+    made = []
+
+    def make(job, **options):
+        made.append((job.row.name, job.profile, job.seed))
+        return f"{job.name}: done"
+
+    monkeypatch.setattr(reproduce, "make", make)
+    text = reproduce.reproduce("toy")
+    assert text.startswith("Profile small: no GPU was found")
+    assert made == [(row, "small", seed) for row in ("Base", "DM-Base", "DM-Base, left chain") for seed in (1, 2)]
+    assert "│ System" in text or "┃ System" in text
+    text = reproduce.reproduce("toy", row="DM-Base-left-chain", seeds=[7], profile="paper")
+    assert made[-1] == ("DM-Base, left chain", "paper", 7)
+    assert text == "Profile paper: as asked for.\nDM-Base, left chain, paper, seed 7: done"
+
+
+def test_a_row_that_nothing_makes_is_refused(project):
+    with pytest.raises(UserError, match="Row Later of toy is not built yet"):
+        reproduce.reproduce("toy", row="Later", profile="small")
+
+
+def test_the_floor_of_a_generated_corpus(project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + '  - {name: "Source (floor)", floor_of: base_toy, in_paper: false}\n')
+    definition = load_definition("toy")
+    job = Job(definition, definition.row("Source-floor"), "small", 1)
+    reproduce.make(job, depgen=Stub())
+    assert 1 < read_result(job.result).metrics["perplexity"] < 50
+
+
+def test_missing_measures_have_a_reason(project, job):
+    from depgen.reporting.measurement import sift
+
+    kept, reasons = sift(job, {"bleu1": 1.0, "perplexity": float("inf")}, {"selfbleu2": "one text"})
+    assert kept == {"bleu1": 1.0}
+    assert reasons == {"perplexity": "it came out as inf", "selfbleu2": "one text"}
+    assert sift(job, {}, {})[1]["bleu1"] == "nothing here computes it yet"
+    assert make_result("Base", 1, kept).metrics == kept

@@ -1,0 +1,53 @@
+import pytest
+
+from depgen.data.corpus import SplitStatistics
+from depgen.data.generated import GeneratedStories
+from depgen.errors import UserError
+from depgen.reporting.run_facts import data_of, read_curve, source_of
+
+
+def test_the_curve_is_against_tokens_seen(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,train/loss,val/perplexity\n5,0,3.0,\n9,0,,50.5\n15,1,2.5,\n19,1,,40.25\n")
+    assert read_curve(path, tokens_per_epoch=1000) == (2, ((1000.0, 50.5), (2000.0, 40.25)))
+
+
+def test_a_phase_without_perplexity_still_costs_tokens(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,val/dependency_loss,val/perplexity\n9,0,5.0,\n19,1,,40.0\n")
+    assert read_curve(path, tokens_per_epoch=10) == (2, ((20.0, 40.0),))
+
+
+def test_missing_curves_are_named(tmp_path):
+    with pytest.raises(UserError, match="No curve at"):
+        read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)
+    (tmp_path / "metrics.csv").write_text("step,epoch\n")
+    with pytest.raises(UserError, match="holds no epoch"):
+        read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)
+
+
+def test_reduced_means_fewer_documents_than_published():
+    corpus = GeneratedStories(train=4, valid=1, test=1)
+    assert not source_of(corpus).reduced
+    corpus.published = {"train": SplitStatistics(documents=4)}
+    assert not source_of(corpus).reduced
+    limited = source_of(corpus, max_documents=3)
+    assert (limited.reduced, limited.train_documents) == (True, 3)
+    corpus.published = {"test": SplitStatistics(documents=2)}
+    assert source_of(corpus).reduced
+    assert source_of(corpus).fingerprint != source_of(GeneratedStories(train=5, valid=1, test=1)).fingerprint
+
+
+def test_the_data_module_is_made_from_yaml(project):
+    data = data_of(project / "experiments/base_toy.yaml")
+    assert sum(1 for _ in data.corpus.documents("train")) == 6
+
+
+def test_bad_data_is_named(project):
+    path = project / "experiments/base_toy.yaml"
+    path.write_text(path.read_text().replace("train: 6", "trian: 6"))
+    with pytest.raises(UserError, match="trian"):
+        data_of(path)
+    path.write_text("model: {}\n")
+    with pytest.raises(UserError, match="expected `data`"):
+        data_of(path)
