@@ -77,7 +77,7 @@ class Perplexity(Metric):  # type: ignore[misc]
             tokens: how many they are, `<eos>` counted, BOS and padding not.
             unknown: how many of them are `<unk>`.
         """
-        self.nll_sum += nll_sum.detach().double() if isinstance(nll_sum, Tensor) else nll_sum
+        self.nll_sum += nll_sum.double() if isinstance(nll_sum, Tensor) else nll_sum
         self.tokens += tokens
         self.unknown += unknown
 
