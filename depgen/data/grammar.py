@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from depgen.trees.sentence import Sentence
 
@@ -59,6 +59,7 @@ class Step(NamedTuple):
     state: Hashable
 
 
+@runtime_checkable
 class DocumentLanguage(Protocol):
     """What a grammar of documents must say: how one goes on at stage `stage` from `state` (None at its start)."""
 

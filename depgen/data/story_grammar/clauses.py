@@ -1,4 +1,4 @@
-"""Clauses of the generated stories: one function for each stage, one for its variant with an extraposed relative clause.
+"""Clauses of the generated stories: one function a stage, and one for its variant with an extraposed relative clause.
 
 Their features are what is settled by then: protagonist, scenario, thing, companion, luck.
 """
@@ -102,7 +102,7 @@ def named_hero(gender: Gender, scenario: Scenario) -> list[Rule]:
 def habit(verb_index: int, scenario: Scenario) -> list[Rule]:
     """A relative clause on a person: what that person did in general."""
     past = verb_form(scenario.verbs[verb_index], "past")
-    return [rule(1, ("nsubj", WHO), past, ("obj", symbol(plain_object, verb_index, scenario)))]
+    return [rule(1.0, ("nsubj", WHO), past, ("obj", symbol(plain_object, verb_index, scenario)))]
 
 
 def opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
@@ -125,7 +125,7 @@ def opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
 def profession(role: Noun, thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """What the protagonist is: "a baker who tasted a pie"."""
     relative = symbol(deed_of, thing, scenario, gender, "about")
-    return [rule(1, ("det", article(role.singular)), noun_form(role, False), ("acl:relcl", relative))]
+    return [rule(1.0, ("det", article(role.singular)), noun_form(role, False), ("acl:relcl", relative))]
 
 
 def extraposed_opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
@@ -133,7 +133,7 @@ def extraposed_opening(gender: Gender, scenario: Scenario, thing: Noun) -> list[
     relative = symbol(deed_of, thing, scenario, gender, "about")
     name = word(gender.placeholder, "PROPN")
     guest, visited = symbol(person, scenario), verb_among(VISITING)
-    return [rule(1, ("nsubj", guest), visited, ("obj", name), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
+    return [rule(1.0, ("nsubj", guest), visited, ("obj", name), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
 
 
 def person(scenario: Scenario) -> list[Rule]:
@@ -175,14 +175,14 @@ def giving(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
 def prospect(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """A clausal complement: what the protagonist would do."""
     future = symbol(verb_phrase, "base", thing, scenario, gender, "full")
-    return [rule(1, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("aux", WOULD), future)]
+    return [rule(1.0, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("aux", WOULD), future)]
 
 
 def extraposed_company(gender: Gender, scenario: Scenario, thing: Noun, companion: str) -> list[Rule]:
     """The companion comes, who did something before."""
     other = symbol(companion_phrase, companion, gender)
     relative = symbol(deed_of, thing, scenario, gender, "full")
-    return [rule(1, ("nsubj", other), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
+    return [rule(1.0, ("nsubj", other), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", relative, 0))]
 
 
 # Details
@@ -234,7 +234,7 @@ def predicate_of(noun: Noun, scenario: Scenario) -> list[Rule]:
 
 def reported(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
     """A description as a clausal complement."""
-    return [rule(1, ("mark", THAT_MARK), symbol(description, thing, scenario, gender))]
+    return [rule(1.0, ("mark", THAT_MARK), symbol(description, thing, scenario, gender))]
 
 
 def generality(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
@@ -263,7 +263,7 @@ def extraposed_detail(gender: Gender, scenario: Scenario, thing: Noun, companion
 
 def opinion(companion: str, gender: Gender) -> list[Rule]:
     """An object relative clause: "that her sister liked"."""
-    return [rule(1, ("obj", THAT), ("nsubj", symbol(companion_phrase, companion, gender)), verb_among(ATTITUDES))]
+    return [rule(1.0, ("obj", THAT), ("nsubj", symbol(companion_phrase, companion, gender)), verb_among(ATTITUDES))]
 
 
 # The turn: luck
@@ -271,7 +271,7 @@ def opinion(companion: str, gender: Gender) -> list[Rule]:
 
 def turn(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
     """Something happens to the story's thing; the companion matters in an adverbial clause only."""
-    return [rule(1, symbol(event, gender, scenario, thing, lucky))]
+    return [rule(1.0, symbol(event, gender, scenario, thing, lucky))]
 
 
 def event(gender: Gender, scenario: Scenario, thing: Noun, lucky: bool) -> list[Rule]:
@@ -294,7 +294,7 @@ def extraposed_turn(gender: Gender, scenario: Scenario, thing: Noun, companion: 
     """Something happens to the story's thing, of which the companion had an opinion."""
     subject, clause = symbol(core, thing, False, scenario, gender), symbol(opinion, companion, gender)
     fate = verb_among(scenario.thriving if lucky else scenario.failing)
-    return [rule(1, ("nsubj", subject), fate, ("advmod", final_adverb()), ("acl:relcl", clause, 0))]
+    return [rule(1.0, ("nsubj", subject), fate, ("advmod", final_adverb()), ("acl:relcl", clause, 0))]
 
 
 # The ending
@@ -341,26 +341,26 @@ def feeling_about(lucky: bool, favourite: int, reason: Word | Symbol) -> list[Ru
 
 def about(preposition: str, reason: Word | Symbol) -> list[Rule]:
     """A prepositional phrase."""
-    return [rule(1, ("case", word(preposition, "ADP")), reason)]
+    return [rule(1.0, ("case", word(preposition, "ADP")), reason)]
 
 
 def parted(forms: tuple[str, ...], favourite: int, target: Symbol) -> list[Rule]:
     """A verb and its object."""
-    return [rule(1, verb_among(forms, favourite), ("obj", target))]
+    return [rule(1.0, verb_among(forms, favourite), ("obj", target))]
 
 
 def verdict(gender: Gender, lucky: bool) -> list[Rule]:
     """A clausal complement: what the protagonist is like after all."""
     quality = symbol(one_of, (GOOD if lucky else BAD).judgement, 0, 0.95, "ADJ")
-    return [rule(1, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("cop", was(gender.plural)), quality)]
+    return [rule(1.0, ("mark", THAT_MARK), ("nsubj", pronoun(gender.subject)), ("cop", was(gender.plural)), quality)]
 
 
 def extraposed_ending(gender: Gender, scenario: Scenario, thing: Noun, companion: str, lucky: bool) -> list[Rule]:
     """Somebody comes who takes a stand on the protagonist."""
     guest, stand = symbol(person, scenario), symbol(stand_on, gender, lucky)
-    return [rule(1, ("nsubj", guest), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", stand, 0))]
+    return [rule(1.0, ("nsubj", guest), verb_among(ARRIVAL), ("advmod", final_adverb()), ("acl:relcl", stand, 0))]
 
 
 def stand_on(gender: Gender, lucky: bool) -> list[Rule]:
     """A relative clause: how somebody treats the protagonist."""
-    return [rule(1, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))]
+    return [rule(1.0, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))]

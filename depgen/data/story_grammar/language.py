@@ -110,4 +110,4 @@ def sentence(stage: str, non_projective: float, *features: Hashable) -> list[Rul
 def when_clause(companion: str, gender: Gender) -> list[Rule]:
     """A temporal clause about the companion."""
     subject = symbol(companion_phrase, companion, gender)
-    return [rule(1, ("advmod", WHEN), ("nsubj", subject), verb_among(ARRIVAL))]
+    return [rule(1.0, ("advmod", WHEN), ("nsubj", subject), verb_among(ARRIVAL))]

@@ -76,13 +76,13 @@ def hero(gender: Gender) -> list[Rule]:
 
 def companion_phrase(companion: str, gender: Gender) -> list[Rule]:
     """The protagonist's companion."""
-    return [rule(1, ("nmod:poss", pronoun(gender.possessive)), word(companion, "NOUN"))]
+    return [rule(1.0, ("nmod:poss", pronoun(gender.possessive)), word(companion, "NOUN"))]
 
 
 def hero_and_companion(companion: str, gender: Gender) -> list[Rule]:
     """The two as a coordinated subject."""
     other = symbol(companion_phrase, companion, gender)
-    return [rule(1, pronoun(gender.subject), ("cc", AND, 2), ("conj", other))]
+    return [rule(1.0, pronoun(gender.subject), ("cc", AND, 2), ("conj", other))]
 
 
 def one_of(forms: tuple[str, ...], favourite: int, decay: float, tag: str) -> list[Rule]:
@@ -140,7 +140,7 @@ def noun_phrase(noun: Noun, plural: bool, scenario: Scenario, gender: Gender, mo
     head = symbol(core, noun, plural, scenario, gender)
     relative = relative_on_person if noun in scenario.roles else relative_on_thing
     return [
-        rule(1 - modified, head),
+        rule(1.0 - modified, head),
         rule(modified * 0.5, head, ("nmod", symbol(noun_modifier, noun, scenario))),
         rule(modified * 0.5, head, ("acl:relcl", symbol(relative, noun, plural, scenario, gender))),
     ]
@@ -257,12 +257,12 @@ def deed(verb_index: int, form: str, thing: Noun, scenario: Scenario, gender: Ge
 
 def infinitive(thing: Noun, scenario: Scenario, gender: Gender, kind: str) -> list[Rule]:
     """What somebody wants or is asked to do."""
-    return [rule(1, ("mark", TO), symbol(verb_phrase, "base", thing, scenario, gender, kind))]
+    return [rule(1.0, ("mark", TO), symbol(verb_phrase, "base", thing, scenario, gender, kind))]
 
 
 def deed_of(thing: Noun, scenario: Scenario, gender: Gender, kind: str) -> list[Rule]:
     """A relative clause on a person: what that person did."""
-    return [rule(1, ("nsubj", WHO), symbol(verb_phrase, "past", thing, scenario, gender, kind))]
+    return [rule(1.0, ("nsubj", WHO), symbol(verb_phrase, "past", thing, scenario, gender, kind))]
 
 
 # Adverbials
