@@ -108,7 +108,7 @@ class AttentionPicture(L.Callback):
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Refuse before training what could not be drawn after it."""
-        figure(1, 1)
+        figure(1.0, 1.0)
         if not hasattr(pl_module, "dependency_attention"):
             raise UserError(
                 f"AttentionPicture: {type(pl_module).__name__} has no dependency attention; "

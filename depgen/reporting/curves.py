@@ -59,7 +59,7 @@ def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result
 
 def curves_figure(results: dict[str, list[Result]], *, title: str) -> "Figure":
     """Lines of one colour a system, the lowest point of each marked, perplexity on a logarithmic axis."""
-    drawing = figure(7, 4.5)
+    drawing = figure(7.0, 4.5)
     axes = drawing.add_subplot()
     for number, (name, seeds) in enumerate(results.items()):
         for result in seeds:

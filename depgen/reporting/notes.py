@@ -29,6 +29,7 @@ def notes_of(
     lines += _settings(definition, shown)
     lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
     lines += _budget(definition, shown)
+    lines += _data(definition, shown)
     for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
         for row in definition.rows:
             lines += _origin(row, source, groups.get(row.name, ()))
@@ -143,6 +144,17 @@ def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
         yield f"Budget{f' of {group}' if group else ''}, training tokens seen over all phases: {words}: {each}."
 
 
+def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """A warning where not all systems saw the same data."""
+    versions: dict[str | None, list[str]] = {}
+    for row in definition.rows:
+        for fingerprint in dict.fromkeys(result.data.fingerprint for result in shown.get(row.name, ())):
+            versions.setdefault(fingerprint, []).append(row.name)
+    if len(versions) > 1:
+        parts = " | ".join(", ".join(names) for names in versions.values())
+        yield f"NOT the same data (text or reading options differ), so these don't compare: {parts}."
+
+
 def _tokens(results: Sequence[Result]) -> float | None:
     counts = [result.budget.train_tokens for result in results if result.budget.train_tokens is not None]
     return sum(counts) / len(counts) if counts else None
@@ -171,5 +183,3 @@ def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
     yield f"{row.name} ({source}): " + "; ".join(parts) + "."
     if len({result.config_sha256 for result in results}) > 1:
         yield f"{row.name} ({source}): its seeds were made from different configurations."
-    if len({result.data.fingerprint for result in results}) > 1:
-        yield f"{row.name} ({source}): its seeds were made from different data."

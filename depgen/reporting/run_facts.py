@@ -100,6 +100,6 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
     else:
         parser.add_class_arguments(TextData, "data")
     try:
-        return parser.instantiate_classes(parser.parse_object({"data": dict(data)})).data
+        return parser.instantiate(parser.parse_object({"data": dict(data)})).data
     except ArgumentError as error:
         raise UserError(f"{config}: {error}") from error

@@ -58,6 +58,15 @@ def test_the_notes_say_what_a_reader_must_know(results):
     assert "sampling seed 10 + the run's" in notes
 
 
+def test_unequal_data_is_called_so(store):
+    from depgen.reporting.results import DataSource
+
+    store("Base", 1, {"bleu1": 1.0})
+    assert "NOT the same data" not in table("toy", profile="small")
+    store("DM-Base", 1, {"bleu1": 1.0}, data=DataSource("Stories", reduced=False, fingerprint="other"))
+    assert "these don't compare: Base | DM-Base." in table("toy", profile="small")
+
+
 def test_unequal_budgets_are_called_so(store):
     from depgen.reporting.results import Budget
 

@@ -1,0 +1,111 @@
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import lightning as L
+import pytest
+import torch
+
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.reporting import attention
+from depgen.reporting.attention import AttentionPicture, attention_figure, dependency_attention, draw_attention
+
+VOCABULARY = Vocabulary(["red", "figures", "fall", "."])
+
+
+class Attends(L.LightningModule):
+    """Looks at the latest token only, and remembers what it was asked."""
+
+    def dependency_attention(self, tokens, *, eos):
+        assert not self.training
+        self.asked = (list(tokens), eos)
+        return torch.eye(len(tokens))
+
+
+def drawn(figure):
+    (axes, _) = figure.axes
+    labels = [[tick.get_text() for tick in ticks] for ticks in (axes.get_yticklabels(), axes.get_xticklabels())]
+    return *labels, axes.images[0].get_array()
+
+
+def test_rows_are_the_predicted_tokens_and_columns_what_they_see():
+    model = Attends().train()
+    weights, words = dependency_attention(model, VOCABULARY, "red figures fall .")
+    assert model.asked == ([2, 3, 4, 5], 0)
+    assert model.training
+    rows, columns, values = drawn(attention_figure(weights, words))
+    assert rows == ["red", "figures", "fall", "."]
+    assert columns == ["BOS", "red", "figures", "fall"]
+    assert values[2, 2] == 1.0
+    assert values.mask.sum() == 6  # nothing is drawn over tokens that come later
+
+
+def test_unknown_words_are_marked():
+    _, words = dependency_attention(Attends(), VOCABULARY, "blue figures")
+    assert words == ["blue (unk)", "figures"]
+
+
+def test_models_without_such_attention_and_empty_sentences_are_refused():
+    with pytest.raises(UserError, match="LightningModule has no dependency attention"):
+        dependency_attention(L.LightningModule(), VOCABULARY, "red")
+    with pytest.raises(UserError, match="no token"):
+        dependency_attention(Attends(), VOCABULARY, "  ")
+
+
+def test_the_picture_is_a_png(tmp_path, monkeypatch):
+    trained = SimpleNamespace(model=Attends(), vocabulary=VOCABULARY)
+    monkeypatch.setattr(attention, "load_trained", lambda run, device: trained)
+    text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")
+    assert (tmp_path / "deep" / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
+    with pytest.raises(UserError, match=r"expected a name that ends in \.png"):
+        draw_attention("some/run", "red", output=tmp_path / "a.pdf")
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    with pytest.raises(UserError, match=r"depgen\[plots\]"):
+        attention_figure(torch.eye(2), ["a", "b"])
+
+
+def trainer_at(tmp_path, epoch, **changes):
+    values = {
+        "sanity_checking": False,
+        "is_global_zero": True,
+        "current_epoch": epoch,
+        "log_dir": str(tmp_path),
+        "loggers": [],
+        "datamodule": SimpleNamespace(vocabulary=VOCABULARY),
+    }
+    trainer = Mock(spec=L.Trainer)
+    trainer.configure_mock(**(values | changes))
+    return trainer
+
+
+def test_the_callback_draws_every_k_epochs(tmp_path):
+    callback = AttentionPicture("red figures fall .", every_n_epochs=2)
+    for epoch in range(4):
+        callback.on_validation_end(trainer_at(tmp_path, epoch), Attends())
+    callback.on_validation_end(trainer_at(tmp_path, 4, sanity_checking=True), Attends())
+    callback.on_validation_end(trainer_at(tmp_path, 4, is_global_zero=False), Attends())
+    assert sorted(path.name for path in (tmp_path / "attention").iterdir()) == ["epoch-0000.png", "epoch-0002.png"]
+
+
+def test_the_callback_logs_to_wandb_where_there_is_one(tmp_path, monkeypatch):
+    from lightning.pytorch.loggers import WandbLogger
+
+    logged = []
+    monkeypatch.setattr(WandbLogger, "__init__", lambda self: None)
+    monkeypatch.setattr(WandbLogger, "log_image", lambda self, key, images: logged.append((key, len(images))))
+    AttentionPicture("red").on_validation_end(trainer_at(tmp_path, 0, loggers=[WandbLogger()]), Attends())
+    assert logged == [("attention", 1)]
+    assert not (tmp_path / "attention").exists()
+
+
+def test_the_callback_refuses_before_training(tmp_path):
+    with pytest.raises(UserError, match=r"leave the callback out of trainer\.callbacks"):
+        AttentionPicture().setup(trainer_at(tmp_path, 0), L.LightningModule(), "fit")
+    with pytest.raises(UserError, match="at least 1"):
+        AttentionPicture(every_n_epochs=0)
