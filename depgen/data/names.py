@@ -1,7 +1,7 @@
 """Where the names of people stand in a story, and whose names they are."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -87,8 +87,8 @@ class EntityNames:
         """The positions of tokens in entities that are people."""
         return {
             (number, token.i)
-            for number, sentence in enumerate(story)
-            for token in _parse(self._pipeline, sentence)
+            for number, sentence in enumerate(_parse(self._pipeline, story))
+            for token in sentence
             if token.ent_type_ in ("PERSON", "PER") and token.text not in ("'s", "’s", "'")
         }
 
@@ -109,8 +109,8 @@ class ProperNounNames:
         """The positions of proper nouns that name people."""
         proper = {
             (number, token.i)
-            for number, sentence in enumerate(story)
-            for token in _parse(self._pipeline, sentence)
+            for number, sentence in enumerate(_parse(self._pipeline, story))
+            for token in sentence
             if (token.tag_ == "NNP" or token.pos_ == "PROPN") and token.lower_ not in _NO_NAMES
         }
         return people(story, proper, self._genders)
@@ -227,7 +227,7 @@ def _load_pipeline(pipeline: str) -> Any:  # noqa: ANN401, spaCy is untyped here
         ) from error
 
 
-def _parse(pipeline: Any, sentence: Sequence[str]) -> Any:  # noqa: ANN401, spaCy is untyped here
+def _parse(pipeline: Any, story: Story) -> Iterable[Any]:  # noqa: ANN401, spaCy is untyped here
     from spacy.tokens import Doc
 
-    return pipeline(Doc(pipeline.vocab, words=list(sentence)))
+    return pipeline.pipe([Doc(pipeline.vocab, words=list(sentence)) for sentence in story])  # type: ignore[no-any-return]
