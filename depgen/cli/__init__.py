@@ -16,7 +16,7 @@ USAGE_ERROR = 2
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The exit code of a command: 0, 2 for a mistake of the user's, 130 after Ctrl-C; other errors keep their traceback.
+    """The exit code of a command: 0, 2 for a mistake of the user's, 130 after Ctrl-C; other errors are raised.
 
     Args:
         args: what stands after `depgen` on the command line; None = as the process was called.
@@ -55,7 +55,9 @@ def _dispatch(arguments: list[str]) -> str | None:
     if verb in VERBS:
         return run_function(verb, VERBS[verb], rest)
     near = difflib.get_close_matches(verb, [*TRAINING_VERBS, *VERBS], n=1)
-    raise UserError(f"There is no verb {verb!r}{f': did you mean {near[0]!r}' if near else ''}? `depgen --help` lists all.")
+    raise UserError(
+        f"There is no verb {verb!r}{f': did you mean {near[0]!r}' if near else ''}? `depgen --help` lists all."
+    )
 
 
 def usage() -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,16 +14,19 @@ import lightning as L
 import yaml
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
+from depgen.cli.parsers import ShortComplaints
 from depgen.cli.requests import Request
 from depgen.cli.settings import compare, held_settings, refuse, report
+from depgen.errors import UserError
 from depgen.locations import write_atomically
+from depgen.training.assembly import training_callbacks
 from depgen.training.checkpoints import CheckpointWriter
-from depgen.training.guards import DiskGuard, InterruptGuard, LossGuard, ProjectedTime
-from depgen.training.keeping import PhaseCheckpoint, Resume
+from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
-from depgen.training.logs import CurveKeeper, CurveLogger, weights_and_biases
-from depgen.training.phases import PhaseSwitch, phases_of
+from depgen.training.logs import CurveLogger, weights_and_biases
+from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
 from depgen.training.runs import announce_run, checkpoint_folder, create_run, process_rank, update_record
@@ -36,6 +40,10 @@ TRAINER_DEFAULTS = {
     "enable_model_summary": False,
     "logger": False,
 }
+
+
+class _Parser(ShortComplaints, LightningArgumentParser):
+    pass
 
 
 class _DataInstantiator(_InstantiatorFn):
@@ -65,7 +73,13 @@ class RunCLI(LightningCLI):
     trainer: L.Trainer
 
     def __init__(
-        self, request: Request, arguments: Sequence[str], *, source: Path | None, checkpoint: Path | None, locks: ExitStack
+        self,
+        request: Request,
+        arguments: Sequence[str],
+        *,
+        source: Path | None,
+        checkpoint: Path | None,
+        locks: ExitStack,
     ) -> None:
         self.request, self.source, self.checkpoint = request, source, checkpoint
         self.folder = source if request.goes_on else None
@@ -82,6 +96,7 @@ class RunCLI(LightningCLI):
             save_config_callback=None,
             seed_everything_default=42,
             trainer_defaults=TRAINER_DEFAULTS,
+            parser_class=_Parser,
             parser_kwargs={"prog": "depgen"},
             args=[request.verb, *arguments, *extra],
         )
@@ -92,10 +107,16 @@ class RunCLI(LightningCLI):
         """Our own options, and the vocabulary's size from the data to the model."""
         parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
         modes = Literal["auto", "online", "offline"]
-        parser.add_argument("--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest")
+        parser.add_argument(
+            "--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest"
+        )
         parser.add_argument("--run", type=str, help="(validate, test, predict) the run; by default the newest")
-        parser.add_argument("--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account")
-        parser.add_argument("--resume_every_n_steps", type=int, default=500, help="(fit) steps between two saves of resume.ckpt")
+        parser.add_argument(
+            "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
+        )
+        parser.add_argument(
+            "--resume_every_n_steps", type=int, default=500, help="(fit) steps between two saves of resume.ckpt"
+        )
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
@@ -126,7 +147,9 @@ class RunCLI(LightningCLI):
 
     def _add_instantiators(self) -> None:
         super()._add_instantiators()
-        self.parser.add_instantiator(_DataInstantiator(self, "data"), L.LightningDataModule, subclasses=True, prepend=True)
+        self.parser.add_instantiator(
+            _DataInstantiator(self, "data"), L.LightningDataModule, subclasses=True, prepend=True
+        )
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""
@@ -141,18 +164,30 @@ class RunCLI(LightningCLI):
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
-        if fits and self.folder is None:
+        if fits:
+            kwargs["max_epochs"] = epochs_in_all(
+                phases_of(self.model), settings.get("max_epochs"), settings.get("max_steps")
+            )
+        fresh = fits and self.folder is None
+        if fresh:
             self._begin()
         callbacks = [*(settings.get("callbacks") or []), *self._callbacks(settings, fits)]
-        loggers = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)] + self._loggers(fits)
-        return super().instantiate_trainer(
-            callbacks=callbacks,
-            logger=loggers or False,
-            plugins=[*_as_list(settings.get("plugins")), CheckpointWriter()],
-            default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
-            enable_progress_bar=_shows_bar(settings),
-            **kwargs,
+        loggers = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)] + self._loggers(
+            fits
         )
+        try:
+            return super().instantiate_trainer(
+                callbacks=callbacks,
+                logger=loggers or False,
+                plugins=[*_as_list(settings.get("plugins")), CheckpointWriter()],
+                default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
+                enable_progress_bar=_shows_bar(settings),
+                **kwargs,
+            )
+        except (ValueError, MisconfigurationException) as error:
+            if fresh and self.folder is not None and process_rank() == 0:
+                shutil.rmtree(self.folder)
+            raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _begin(self) -> None:
         """Make the run folder and write into it what the run is made of."""
@@ -161,7 +196,9 @@ class RunCLI(LightningCLI):
             return
         self._own(self.folder)
         logger.info("Run: %s", self.folder)
-        settings = {name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")}
+        settings = {
+            name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
+        }
         write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=int(seed) if seed is not None else None)
@@ -173,15 +210,10 @@ class RunCLI(LightningCLI):
         """Ours, in their order: `Resume` saves when all others have settled."""
         folder = checkpoint_folder(self.folder or self.source or Path())
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
-        switch = PhaseSwitch(folder)
         if not fits:
-            return [*bar, switch, *([StepSeed()] if self.request.verb == "fit" else [])]
-        best = [PhaseCheckpoint(folder, phase) for phase in phases_of(self.model)]
+            return [*bar, PhaseSwitch(folder), *([StepSeed()] if self.request.verb == "fit" else [])]
         every = self._get(self.config, "resume_every_n_steps")
-        return [
-            *bar, switch, StepSeed(), CurveKeeper(), DiskGuard(folder), LossGuard(folder), ProjectedTime(), self.interrupt,
-            *best, Resume(folder, every_n_steps=every, interrupt=self.interrupt),
-        ]  # fmt: skip
+        return [*bar, *training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)]
 
     def _loggers(self, fits: bool) -> list[Any]:
         mode, folder = self._get(self.config, "wandb"), self.folder or self.source
@@ -201,10 +233,14 @@ class RunCLI(LightningCLI):
         except SystemExit:
             if not self.interrupt.requested:
                 raise
-            logger.warning("Stopped at step %d. Go on with: depgen fit --resume %s", self.trainer.global_step, self.folder)
+            logger.warning(
+                "Stopped at step %d. Go on with: depgen fit --resume %s", self.trainer.global_step, self.folder
+            )
             raise SystemExit(130) from None
         if self.folder is not None and self.trainer.is_global_zero:
-            update_record(self.folder, {"finished": datetime.now().astimezone().isoformat(), "steps": self.trainer.global_step})
+            update_record(
+                self.folder, {"finished": datetime.now().astimezone().isoformat(), "steps": self.trainer.global_step}
+            )
             self.output = f"run\t{self.folder}"
 
     def test(self, **kwargs: Any) -> None:  # noqa: ANN401
@@ -222,7 +258,11 @@ class RunCLI(LightningCLI):
         if self.source is not None:
             content = {"checkpoint": str(self.checkpoint), "metrics": metrics}
             write_atomically(self.source / f"{self.request.verb}.json", json.dumps(content, indent=2) + "\n")
-        rows = [("run", str(self.source)), ("checkpoint", str(self.checkpoint)), *((k, f"{v:.6g}") for k, v in metrics.items())]
+        rows = [
+            ("run", str(self.source)),
+            ("checkpoint", str(self.checkpoint)),
+            *((k, f"{v:.6g}") for k, v in metrics.items()),
+        ]
         self.output = "\n".join(f"{name}\t{value}" for name, value in rows)
 
 

@@ -34,12 +34,19 @@ class Verb:
 
 VERBS = {
     "generate": Verb(
-        "write texts with a trained system, from prompts or from nothing", "depgen.evaluation.generation:generate", flags=("json",)
+        "write texts with a trained system, from prompts or from nothing",
+        "depgen.evaluation.generation:generate",
+        flags=("json",),
     ),
     "evaluate-text": Verb(
-        "text metrics on a file of one text a line", "depgen.evaluation.text:evaluate_text", positionals=("file",), flags=("json",)
+        "text metrics on a file of one text a line",
+        "depgen.evaluation.text:evaluate_text",
+        positionals=("file",),
+        flags=("json",),
     ),
-    "annotate": Verb("give a corpus its trees ahead of training, into the cache", "depgen.annotation.annotate:annotate"),
+    "annotate": Verb(
+        "give a corpus its trees ahead of training, into the cache", "depgen.annotation.annotate:annotate"
+    ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
     "data-statistics": Verb(
         "sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics", flags=("json",)
@@ -47,9 +54,17 @@ VERBS = {
     "delexicalize": Verb(
         "replace names of people in raw stories by placeholders", "depgen.data.delexicalize:delexicalize_file"
     ),
-    "reproduce": Verb("train and test the rows of a table that are not done yet", "depgen.reporting.reproduce:reproduce", ("table",)),
-    "table": Verb("render a table from the results at hand, beside the published numbers", "depgen.reporting.tables:table", ("table",)),
-    "record": Verb("copy a table's results into the tracked measurements", "depgen.reporting.record:record", ("table",)),
+    "reproduce": Verb(
+        "train and test the rows of a table that are not done yet", "depgen.reporting.reproduce:reproduce", ("table",)
+    ),
+    "table": Verb(
+        "render a table from the results at hand, beside the published numbers",
+        "depgen.reporting.tables:table",
+        ("table",),
+    ),
+    "record": Verb(
+        "copy a table's results into the tracked measurements", "depgen.reporting.record:record", ("table",)
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 
@@ -78,9 +93,9 @@ def _target(path: str) -> Callable[..., Any]:
 
 
 def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
-    import jsonargparse
+    from depgen.cli.parsers import ShortComplaints
 
-    parser = jsonargparse.ArgumentParser(prog=f"depgen {name}", description=(inspect.getdoc(function) or verb.help).split("\n")[0])
+    parser = ShortComplaints(prog=f"depgen {name}", description=(inspect.getdoc(function) or verb.help).split("\n")[0])
     parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     parameters = inspect.signature(function).parameters
     for positional in verb.positionals:

@@ -24,7 +24,7 @@ RESUME = "resume.ckpt"
 """The latest state of a run, to go on from."""
 
 
-def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:
+def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
     """The content of a checkpoint file; no code in it is ever run, whatever the environment says.
 
     Args:
@@ -35,23 +35,28 @@ def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     Raises:
         UserError: no such file; a file that is cut short or damaged; a file that holds code.
     """
-    path = Path(path)
+    content = _load(Path(path), map_location, mmap)
+    if not isinstance(content, dict) or "state_dict" not in content:
+        raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
+    return content
+
+
+def _load(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise UserError(f"No checkpoint at {path.absolute()}.")
     try:
         # explicit: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off, but not this
         content = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
-        if "Unsupported" in str(error) or "GLOBAL" in str(error):
+        if path.stat().st_size >= 4 and ("Unsupported" in str(error) or "GLOBAL" in str(error)):
             raise UserError(
-                f"The checkpoint {path} holds objects that can only be rebuilt by running code from the file, so it is refused: "
+                f"The checkpoint {path} holds objects that can only be rebuilt by running code from the file, "
+                "so it is refused: "
                 f"{_reason(error)}"
             ) from error
         raise UserError(_damaged(path)) from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError) as error:
         raise UserError(_damaged(path)) from error
-    if not isinstance(content, dict) or "state_dict" not in content:
-        raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
     return content
 
 
@@ -76,11 +81,11 @@ class CheckpointWriter(TorchCheckpointIO):
     def __init__(self) -> None:
         self._settings_checked = False
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: object = None) -> None:
         """Write a checkpoint; a kill at any moment leaves the old file or the new one.
 
         Raises:
-            UserError: NaN among the weights, settings that can't be read back safely, or a disk that can't take the file.
+            UserError: NaN among the weights, settings that can't be read back safely, or a disk that is full.
         """
         path = Path(path)
         _refuse_nan(checkpoint.get("state_dict", {}), path)
@@ -99,11 +104,17 @@ class CheckpointWriter(TorchCheckpointIO):
         except (OSError, RuntimeError) as error:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-            raise UserError(f"The checkpoint {path} can't be written ({error}); the file there before is untouched.") from error
+            raise UserError(
+                f"The checkpoint {path} can't be written ({error}); the file there before is untouched."
+            ) from error
 
-    def load_checkpoint(self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None) -> dict[str, Any]:
-        """The content of a checkpoint, as `load_checkpoint` reads it."""
-        return load_checkpoint(path, map_location=map_location or "cpu")
+    def load_checkpoint(
+        self, path: str | Path, map_location: object = None, weights_only: bool | None = None
+    ) -> dict[str, Any]:
+        """The content of a file, read as by `load_checkpoint`; Lightning keeps bare weights in such files too."""
+        content = _load(Path(path), map_location or "cpu", mmap=False)
+        assert isinstance(content, dict)
+        return content
 
 
 def _sync_folder(folder: Path) -> None:
@@ -135,8 +146,9 @@ def _refuse_code(checkpoint: Mapping[str, Any]) -> None:
         entries = content.items() if isinstance(content, Mapping) else ()
         names = [str(name) for name, value in entries if not _reads_back(value)]
         raise UserError(
-            f"The checkpoint's {part} can't be saved without code: {', '.join(names) or 'all of it'} is no plain value. "
-            "Give such an argument as a class path with init_args (as YAML does), or leave it out of save_hyperparameters."
+            f"The checkpoint's {part} can't be saved without code: {', '.join(names) or 'all of it'} "
+            "is no plain value. Give it as a class path with init_args (as YAML does), or leave it out of "
+            "save_hyperparameters."
         )
 
 

@@ -58,7 +58,9 @@ class InterruptGuard(L.Callback):
             return self.requested
         return bool(trainer.strategy.reduce_boolean_decision(self.requested, all=False))
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         """Stop between two steps."""
         if trainer.is_last_batch or trainer.fit_loop._should_accumulate():
             return
@@ -88,7 +90,9 @@ class LossGuard(L.Callback):
         self._batch: object = None
         self._batch_idx = 0
 
-    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
+    ) -> None:
         """Remember the batch, to name it."""
         self._batch, self._batch_idx = batch, batch_idx
 
@@ -106,7 +110,9 @@ class LossGuard(L.Callback):
             "Lower the learning rate, lengthen the warm-up or clip the gradients (trainer.gradient_clip_val)."
         )
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         """Let go of the batch."""
         self._batch = None
 
@@ -174,7 +180,7 @@ def check_writable(folder: Path) -> None:
             probe.unlink(missing_ok=True)
 
 
-def _size(count: float) -> str:
+def _size(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
@@ -188,7 +194,9 @@ class ProjectedTime(L.Callback):
         self._since = 0.0
         self._phase = -1
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         """Count and, when there are enough, say it once."""
         phase = getattr(PhaseSwitch.of(trainer), "index", 0)
         if phase != self._phase:

@@ -82,7 +82,9 @@ class Resume(Checkpoint):
         """The file to go on from."""
         return self.folder / RESUME
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         """Save in mid-epoch."""
         step = trainer.global_step
         due = step % self.every_n_steps == 0 and step != self._saved_at

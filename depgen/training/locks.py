@@ -7,7 +7,6 @@ import os
 import socket
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from depgen.errors import UserError
 
@@ -37,7 +36,9 @@ class RunLock:
                 self._refuse_if_live(text)
             stream.seek(0)
             stream.truncate()
-            json.dump({"pid": os.getpid(), "host": socket.gethostname(), "process_start": _start_of(os.getpid())}, stream)
+            json.dump(
+                {"pid": os.getpid(), "host": socket.gethostname(), "process_start": _start_of(os.getpid())}, stream
+            )
 
     def _refuse_if_live(self, text: str) -> None:
         try:
@@ -52,7 +53,9 @@ class RunLock:
                 f"If it is no longer running, delete {self.path}."
             )
         if pid != os.getpid() and _alive(pid) and _start_of(pid) == start:
-            raise UserError(f"The run {self.path.parent} is being trained by process {pid} on this host. Wait for it, or stop it.")
+            raise UserError(
+                f"The run {self.path.parent} is being trained by process {pid} on this host. Wait for it, or stop it."
+            )
         if pid != os.getpid():
             logger.info("The lock of process %d, which is no more, is taken over.", pid)
 
@@ -65,11 +68,13 @@ class RunLock:
         if holder.get("pid") == os.getpid() and holder.get("host") == socket.gethostname():
             self.path.unlink(missing_ok=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "RunLock":
         self.acquire()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.release()
 
 

@@ -53,7 +53,7 @@ class CurveLogger(Logger):
         self._rows = {at: row for at, row in self._rows.items() if at < step}
 
     @rank_zero_only
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+    def log_metrics(self, metrics: Mapping[str, float | int], step: int | None = None) -> None:
         """Add values to the line of a step."""
         row = self._rows.setdefault(-1 if step is None else step, {})
         row.update({name: _text(value) for name, value in metrics.items()})
@@ -79,7 +79,7 @@ class CurveLogger(Logger):
         self._pending = 0
 
 
-def _text(value: float) -> str:
+def _text(value: float | int) -> str:
     number = float(value)
     return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
 
@@ -116,7 +116,9 @@ def weights_and_biases(run: Path, mode: str) -> WandbLogger:
     os.environ.setdefault("WANDB_CONSOLE", "off")
     offline = mode == "offline" or (mode == "auto" and not _has_wandb_account())
     if mode == "auto" and offline:
-        logging.getLogger(__name__).info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
+        logging.getLogger(__name__).info(
+            "No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run
+        )
     name = f"{run.parent.name}-{run.name}"
     wandb_logger = WandbLogger(name=name, id=name, save_dir=str(run), project="depgen", offline=offline, resume="allow")
     wandb_logger._wandb_init.pop("anonymous", None)  # Lightning always passes it, and wandb warns of it
@@ -125,7 +127,9 @@ def weights_and_biases(run: Path, mode: str) -> WandbLogger:
 
 def _has_wandb_account() -> bool:
     netrc = Path("~/.netrc").expanduser()
-    return bool(os.environ.get("WANDB_API_KEY")) or (netrc.is_file() and "api.wandb.ai" in netrc.read_text(errors="ignore"))
+    return bool(os.environ.get("WANDB_API_KEY")) or (
+        netrc.is_file() and "api.wandb.ai" in netrc.read_text(errors="ignore")
+    )
 
 
 def quiet_libraries() -> None:
@@ -145,8 +149,3 @@ IGNORED_WARNINGS = (
     ".*srun.*command is available on your system but is not used.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
 )
-
-
-def as_plain(values: Mapping[str, Any]) -> dict[str, float]:
-    """Metrics as Python numbers."""
-    return {name: float(value) for name, value in values.items()}

@@ -40,6 +40,41 @@ def phases_of(model: L.LightningModule) -> tuple[Phase, ...]:
     return phases
 
 
+def known_epochs(phases: tuple[Phase, ...]) -> int:
+    """The epochs of all phases whose length is set."""
+    return sum(phase.epochs for phase in phases if phase.epochs is not None)
+
+
+def epochs_in_all(phases: tuple[Phase, ...], max_epochs: int | None, max_steps: int = -1) -> int | None:
+    """The epochs of a whole run: the trainer's limit, or where there is none, the sum of the phases' lengths.
+
+    Raises:
+        UserError: the limit and the lengths contradict each other.
+    """
+    total, bounded = known_epochs(phases), phases[-1].epochs is not None
+    if max_epochs is None:
+        return total if bounded else None
+    if max_epochs < 0 or max_steps != -1:
+        return max_epochs
+    lengths = " + ".join(f"{phase.epochs} ({phase.name})" for phase in phases if phase.epochs is not None)
+    if bounded and max_epochs != total:
+        raise UserError(
+            f"trainer.max_epochs is {max_epochs}, but the model's phases last {lengths} epochs. Set it to {total}."
+        )
+    if not bounded and max_epochs <= total:
+        raise UserError(
+            f"trainer.max_epochs is {max_epochs}, but the phases before {phases[-1].name} already last {total} epochs. "
+            "Set it to more."
+        )
+    return max_epochs
+
+
+def _enter(model: L.LightningModule, index: int) -> None:
+    enter: Any = getattr(model, "enter_phase", None)
+    if enter is not None:
+        enter(index)
+
+
 class PhaseSwitch(L.Callback):
     """Moves a model through its phases within one `fit`.
 
@@ -81,18 +116,9 @@ class PhaseSwitch(L.Callback):
         self.phases = phases_of(pl_module)
         if trainer.state.fn != TrainerFn.FITTING or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        known = [phase.epochs for phase in self.phases if phase.epochs is not None]
-        limit, total = trainer.max_epochs, sum(known)
-        bounded = limit is not None and limit >= 0
-        if len(known) == len(self.phases) and bounded and trainer.max_steps == -1 and limit != total:
-            lengths = " + ".join(f"{phase.epochs} ({phase.name})" for phase in self.phases)
-            raise UserError(f"trainer.max_epochs is {limit}, but the model's phases last {lengths} epochs. Set it to {total}.")
-        if len(known) < len(self.phases) and limit is not None and bounded:
-            if limit <= total:
-                raise UserError(
-                    f"trainer.max_epochs is {limit}, but the phases before {self.phases[-1].name} already last {total} epochs."
-                )
-            self._open_length = limit - total
+        epochs = epochs_in_all(self.phases, trainer.max_epochs, trainer.max_steps)
+        if self.phases[-1].epochs is None and epochs is not None and epochs >= 0:
+            self._open_length = epochs - known_epochs(self.phases)
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Bring the trainer's limit in line with the phase that a checkpoint has brought back."""
@@ -102,7 +128,9 @@ class PhaseSwitch(L.Callback):
         """Enter the next phase when the one at hand is over."""
         self._switch_when_due(trainer, pl_module)
 
-    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
+    ) -> None:
         """The same, for a resumed epoch whose start Lightning does not announce."""
         self._switch_when_due(trainer, pl_module)
 
@@ -126,15 +154,23 @@ class PhaseSwitch(L.Callback):
         self._load_best(model)
         self.index += 1
         self.first_epoch, self.stopped_at = trainer.current_epoch, None
-        model.enter_phase(self.index)  # type: ignore[operator]
+        _enter(model, self.index)
         trainer.strategy.setup_optimizers(trainer)
         self._limit(trainer)
-        logger.info("Phase %d of %d, %s, starts at epoch %d.", self.index + 1, len(self.phases), self.phase.name, self.first_epoch)
+        logger.info(
+            "Phase %d of %d, %s, starts at epoch %d.",
+            self.index + 1,
+            len(self.phases),
+            self.phase.name,
+            self.first_epoch,
+        )
 
     def _load_best(self, model: L.LightningModule) -> None:
         best = self.folder / f"{self.phase.name}-best.ckpt"
         if not best.exists():
-            logger.warning("No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best)
+            logger.warning(
+                "No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best
+            )
             return
         model.load_state_dict(load_checkpoint(best)["state_dict"])
 
@@ -153,8 +189,7 @@ class PhaseSwitch(L.Callback):
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Bring the model into the checkpoint's phase, before its optimiser is made."""
         self.index = int(checkpoint.get("phase", 0))
-        if hasattr(pl_module, "enter_phase"):
-            pl_module.enter_phase(self.index)
+        _enter(pl_module, self.index)
 
     def state_dict(self) -> dict[str, Any]:
         """When the phase began, and whether it has been stopped."""
@@ -193,7 +228,12 @@ class PhaseEarlyStopping(L.Callback):
         self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
         if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
             switch.end_phase(trainer)
-            logger.info("Phase %s stops early: %s has not fallen for %d validations.", switch.phase.name, switch.phase.monitor, self.waited)
+            logger.info(
+                "Phase %s stops early: %s has not fallen for %d validations.",
+                switch.phase.name,
+                switch.phase.monitor,
+                self.waited,
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """The best value and the validations since."""

@@ -27,7 +27,9 @@ class StepSeed(L.Callback):
         """Start from `seed`; None = the one that `seed_everything` has set."""
         self.seed = seed
 
-    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
+    ) -> None:
         """Seed."""
         seed = self.seed if self.seed is not None else int(os.environ.get("PL_GLOBAL_SEED", "0"))
         torch.manual_seed(step_seed(seed, trainer.global_step, batch_idx, trainer.global_rank))

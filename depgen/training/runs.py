@@ -35,7 +35,9 @@ def best_checkpoint(run: Path) -> Path:
     """
     path = checkpoint_folder(run) / BEST
     if not path.exists():
-        raise UserError(f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). Train it further: --resume {run}")
+        raise UserError(
+            f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). Train it further: --resume {run}"
+        )
     return path
 
 
@@ -47,7 +49,9 @@ def resume_checkpoint(run: Path) -> Path:
     """
     path = checkpoint_folder(run) / RESUME
     if not path.exists():
-        raise UserError(f"The run {run} holds nothing to go on from ({path} does not exist). Start it afresh, without --resume.")
+        raise UserError(
+            f"The run {run} holds nothing to go on from ({path} does not exist). Start it afresh, without --resume."
+        )
     return path
 
 
@@ -114,7 +118,11 @@ def _job() -> str | None:
     if "SLURM_JOB_ID" in environ and int(environ.get("SLURM_NTASKS", "1")) > 1:
         return f"slurm-{environ['SLURM_JOB_ID']}-{environ.get('SLURM_STEP_ID', '0')}"
     if "TORCHELASTIC_RUN_ID" in environ:
-        parts = (environ["TORCHELASTIC_RUN_ID"], environ.get("MASTER_PORT", ""), environ.get("TORCHELASTIC_RESTART_COUNT", ""))
+        parts = (
+            environ["TORCHELASTIC_RUN_ID"],
+            environ.get("MASTER_PORT", ""),
+            environ.get("TORCHELASTIC_RESTART_COUNT", ""),
+        )
         return "torchrun-" + "-".join(parts).replace("/", "_")
     return None
 
@@ -124,20 +132,30 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
         return Path(os.environ[RUN_VARIABLE])
     job, started = _job(), time.time()
     if job is None:
-        raise UserError(f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all processes.")
+        raise UserError(
+            f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all processes."
+        )
     note = runs_root() / f".job-{job}"
     while time.time() - started < patience:
         # a note from long before belongs to an earlier job of the same name
         if note.exists() and note.stat().st_mtime > started - 120:
             return Path(note.read_text())
         time.sleep(0.2)
-    raise UserError(f"The first process of {experiment} made no run folder within {patience:.0f} s ({note} was not written).")
+    raise UserError(
+        f"The first process of {experiment} made no run folder within {patience:.0f} s ({note} was not written)."
+    )
 
 
 def all_runs(experiment: str | None = None) -> list[Path]:
     """Run folders, the latest start first; of one experiment or of all."""
     root = runs_root()
-    folders = (root / experiment).iterdir() if experiment and (root / experiment).is_dir() else root.glob("*/*") if not experiment else ()
+    folders = (
+        (root / experiment).iterdir()
+        if experiment and (root / experiment).is_dir()
+        else root.glob("*/*")
+        if not experiment
+        else ()
+    )
     runs = [folder for folder in folders if (folder / "run.json").is_file()]
     return sorted(runs, key=lambda run: (str(read_record(run).get("started", "")), run.name), reverse=True)
 
@@ -157,7 +175,9 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
     place = runs_root() / experiment if experiment else runs_root()
-    raise UserError(f"No run under {place.absolute()} holds a {holding}. Train one (depgen fit --config ...), or set DEPGEN_RUNS.")
+    raise UserError(
+        f"No run under {place.absolute()} holds a {holding}. Train one (depgen fit --config ...), or set DEPGEN_RUNS."
+    )
 
 
 def find_run(reference: str | Path) -> Path:

@@ -49,7 +49,9 @@ class InverseSquareRoot(_Schedule):
 class Cosine(_Schedule):
     """Warm-up, then half a cosine down to a fraction of the optimiser's rate, which is kept from there on."""
 
-    def __init__(self, optimizer: Optimizer, total_steps: int, warmup_steps: int = 0, final_fraction: float = 0.0) -> None:
+    def __init__(
+        self, optimizer: Optimizer, total_steps: int, warmup_steps: int = 0, final_fraction: float = 0.0
+    ) -> None:
         """Arrive at `final_fraction` at step `total_steps`, warm-up included."""
         if total_steps <= warmup_steps:
             raise UserError(f"total_steps is {total_steps}, but the warm-up alone takes {warmup_steps} steps.")

@@ -1,0 +1,36 @@
+"""Parsers whose complaints are short: the mistake and where help is, without the whole usage."""
+
+import re
+from typing import Any, NoReturn
+
+from jsonargparse import ArgumentParser
+
+from depgen.errors import UserError
+
+NOISE = re.compile(
+    r"^\s*(Subtypes: .*|Does not validate against any of the Union subtypes|Errors:|- Expected a <class 'NoneType'>.*"
+    r"|Given value type: .*|Given value: NestedArg.*)$"
+)
+
+
+def short_message(message: str) -> str:
+    """A complaint of jsonargparse without the lines that speak of its own types."""
+    return "\n".join(line for line in message.splitlines() if not NOISE.match(line))
+
+
+class ShortComplaints(ArgumentParser):
+    """Raises `UserError` where argparse would print the usage and leave; options are given by their full names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Complain; parsers that jsonargparse uses within a parse keep its own way.
+
+        Raises:
+            UserError: always, in a parser that speaks to the user.
+        """
+        if not self.exit_on_error:
+            super().error(message, ex)
+        verb = str(self.prog).replace("[options] ", "")
+        raise UserError(f"{short_message(str(message))}\n`{verb} --help` lists the options.") from ex

@@ -1,0 +1,117 @@
+"""The dispatcher: verbs, help, exit codes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from depgen import cli
+from depgen.cli import main, usage
+from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb, run_function
+from depgen.errors import UserError
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys; from depgen.cli import main; code = main(['--help']); "
+        "heavy = {'torch', 'lightning', 'jsonargparse', 'numpy', 'spacy', 'yaml'} & set(sys.modules); "
+        "sys.exit(f'{code} {sorted(heavy)}')"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stderr.strip() == "0 []"
+    assert "evaluate-text" in result.stdout
+
+
+def test_every_verb_has_a_line_of_help():
+    lines = usage().splitlines()
+    for verb in (*TRAINING_VERBS, *VERBS):
+        assert any(line.split()[:1] == [verb] and len(line.split()) > 3 for line in lines)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_the_targets_of_verbs_are_well_formed(verb):
+    module, _, function = verb.target.partition(":")
+    assert module.startswith("depgen.")
+    assert function.isidentifier()
+
+
+def test_an_unknown_verb_suggests_the_nearest(capsys):
+    assert main(["tets"]) == 2
+    assert "no verb 'tets': did you mean 'test'?" in capsys.readouterr().err
+    assert main(["qqq"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_nothing_asked_is_answered_by_the_usage(capsys):
+    assert main([]) == 2
+    assert "usage: depgen" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("depgen ")
+
+
+def show(file: str, corpus: str, count: int = 3, json: bool = False, ratio: float | None = None) -> str:
+    """Shows what it is given.
+
+    Args:
+        file: a file.
+        corpus: a corpus.
+        count: how many.
+        json: as JSON.
+        ratio: a ratio.
+    """
+    if count < 0:
+        raise UserError("count is -1; it must not be negative.")
+    return repr((file, corpus, count, json, ratio))
+
+
+VERB = Verb("show", f"{__name__}:show", positionals=("file",), flags=("json",))
+
+
+def test_a_verb_is_parsed_by_its_functions_signature():
+    assert run_function("show", VERB, ["a.txt", "--corpus", "c"]) == "('a.txt', 'c', 3, False, None)"
+    arguments = ["--json", "a.txt", "--corpus=c", "--count", "5", "--ratio", "0.5"]
+    assert run_function("show", VERB, arguments) == "('a.txt', 'c', 5, True, 0.5)"
+
+
+def test_a_verb_takes_a_yaml(tmp_path):
+    (tmp_path / "x.yaml").write_text("corpus: c\ncount: 7\n")
+    assert run_function("show", VERB, ["a", "--config", str(tmp_path / "x.yaml")]) == "('a', 'c', 7, False, None)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a", "--corpus", "c", "--cuont", "3"], "--cuont"),
+        (["a", "--corpus", "c", "--coun", "3"], "--coun"),
+        (["a", "--corpus", "c", "--count", "x"], "count"),
+        (["a"], "corpus"),
+        (["a", "--corpus", "c", "--count", "-1"], "must not be negative"),
+    ],
+)
+def test_a_verbs_mistakes_exit_with_2_and_name_the_option(monkeypatch, capsys, arguments, message):
+    monkeypatch.setitem(cli.VERBS, "show", VERB)
+    assert main(["show", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert len(error.splitlines()) < 6
+
+
+def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):
+    monkeypatch.setitem(cli.VERBS, "show", VERB)
+    assert main(["show", "a", "--corpus", "c", "--count", "-1", "--traceback"]) == 2
+    assert "in show" in capsys.readouterr().err
+
+
+def test_an_error_of_ours_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(cli, "run_function", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["annotate"])
+
+
+def test_ctrl_c_exits_with_130(monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_function", stop)
+    assert main(["annotate"]) == 130

@@ -1,0 +1,42 @@
+"""Two CPU processes give what one gives on the same global batches, in both phases."""
+
+import pytest
+
+from depgen.training.checkpoints import load_checkpoint
+from tests.training.fits import fit
+from tests.training.tiny import TinyModel
+
+FILES = ("first-best.ckpt", "second-best.ckpt", "best.ckpt", "resume.ckpt")
+
+
+def model(**options):
+    return TinyModel(3, first=1, second=1, dropout=0.0, **options)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alone")
+    trainer, _ = fit(folder, model=model(), max_epochs=2)
+    return folder, float(trainer.callback_metrics["val/loss"]), float(trainer.callback_metrics["train/loss"])
+
+
+def distance(left, right):
+    return max(
+        float((a - b).abs().max())
+        for name in FILES
+        for a, b in zip(*(load_checkpoint(f / name)["state_dict"].values() for f in (left, right)), strict=True)
+    )
+
+
+def test_two_processes_equal_one(alone, tmp_path):
+    folder, loss, _ = alone
+    trainer, _ = fit(tmp_path, model=model(), max_epochs=2, strategy="ddp_fork", devices=2)
+    assert {path.name for path in tmp_path.iterdir()} == set(FILES)
+    assert distance(folder, tmp_path) < 1e-5
+    assert float(trainer.callback_metrics["val/loss"]) == pytest.approx(loss, abs=1e-5)
+
+
+def test_the_mean_of_the_processes_means_would_be_seen(alone, tmp_path):
+    folder, _, _ = alone
+    fit(tmp_path, model=model(mean_of_means=True), max_epochs=2, strategy="ddp_fork", devices=2)
+    assert distance(folder, tmp_path) > 1e-4

@@ -1,0 +1,54 @@
+import logging
+import shutil
+from collections import namedtuple
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.training.guards import check_writable, duration
+from tests.training.fits import fit
+from tests.training.tiny import TinyModel
+
+
+def test_a_full_disk_is_seen_before_training(tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 1000))
+    model = TinyModel(3)
+    parameters = sum(p.numel() for p in model.parameters())
+    need = 1.2 * 4 * 3 * parameters * 4  # two phases' best, best and resume
+    with pytest.raises(UserError, match=rf"has 0.0 MB left, but 4 checkpoints of {parameters} parameters need .* MB"):
+        fit(tmp_path, model=model)
+    assert model.trainer.global_step == 0
+    assert not list(tmp_path.glob("*.ckpt"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, int(need) + 1))
+    fit(tmp_path, model=TinyModel(3))
+
+
+def test_room_taken_by_checkpoints_that_will_be_replaced_counts(tmp_path, monkeypatch):
+    fit(tmp_path)
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 0))
+    fit(tmp_path, resume=True)
+
+
+def test_an_unwritable_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"The folder .*/file/runs can't be written .*DEPGEN_RUNS"):
+        check_writable(tmp_path / "file" / "runs")
+    check_writable(tmp_path / "runs")
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_the_projected_time_is_said_after_twenty_steps_of_each_phase(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "depgen")
+    fit(tmp_path, model=TinyModel(3, first=3, second=3), max_epochs=6)
+    said = [record.message for record in caplog.records if record.message.startswith("After 20 steps")]
+    assert len(said) == 2
+    assert "an epoch of" in said[0]
+    assert "6 epochs in all" in said[0]
+
+
+def test_durations():
+    assert [duration(x) for x in (0.0, 59.4, 60.0, 3599.0, 3600.0, 86400.0)] == [
+        "0 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min", "24 h 00 min",
+    ]  # fmt: skip

@@ -1,0 +1,53 @@
+import csv
+
+import pytest
+
+from depgen.training.logs import CurveLogger, weights_and_biases
+
+
+def rows(folder):
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_values_of_a_step_share_a_line(tmp_path):
+    logger = CurveLogger(tmp_path)
+    logger.log_metrics({"train/loss": 0.1, "epoch": 0}, step=4)
+    logger.log_metrics({"val/loss": 2.5, "epoch": 0}, step=4)
+    logger.log_metrics({"train/loss": float("nan")}, step=9)
+    logger.save()
+    assert rows(tmp_path) == [
+        {"step": "4", "epoch": "0", "train/loss": "0.1", "val/loss": "2.5"},
+        {"step": "9", "epoch": "", "train/loss": "nan", "val/loss": ""},
+    ]
+
+
+def test_a_resumed_curve_keeps_its_past_and_drops_what_was_lost(tmp_path):
+    logger = CurveLogger(tmp_path)
+    for step in range(5):
+        logger.log_metrics({"a": step}, step=step)
+    logger.save()
+    resumed = CurveLogger(tmp_path)
+    resumed.forget_from(3)
+    resumed.log_metrics({"a": 30}, step=3)
+    resumed.save()
+    assert [row["a"] for row in rows(tmp_path)] == ["0", "1", "2", "30"]
+
+
+def test_lines_are_written_out_every_so_often(tmp_path):
+    logger = CurveLogger(tmp_path)
+    for step in range(logger.flush_every):
+        logger.log_metrics({"a": step}, step=step)
+    assert len(rows(tmp_path)) == logger.flush_every
+
+
+def test_wandb_is_quiet_and_offline_without_an_account(tmp_path, monkeypatch, capfd):
+    pytest.importorskip("wandb")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    logger = weights_and_biases(tmp_path / "x" / "run", "auto")
+    assert logger._offline
+    assert "anonymous" not in logger._wandb_init
+    assert logger._wandb_init["id"] == "x-run"
+    assert capfd.readouterr().out == ""

@@ -1,0 +1,114 @@
+import lightning as L
+import pytest
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.phases import Phase, PhaseEarlyStopping, phases_of
+from tests.training.fits import KillAfter, Killed, fit, same, weights
+from tests.training.tiny import TinyModel
+
+
+class Watch(L.Callback):
+    def __init__(self):
+        self.phases, self.rates, self.starts = [], [], {}
+
+    def on_train_batch_start(self, trainer, model, batch, batch_idx):
+        self.phases.append((trainer.current_epoch, model.phase))
+        self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+        self.starts.setdefault(model.phase, (weights(model), dict(trainer.optimizers[0].state)))
+
+
+def epochs_by_phase(watch):
+    return {phase: sorted({epoch for epoch, p in watch.phases if p == phase}) for _, phase in watch.phases}
+
+
+def test_the_second_phase_starts_from_the_best_weights_with_fresh_optimiser_and_schedule(tmp_path):
+    watch = Watch()
+    _, model = fit(tmp_path, watch)
+    assert epochs_by_phase(watch) == {0: [0, 1], 1: [2, 3]}
+    start, state = watch.starts[1]
+    assert same(start, load_checkpoint(tmp_path / "first-best.ckpt")["state_dict"])
+    assert not state
+    first = [phase for _, phase in watch.phases].index(1)
+    assert watch.rates[0] == 0.02
+    assert watch.rates[first] == 0.01
+    assert watch.rates[first - 1] < 0.02
+    assert model.setups == [0, 1]
+
+
+def test_a_model_of_one_phase_is_never_switched(tmp_path):
+    watch = Watch()
+    _, model = fit(tmp_path, watch, model=TinyModel(3, first=0, second=0), max_epochs=2)
+    assert model.setups == [0]
+    assert (tmp_path / "second-best.ckpt").exists()
+    assert (tmp_path / "best.ckpt").exists()
+
+
+def test_three_phases(tmp_path):
+    model, watch = TinyModel(3), Watch()
+    model.phases = (Phase("a", 1, "val/first"), Phase("b", 2, "val/loss"), Phase("c", 1, "val/loss"))
+    fit(tmp_path, watch, model=model)
+    assert epochs_by_phase(watch) == {0: [0], 1: [1, 2], 2: [3]}
+    assert {path.name for path in tmp_path.glob("*-best.ckpt")} == {"a-best.ckpt", "b-best.ckpt", "c-best.ckpt"}
+
+
+@pytest.mark.parametrize("second", [2, 0])
+def test_early_stop_in_the_first_phase_starts_the_second_in_its_full_length(tmp_path, second):
+    watch = Watch()
+    # a constant validation loss: the first validation counts as a fall, the second does not
+    model = TinyModel(3, first=5, second=second, flat=True)
+
+    class OnlyFirst(PhaseEarlyStopping):
+        def on_validation_end(self, trainer, model):
+            if model.phase == 0:
+                super().on_validation_end(trainer, model)
+
+    fit(tmp_path, watch, OnlyFirst(patience=1), model=model, max_epochs=7)
+    assert epochs_by_phase(watch) == {0: [0, 1], 1: [2, 3]}
+
+
+def test_early_stop_in_the_last_phase_ends_the_run_and_starts_counting_anew(tmp_path):
+    watch = Watch()
+    fit(
+        tmp_path, watch, PhaseEarlyStopping(patience=1), model=TinyModel(3, first=5, second=5, flat=True), max_epochs=10
+    )
+    assert epochs_by_phase(watch) == {0: [0, 1], 1: [2, 3]}
+
+
+def test_an_early_stop_is_remembered_over_a_kill(tmp_path):
+    def model():
+        return TinyModel(3, first=5, second=5, flat=True)
+
+    whole, watch = tmp_path / "whole", Watch()
+    _, expected = fit(whole, PhaseEarlyStopping(patience=1), model=model(), max_epochs=10)
+    broken = tmp_path / "broken"
+    with pytest.raises(Killed):
+        fit(broken, KillAfter(20), PhaseEarlyStopping(patience=1), model=model(), max_epochs=10)
+    _, resumed = fit(broken, watch, PhaseEarlyStopping(patience=1), model=model(), max_epochs=10, resume=True)
+    assert same(weights(resumed), weights(expected))
+    assert max(epoch for epoch, _ in watch.phases) == 3
+
+
+def test_phase_lengths_that_do_not_add_up_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"max_epochs is 3, .* 2 \(first\) \+ 2 \(second\) epochs. Set it to 4"):
+        fit(tmp_path, max_epochs=3)
+    with pytest.raises(UserError, match=r"max_epochs is 2, but the phases before second already last 2 epochs"):
+        fit(tmp_path, model=TinyModel(3, second=0), max_epochs=2)
+
+
+def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):
+    trainer, _ = fit(tmp_path)
+    fresh = TinyModel(3)
+    trainer.test(fresh, trainer.datamodule, ckpt_path=str(tmp_path / "best.ckpt"), verbose=False)
+    assert fresh.phase == 1
+    trainer.test(fresh, trainer.datamodule, ckpt_path=str(tmp_path / "first-best.ckpt"), verbose=False)
+    assert fresh.phase == 0
+
+
+def test_a_model_without_phases_has_one():
+    assert phases_of(L.LightningModule()) == (Phase("training", None, "val/loss"),)
+
+
+def test_nothing_is_learnt_from_a_missing_best_checkpoint(tmp_path, caplog):
+    fit(tmp_path, limit_val_batches=0)
+    assert "going on from its last weights" in caplog.text

@@ -1,0 +1,152 @@
+import json
+import multiprocessing
+import os
+import re
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.training import runs
+from depgen.training.runs import (
+    all_runs,
+    best_checkpoint,
+    checkpoint_folder,
+    create_run,
+    find_run,
+    forget_run,
+    is_finished,
+    newest_run,
+    read_record,
+    resume_checkpoint,
+    run_of_checkpoint,
+    unfinished_run,
+    update_record,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _root(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "DEPGEN_RUN"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    forget_run()
+
+
+def make(experiment, started, *files, **record):
+    run = create_run(experiment)
+    update_record(run, {"started": started, **record})
+    for name in files:
+        (checkpoint_folder(run) / name).touch()
+    return run
+
+
+def test_a_run_folder_is_named_by_its_time():
+    run = create_run("x")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", run.name)
+    assert run.parent.name == "x"
+    assert checkpoint_folder(run).is_dir()
+    assert os.environ["DEPGEN_RUN"] == str(run.absolute())
+
+
+def _create(root, queue):
+    os.environ["DEPGEN_RUNS"] = root
+    queue.put([create_run("x").name for _ in range(5)])
+
+
+def test_runs_that_start_at_once_do_not_collide(tmp_path):
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    processes = [context.Process(target=_create, args=(str(tmp_path / "runs"), queue)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    names = [name for _ in processes for name in queue.get(timeout=60)]
+    for process in processes:
+        process.join()
+    assert len(set(names)) == 20
+
+
+def test_other_processes_of_a_run_use_the_first_ones_folder(monkeypatch):
+    run = create_run("x")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert create_run("x") == run.absolute()
+
+
+def test_processes_started_by_torchrun_find_the_first_ones_folder(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    monkeypatch.setenv("RANK", "0")
+    run = create_run("x")
+    forget_run()
+    monkeypatch.setenv("RANK", "1")
+    assert create_run("x") == run.absolute()
+
+
+def test_a_note_of_an_earlier_job_is_not_taken(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("RANK", "0")
+    create_run("x")
+    (note,) = runs.runs_root().glob(".job-*")
+    os.utime(note, (1, 1))
+    forget_run()
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(UserError, match="made no run folder"):
+        runs._run_of_first_process("x", patience=0.3)
+
+
+def test_a_process_that_was_told_nothing_says_so(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(UserError, match="was not told its run folder"):
+        create_run("x")
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "runs").write_text("in the way")
+    with pytest.raises(UserError, match=r"No run folder can be made under .*runs/x"):
+        create_run("x")
+
+
+def test_the_newest_run_is_the_latest_start_that_holds_a_best_checkpoint(caplog):
+    caplog.set_level("INFO", "depgen")
+    old = make("x", "2026-01-01T10:00", "best.ckpt")
+    best = make("y", "2026-01-03T10:00", "best.ckpt")
+    bare = make("x", "2026-01-04T10:00", "resume.ckpt", "first-best.ckpt")
+    assert newest_run() == best
+    assert f"Passing over {bare}: it holds no best.ckpt" in caplog.text
+    assert newest_run("x") == old
+    assert newest_run("x", holding="resume.ckpt") == bare
+    assert all_runs() == [bare, best, old]
+    with pytest.raises(UserError, match=r"No run under .*runs/z holds a best.ckpt"):
+        newest_run("z")
+
+
+def test_find_run(tmp_path):
+    run = make("x", "2026-01-01T10:00", "best.ckpt")
+    for reference in (run, f"x/{run.name}", "x"):
+        assert find_run(reference) == run
+    assert run_of_checkpoint(best_checkpoint(run)) == run
+    assert run_of_checkpoint(tmp_path / "a" / "b.ckpt") is None
+    with pytest.raises(UserError, match="No run at .*elsewhere nor at .*runs/elsewhere"):
+        find_run("elsewhere")
+
+
+def test_missing_checkpoints_are_named():
+    run = create_run("x")
+    with pytest.raises(UserError, match=r"no best checkpoint of its last phase .*best.ckpt does not exist"):
+        best_checkpoint(run)
+    with pytest.raises(UserError, match=r"nothing to go on from .*resume.ckpt does not exist"):
+        resume_checkpoint(run)
+
+
+def test_records():
+    run = make("x", "2026-01-01T10:00", "resume.ckpt", finished=None)
+    assert not is_finished(run)
+    assert unfinished_run("x") == run
+    assert unfinished_run("y") is None
+    update_record(run, {"finished": "2026-01-02"})
+    assert is_finished(run)
+    assert unfinished_run("x") is None
+    assert read_record(run) == {"started": "2026-01-01T10:00", "finished": "2026-01-02"}
+    (run / "run.json").write_text(json.dumps(read_record(run))[:-5])
+    with pytest.raises(UserError, match=r"run.json can't be read"):
+        read_record(run)
