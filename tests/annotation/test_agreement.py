@@ -1,0 +1,55 @@
+"""Agreement of two annotators against a case worked by hand."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+
+from depgen.annotation.agreement import agreement, parser_agreement
+from depgen.annotation.trivial import GoldTrees, LeftChain, RightChain
+from depgen.trees.sentence import Document, Sentence
+
+
+class Stories:
+    name = "stories"
+    published: ClassVar = {}
+
+    def __init__(self, documents):
+        self._documents = documents
+
+    def documents(self, split):
+        return iter(self._documents)
+
+    def fingerprint(self, split):
+        return "0"
+
+
+STORIES = Stories(
+    [
+        Document((Sentence(("she", "sang", "."), (2, 0, 2), ("dep", "root", "dep")),), "one"),
+        Document((Sentence(("go", "!"), (0, 1), ("root", "punct")),), "two"),
+    ]
+)
+
+
+def test_counts_by_hand():
+    found = agreement(STORIES, "valid", GoldTrees("gold"), LeftChain())
+    # heads (2, 0, 2), (0, 1) against (0, 1, 2), (0, 1)
+    assert found.heads == pytest.approx(100 * 3 / 5)
+    assert found.heads_and_relations == pytest.approx(100 * 2 / 5)
+    assert found.heads_without_punctuation == pytest.approx(100 * 1 / 3)
+    assert found.heads_and_relations_without_punctuation == pytest.approx(100 * 1 / 3)
+    assert found.trees == 50
+    assert (found.words, found.sentences, found.documents) == (5, 2, 2)
+
+
+def test_it_is_symmetric():
+    one = agreement(STORIES, "valid", LeftChain(), RightChain())
+    other = agreement(STORIES, "valid", RightChain(), LeftChain())
+    assert replace(one, first=other.first, second=other.second) == other
+
+
+def test_only_the_first_documents_count():
+    assert agreement(STORIES, "valid", LeftChain(), LeftChain(), documents=1).words == 3
+    report = parser_agreement(STORIES, LeftChain(), RightChain(), documents=1)
+    assert "left chain / right chain on 1 documents, 1 sentences, 3 words" in report

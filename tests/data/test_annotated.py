@@ -1,0 +1,204 @@
+"""Annotated splits on disk: columns, cache, two processes at once, broken annotators."""
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from depgen.annotation.annotate import annotate_corpus
+from depgen.annotation.trivial import LeftChain, RandomTree
+from depgen.data import annotated
+from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.errors import UserError
+from depgen.trees.sentence import Document, Sentence
+
+
+class Lines:
+    """A corpus in a text file: documents separated by blank lines, sentences on lines."""
+
+    published: ClassVar = {}
+
+    def __init__(self, path, name="lines"):
+        self.path, self.name = Path(path), name
+
+    def documents(self, split):
+        for number, block in enumerate(self.path.read_text().split("\n\n")):
+            sentences = tuple(Sentence(tuple(line.split())) for line in block.splitlines())
+            yield Document(sentences, f"{split}-{number}")
+
+    def fingerprint(self, split):
+        return hashlib.sha256(self.path.read_bytes() + split.encode()).hexdigest()
+
+
+class Counting(LeftChain):
+    """Notes in a file every time it annotates."""
+
+    def __init__(self, log):
+        self.log = str(log)
+
+    def annotate(self, sentences):
+        with open(self.log, "a") as stream:
+            stream.write(f"{os.getpid()} {len(sentences)}\n")
+        return super().annotate(sentences)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("she sang .\nall laughed\n\ngo !")
+    return Lines(path)
+
+
+def calls(log):
+    return log.read_text().count("\n") if log.exists() else 0
+
+
+def test_one_row_a_document_with_heads_within_sentences(corpus):
+    table = annotated_split(corpus, "train", LeftChain())
+    assert table[0] == {
+        "identifier": "train-0",
+        "words": ["she", "sang", ".", "all", "laughed"],
+        "sentence_lengths": [3, 2],
+        "heads": [0, 1, 2, 0, 1],
+        "relations": ["root", "dep", "dep", "root", "dep"],
+    }
+    assert table[1]["words"] == ["go", "!"]
+    assert str(table.features["heads"].feature.dtype) == "int32"
+
+
+def test_without_annotator_there_are_no_heads(corpus):
+    table = annotated_split(corpus, "train", None)
+    assert table.column_names == ["identifier", "words", "sentence_lengths"]
+
+
+def test_whole_documents_are_one_sentence(corpus):
+    table = annotated_split(corpus, "train", LeftChain(), whole_documents=True)
+    assert table[0]["sentence_lengths"] == [5]
+    assert table[0]["heads"] == [0, 1, 2, 3, 4]
+
+
+def test_the_cache_follows_text_split_annotator_and_cut(corpus, tmp_path):
+    log = tmp_path / "log"
+    annotated_split(corpus, "train", Counting(log))
+    annotated_split(corpus, "train", Counting(log))
+    assert calls(log) == 1
+    annotated_split(corpus, "valid", Counting(log))
+    annotated_split(corpus, "train", Counting(log), whole_documents=True)
+    corpus.path.write_text("another text")
+    assert annotated_split(corpus, "train", Counting(log))[0]["words"] == ["another", "text"]
+    assert calls(log) == 4
+    fingerprints = {annotation_fingerprint(corpus, "train", RandomTree(seed), whole_documents=False) for seed in (1, 2)}
+    assert len(fingerprints) == 2
+
+
+def test_the_table_has_the_annotations_own_fingerprint(corpus):
+    digest = annotation_fingerprint(corpus, "train", LeftChain(), whole_documents=False)
+    assert annotated_split(corpus, "train", LeftChain())._fingerprint == digest
+
+
+def test_memory_is_bounded_by_chunks(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 3)
+    corpus.path.write_text("\n\n".join(f"word{i} a\nb" for i in range(10)))
+    log = tmp_path / "log"
+    table = annotated_split(corpus, "train", Counting(log))
+    assert [line.split()[1] for line in log.read_text().splitlines()] == ["6", "6", "6", "2"]
+    assert [row["words"][0] for row in table] == [f"word{i}" for i in range(10)]
+
+
+def test_several_processes_keep_the_order(corpus, monkeypatch, tmp_path):
+    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)
+    corpus.path.write_text("\n\n".join(f"word{i} a b c" for i in range(9)))
+    log = tmp_path / "log"
+    parallel = annotated_split(corpus, "train", Counting(log), processes=2)
+    assert {line.split()[0] for line in log.read_text().splitlines()}.isdisjoint({str(os.getpid())})
+    assert parallel.to_list() == annotated_split(corpus, "train", LeftChain(), whole_documents=True).to_list()
+
+
+def _annotate(path, log):
+    annotated_split(Lines(path), "train", Counting(log))
+
+
+def test_two_processes_at_once_annotate_once(corpus, tmp_path):
+    log = tmp_path / "log"
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_annotate, args=(corpus.path, log)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert calls(log) == 1
+
+
+class Broken(LeftChain):
+    scheme = "broken"
+
+    def __init__(self, change):
+        self.change = change
+
+    def annotate(self, sentences):
+        return [self.change(sentence) for sentence in super().annotate(sentences)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: Sentence(tuple(w.upper() for w in s.words), s.heads), "train-0, sentence 1: .* changed the words"),
+        (lambda s: Sentence(s.words), "train-0, sentence 1: .* gave no heads"),
+        (lambda s: replace(s, heads=(2, *range(1, len(s)))), r"train-0, sentence 1 \(broken\): .*no root"),
+    ],
+)
+def test_a_broken_annotator_is_named_and_leaves_nothing(corpus, cache, change, message):
+    with pytest.raises(UserError, match=message):
+        annotated_split(corpus, "train", Broken(change))
+    assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
+
+
+def test_an_annotator_that_loses_sentences_is_refused(corpus):
+    class Losing(LeftChain):
+        def annotate(self, sentences):
+            return super().annotate(sentences)[:-1]
+
+    with pytest.raises(UserError, match=r"train-1: .* too few sentences"):
+        annotated_split(corpus, "train", Losing())
+
+
+def test_empty_documents_are_refused(corpus):
+    corpus.path.write_text("a b\n\n\n\nc d")
+    with pytest.raises(UserError, match="train-1: expected words"):
+        annotated_split(corpus, "train", None)
+
+
+def test_what_was_left_half_done_is_done_again(corpus, cache):
+    digest = annotation_fingerprint(corpus, "train", LeftChain(), whole_documents=False)
+    (cache / "annotations" / f"{digest}.part").mkdir(parents=True)
+    (cache / "annotations" / f"{digest}.part" / "table.arrow").write_text("cut sh")
+    assert len(annotated_split(corpus, "train", LeftChain())) == 2
+    assert not (cache / "annotations" / f"{digest}.part").exists()
+
+
+def test_speed_is_logged_and_counts_are_kept(corpus, cache, caplog):
+    with caplog.at_level(logging.INFO):
+        annotated_split(corpus, "train", LeftChain())
+    assert "lines train: 2 documents, 3 sentences, 7 words annotated (left chain)" in caplog.text
+    assert "words/s" in caplog.text
+    (path,) = cache.glob("annotations/*/summary.json")
+    assert json.loads(path.read_text())["words"] == 7
+
+
+def test_the_verb_says_what_it_made_and_what_was_there(corpus):
+    first = annotate_corpus(corpus, LeftChain(), ("train", "valid"))
+    assert first.splitlines()[0].startswith("lines train: 2 documents, 3 sentences, 7 words; left chain; 0.")
+    assert annotate_corpus(corpus, LeftChain(), ("train",)).endswith("already there")
