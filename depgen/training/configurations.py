@@ -25,7 +25,7 @@ class _Missing:
 MISSING = _Missing()
 
 
-def flatten(settings: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
     """Nested settings as one level of dotted names; lists by position.
 
     >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}]}})

@@ -27,7 +27,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class InterruptGuard(L.Callback):
-    """Lets Ctrl-C wait for the step at hand; a second one stops at once. SIGTERM counts as Ctrl-C in a run of one process.
+    """Lets Ctrl-C wait for the step at hand; a second one stops at once.
+
+    SIGTERM counts as Ctrl-C in a run of one process.
 
     On an epoch's last batch the stop is left to `Resume`, which saves at the epoch's end first.
     """
@@ -156,7 +158,7 @@ class DiskGuard(L.Callback):
         if free < need:
             raise UserError(
                 f"The disk of {self.folder.absolute()} has {_size(free)} left, but {len(kept)} checkpoints of "
-                f"{parameters:,} parameters need {_size(need)}. Make room, or set DEPGEN_RUNS to a folder on another disk."
+                f"{parameters:,} parameters need {_size(need)}. Make room, or set DEPGEN_RUNS to a folder elsewhere."
             )
 
 

@@ -49,7 +49,7 @@ class RunLock:
             return
         if host != socket.gethostname():
             raise UserError(
-                f"The run {self.path.parent} is locked by process {pid} on host {host}, which can't be asked from here. "
+                f"The run {self.path.parent} is locked by process {pid} on host {host}, out of reach from here. "
                 f"If it is no longer running, delete {self.path}."
             )
         if pid != os.getpid() and _alive(pid) and _start_of(pid) == start:

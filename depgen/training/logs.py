@@ -62,7 +62,7 @@ class CurveLogger(Logger):
             self.save()
 
     @rank_zero_only
-    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
+    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: object, **kwargs: object) -> None:
         """Nothing: they stand in config.yaml."""
 
     @rank_zero_only

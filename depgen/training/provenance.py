@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that the package lies in, "+changes" added when files differ from it; None outside git."""
+    """The checkout's commit, with "+changes" where files of the package differ from it; None outside git."""
     here = os.path.dirname(os.path.abspath(__file__))
 
     def git(*arguments: str) -> str:

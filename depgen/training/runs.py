@@ -36,7 +36,8 @@ def best_checkpoint(run: Path) -> Path:
     path = checkpoint_folder(run) / BEST
     if not path.exists():
         raise UserError(
-            f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). Train it further: --resume {run}"
+            f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). "
+            f"Train it further: depgen fit --resume {run}"
         )
     return path
 

@@ -38,7 +38,10 @@ class Constant(_Schedule):
 
 
 class InverseSquareRoot(_Schedule):
-    """Warm-up, then a fall with the root of the step; the optimiser's rate is the peak (section 5.3 of Vaswani et al., 2017)."""
+    """Warm-up, then a fall with the root of the step; the optimiser's rate is the peak.
+
+    Section 5.3 of Vaswani et al. (2017), whose factor of the width belongs to the optimiser's rate here.
+    """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int = 4000) -> None:
         """Reach the peak at step `warmup_steps`."""

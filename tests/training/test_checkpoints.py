@@ -35,7 +35,7 @@ def test_a_cut_file_is_refused_by_name(checkpoint, fraction, mmap):
 
 
 def test_a_missing_file_and_a_file_without_weights_are_named(tmp_path):
-    with pytest.raises(UserError, match="No checkpoint at .*y.ckpt"):
+    with pytest.raises(UserError, match=r"No checkpoint at .*y\.ckpt"):
         load_checkpoint(tmp_path / "y.ckpt")
     torch.save({"other": 1}, tmp_path / "z.ckpt")
     with pytest.raises(UserError, match=r"z\.ckpt is no checkpoint"):

@@ -1,4 +1,4 @@
-"""A killed run, resumed, ends with the very weights of an unbroken one: in both phases, at, before and after borders."""
+"""A killed run, resumed, ends with the very weights of an unbroken one: in both phases and around their borders."""
 
 import signal
 from unittest.mock import create_autospec

@@ -10,7 +10,12 @@ import pytest
 from depgen.errors import UserError
 from depgen.training.locks import RunLock
 
-HOLD = "import sys, time; from pathlib import Path; from depgen.training.locks import RunLock; RunLock(Path(sys.argv[1])).acquire(); print('held', flush=True); time.sleep(60)"
+HOLD = """import sys, time
+from pathlib import Path
+from depgen.training.locks import RunLock
+RunLock(Path(sys.argv[1])).acquire()
+print('held', flush=True)
+time.sleep(60)"""
 
 
 def test_a_live_run_refuses_and_a_killed_one_gives_way(tmp_path):

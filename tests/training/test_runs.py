@@ -126,7 +126,7 @@ def test_find_run(tmp_path):
         assert find_run(reference) == run
     assert run_of_checkpoint(best_checkpoint(run)) == run
     assert run_of_checkpoint(tmp_path / "a" / "b.ckpt") is None
-    with pytest.raises(UserError, match="No run at .*elsewhere nor at .*runs/elsewhere"):
+    with pytest.raises(UserError, match=r"No run at .*elsewhere nor at .*runs/elsewhere"):
         find_run("elsewhere")
 
 

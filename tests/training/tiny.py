@@ -1,10 +1,11 @@
-"""A system of two phases and its data, small enough to be trained in a second: dropout on, batches of varying number."""
+"""A system of two phases and its data, trained in a second: dropout on, batches of varying number."""
 
 import lightning as L
 import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+from torchmetrics import MeanMetric
 
 from depgen.training.phases import Phase
 
@@ -39,7 +40,7 @@ class Sequences(Dataset):
 
 
 class GlobalBatches:
-    """Global batches of up to 60 tokens, padding included: their number varies. They are the same for any number of ranks, each of which takes its share."""
+    """Global batches of up to 60 tokens with padding, the same for any number of ranks; each takes its share."""
 
     def __init__(self, lengths, order, world: int, rank: int) -> None:
         self.batches, self.world, self.rank, self.start = [[]], world, rank, 0
@@ -158,6 +159,7 @@ class TinyModel(L.LightningModule):
         self.phase = 0
         torch.manual_seed(7)
         self.net = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Dropout(dropout), nn.Linear(width, vocabulary_size))
+        self.means = nn.ModuleDict({name: MeanMetric() for name in ("val_first", "val_loss", "test_loss")})
         self.setups = []
 
     def enter_phase(self, index: int) -> None:
@@ -184,8 +186,10 @@ class TinyModel(L.LightningModule):
         return loss
 
     def _evaluate(self, batch, name: str) -> None:
-        value = torch.tensor(1.0) if self.hparams.flat else self._sums(batch) / batch["mask"].sum()
-        self.log(name, value, batch_size=int(batch["mask"].sum()), sync_dist=True)
+        tokens = batch["mask"].sum()
+        mean = self.means[name.replace("/", "_")]
+        mean.update(torch.tensor(1.0) if self.hparams.flat else self._sums(batch) / tokens, tokens)
+        self.log(name, mean, on_epoch=True, batch_size=1)
 
     def validation_step(self, batch, batch_idx):
         self._evaluate(batch, "val/first" if self.phase == 0 and len(self.phases) > 1 else "val/loss")
