@@ -220,7 +220,8 @@ class DocumentGrammar:
             for state, mass in states.items():
                 turn = self._turn(stage, state)
                 for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
-                    inside = 0.0 if self._needed(node) & ~present else self._inside(node, sentence, ~present)
+                    needed = node.needed or self._needed(node)
+                    inside = 0.0 if needed & ~present else self._inside(node, sentence, ~present)
                     if inside:
                         reached[after] = reached.get(after, 0.0) + mass * p * inside
             likelihood = sum(reached.values())
@@ -247,7 +248,8 @@ class DocumentGrammar:
                     if top.form == form:
                         reached.append((mass, rest))
                 else:
-                    for p, children, needed in self._starts(top).get(form, ()):  # type: ignore[arg-type]
+                    starts = top.starts or self._starts(top)  # type: ignore[union-attr, arg-type]
+                    for p, children, needed in starts.get(form, ()):
                         if not needed & absent:
                             alive.append((mass * p, children + rest))
             alive = reached

@@ -286,12 +286,12 @@ def test_stories_are_unambiguous(stage):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gender", LEXICON.genders, ids=lambda gender: gender.subject)
-def test_all_stories_are_unambiguous(gender):
+def test_all_stories_are_unambiguous():
     language = StoryLanguage(LEXICON, 0.2)
-    assert ambiguity(StoryLanguage(Lexicon(SCENARIOS, (gender,), LEXICON.companions), 0.2), "opening", None) is None
-    for scenario in SCENARIOS:
-        state = State(gender, scenario, scenario.things[0], None, None)
+    for gender in LEXICON.genders:
+        assert ambiguity(StoryLanguage(Lexicon(SCENARIOS, (gender,), LEXICON.companions), 0.2), "opening", None) is None
+    for scenario in SCENARIOS:  # "her" is both object and possessive: the gender where ambiguity is likeliest
+        state = State(FEMALE, scenario, scenario.things[0], None, None)
         assert ambiguity(language, "company", state) is None
         for stage in ("detail", "turn", "ending"):
             assert ambiguity(language, stage, state._replace(companion="uncle", lucky=True)) is None

@@ -363,4 +363,6 @@ def extraposed_ending(gender: Gender, scenario: Scenario, thing: Noun, companion
 
 def stand_on(gender: Gender, lucky: bool) -> list[Rule]:
     """A relative clause: how somebody treats the protagonist."""
-    return [rule(1.0, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))]
+    return [
+        rule(1.0, ("nsubj", WHO), verb_among((GOOD if lucky else BAD).toward_self), ("obj", pronoun(gender.object)))
+    ]

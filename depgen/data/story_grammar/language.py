@@ -42,7 +42,7 @@ class State(NamedTuple):
 
     gender: Gender
     scenario: Scenario
-    thing: Noun
+    thing: Noun | None
     companion: str | None = None
     lucky: bool | None = None
 
@@ -69,8 +69,8 @@ class StoryLanguage:
             chosen = [(1.0, state)]
         known = {"opening": 3, "company": 4, "detail": 4, "turn": 5, "ending": 5}[stage]
         return [
-            Step(weight, symbol(sentence, stage, self.non_projective, *after[:known]), after)
-            for weight, after in chosen
+            Step(weight, symbol(sentence, stage, self.non_projective, *said[:known]), _remembered(stage, said))
+            for weight, said in chosen
         ]
 
     def _openings(self, state: State | None) -> list[tuple[float, State]]:
@@ -88,6 +88,11 @@ class StoryLanguage:
             for weight, scenario in places
             for part, thing in preferences(scenario.things, 0, 0.9)
         ]
+
+
+def _remembered(stage: str, state: State) -> State:
+    """The state after a sentence: an ending closes its episode, of which people and scenario remain."""
+    return state._replace(thing=None, lucky=None) if stage == "ending" else state
 
 
 def sentence(stage: str, non_projective: float, *features: Hashable) -> list[Rule]:
