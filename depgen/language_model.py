@@ -69,7 +69,7 @@ class LanguageModel(L.LightningModule):
     # -- logging --------------------------------------------------------------------------------------------------
 
     def log_train(self, nll_sum: Float[Tensor, ""], global_tokens: int, *, name: str = "loss") -> Float[Tensor, ""]:
-        """The loss of this rank's share: nats per token of the *global* batch once the ranks' gradients are averaged."""
+        """The loss of this rank's share; averaged over ranks it is nats per token of the *global* batch."""
         loss = nll_sum * (self.trainer.world_size / global_tokens)
         self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1)
         return loss
@@ -117,7 +117,10 @@ class LeftToRight(LanguageModel):
         raise NotImplementedError(f"{type(self).__name__} has no log_probs")
 
     def generation_step(
-        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: Any  # noqa: ANN401
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch vocab"], State]:
         """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state."""
         raise NotImplementedError(f"{type(self).__name__} has no generation_step")

@@ -38,7 +38,9 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     if not path.exists():
         root = os.environ.get("DEPGEN_DATA")
         setting = f"DEPGEN_DATA is {root}" if root else "DEPGEN_DATA is not set, so ./data is used"
-        raise UserError(f"No corpus at {path.absolute()} ({setting}). {how_to_get} Set DEPGEN_DATA to the folder of corpora.")
+        raise UserError(
+            f"No corpus at {path.absolute()} ({setting}). {how_to_get} Set DEPGEN_DATA to the folder of corpora."
+        )
     return path
 
 

@@ -4,7 +4,7 @@
 only, never torch's: loading stays safe for everybody else in the process.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,10 @@ def _adamw_in_transformers() -> None:
 
 
 def pad(
-    tensors: list[Tensor], padding_value: float = 0, total_length: int | None = None, padding_side: str = "right"
+    tensors: Sequence[Tensor],
+    padding_value: int | float = 0,
+    total_length: int | None = None,
+    padding_side: str = "right",
 ) -> Tensor:
     """SuPar's `pad`, indexing by a tuple: lists of slices are deprecated in torch."""
     size = [len(tensors), *(max(tensor.size(axis) for tensor in tensors) for axis in range(tensors[0].dim()))]

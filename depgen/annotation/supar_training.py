@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import lightning as L  # noqa: N812  (its usual name)
+import lightning as L
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor

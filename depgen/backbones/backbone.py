@@ -24,7 +24,8 @@ class BackboneOutput:
         hidden: last hidden states after output dropout; logits are `hidden @ output_weight.T + output_bias`.
         undropped: the same before output dropout.
         layers: hidden states after each layer (embedding first), on request.
-        attention: log-probabilities of one layer's self-attention before dropout, on request; keys include the carried ones.
+        attention: log-probabilities of one layer's self-attention before dropout, on request; -inf where it can't look,
+            keys include the carried ones.
         state: what to pass in with the next tokens, on request.
     """
 
@@ -72,7 +73,7 @@ class Backbone(nn.Module):
 
         Args:
             tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; causal networks need none for padding at the right.
+            padding: True at positions that are no tokens, at either end; causal networks need none at the right.
             state: what an earlier call with `carry` returned.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned.
             all_layers: return the hidden states after each layer too.

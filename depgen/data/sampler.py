@@ -59,7 +59,7 @@ class TokenBudgetBatches(Sampler[Share]):
         self.start = 0
         order = np.random.default_rng((seed, epoch)).permutation(len(lengths)) if shuffle else np.arange(len(lengths))
         generator = np.random.default_rng((seed, epoch, 1))
-        batches: list[Int[np.ndarray, " items"]] = []
+        batches: list[Int[np.ndarray, " _"]] = []
         per_pool = max(1, pool * tokens_per_batch // max(1, int(lengths.mean()) if len(lengths) else 1))
         for start in range(0, len(order), per_pool if shuffle else max(1, len(order))):
             part = order[start : start + per_pool] if shuffle else order
@@ -77,8 +77,8 @@ class TokenBudgetBatches(Sampler[Share]):
 
 
 def _cut(
-    ordered: Int[np.ndarray, " items"], lengths: Int[np.ndarray, " items"], budget: int
-) -> list[Int[np.ndarray, " items"]]:
+    ordered: Int[np.ndarray, " part"], lengths: Int[np.ndarray, " items"], budget: int
+) -> list[Int[np.ndarray, " _"]]:
     batches, start = [], 0
     for end in range(1, len(ordered) + 1):
         if end == len(ordered) or (end + 1 - start) * lengths[ordered[end]] > budget:
@@ -87,9 +87,9 @@ def _cut(
     return batches
 
 
-def _merge_short(batches: list[Int[np.ndarray, " items"]], world: int) -> list[Int[np.ndarray, " items"]]:
+def _merge_short(batches: list[Int[np.ndarray, " _"]], world: int) -> list[Int[np.ndarray, " _"]]:
     """Batches of at least one item a rank: a shorter one joins its neighbour."""
-    merged: list[Int[np.ndarray, " items"]] = []
+    merged: list[Int[np.ndarray, " _"]] = []
     for batch in batches:
         if merged and min(len(batch), len(merged[-1])) < world:
             merged[-1] = np.concatenate([merged[-1], batch])
@@ -101,7 +101,7 @@ def _merge_short(batches: list[Int[np.ndarray, " items"]], world: int) -> list[I
 
 
 class ResumableLoader(DataLoader[Any]):
-    """A DataLoader that knows how many batches of which epoch it has handed out, so that a resumed run goes on there."""
+    """A DataLoader that counts the batches it has handed out in an epoch, so that a resumed run goes on there."""
 
     handed_out = 0
     offset = 0

@@ -111,7 +111,7 @@ class Vocabulary:
 
     @classmethod
     def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> "Vocabulary":
-        """The words seen at least `min_count` times, at most `max_size` types with the special ones; ties by spelling."""
+        """Words seen `min_count` times or more, at most `max_size` types with the special ones; ties by spelling."""
         kept = [word for word, count in counts.items() if count >= min_count and word not in (EOS_WORD, UNK_WORD)]
         kept.sort(key=lambda word: (-counts[word], word))
         return cls(kept[: None if max_size is None else max(0, max_size - 2)])

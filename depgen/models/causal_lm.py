@@ -1,7 +1,7 @@
 """The plain causal language model: the base of every dependency-aware twin.
 
-Vaswani et al. (2017), Radford et al. (2019): next-token prediction by one softmax over the vocabulary. Whatever backbone
-is named in YAML gives the hidden states; a twin such as `DMLM` takes the very same block.
+Vaswani et al. (2017), Radford et al. (2019): next-token prediction by one softmax over the vocabulary. Whatever
+backbone is named in YAML gives the hidden states; a twin such as `DMLM` takes the very same block.
 
 Deviations
     D1. Stories are scored whole, context and ending, as in the code of Yang & Wan (2022); nothing is masked.
@@ -19,7 +19,6 @@ from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactor
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 
 BackboneFactory = Callable[[int], Backbone]
-
 
 
 class CausalLM(LeftToRight):
@@ -59,7 +58,10 @@ class CausalLM(LeftToRight):
         return self.log_train(nll, batch.global_tokens)
 
     def generation_step(
-        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: BackboneState | None
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: BackboneState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], BackboneState]:
         """Log-probabilities of the next token after `tokens`, and the state to go on from."""
         output = self.backbone(tokens, padding=padding, state=state, carry=True)

@@ -36,7 +36,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import MeanMetric
@@ -128,7 +128,7 @@ def dependency_nll(
 def dependency_attention(
     attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
 ) -> Float[Tensor, "batch length context"]:
-    """log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
+    """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
 
     Args:
         attention: log-probabilities before dropout.
@@ -153,7 +153,7 @@ def mixture_log_probs(
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
 ) -> Float[Tensor, "batch length"]:
-    """log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
+    """Log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
 
     log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length^2 width) beside the vocabulary.
     """
@@ -173,7 +173,7 @@ def pooled_log_probs(
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
 ) -> Float[Tensor, "batch length"]:
-    """log p(x_t | x_<t) of the targets when *logits* are mixed (D1).
+    """Log p(x_t | x_<t) of the targets when *logits* are mixed (D1).
 
     The mixture is linear in the hidden states, so they are pooled before the one softmax.
     """
@@ -321,13 +321,14 @@ class DMLM(LeftToRight):
     # Inference
 
     def generation_step(
-        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: MixtureState | None
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: MixtureState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], MixtureState]:
         """Log-probabilities of the next token by the exact trained mixture, and the state to go on from."""
         carried = None if state is None else state.backbone
-        output = self.backbone(
-            tokens, padding=padding, state=carried, attention_layer=self.attention_layer, carry=True
-        )
+        output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self.attention_layer, carry=True)
         assert output.state is not None
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         probability = self.mixture_space == "probability"

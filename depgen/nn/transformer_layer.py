@@ -1,7 +1,7 @@
 """One Transformer layer: self-attention and a feed-forward network, each with its residual and its layer norm."""
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 

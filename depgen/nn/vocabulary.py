@@ -6,7 +6,7 @@ computes the chunk again and weighs its softmax by the incoming gradient.
 """
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import FunctionCtx

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.supar_compatibility import FIXES, apply_fixes, pad
@@ -80,6 +80,7 @@ def fixed():
         yield
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4),
     side=st.sampled_from(["left", "right"]),

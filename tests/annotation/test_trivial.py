@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree, RightChain, random_tree
@@ -38,6 +38,7 @@ def test_the_right_chain_differs_at_the_start_only():
 
 
 @pytest.mark.parametrize("annotator", [LeftChain(), RightChain(), RandomTree(seed=3)])
+@settings(deadline=None)
 @given(words=WORDS)
 def test_every_trivial_tree_is_a_tree_with_one_root(annotator, words):
     (sentence,) = annotator.annotate([Sentence(words)])

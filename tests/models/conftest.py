@@ -25,5 +25,7 @@ def backbone():
 
 def items(*rows):
     chosen = [SENTENCES[row] for row in rows]
-    tokens = [TokenItem(k, np.array(ids, dtype=np.int32), np.array(h, dtype=np.int32)) for k, (ids, h) in enumerate(chosen)]
+    tokens = [
+        TokenItem(k, np.array(ids, dtype=np.int32), np.array(h, dtype=np.int32)) for k, (ids, h) in enumerate(chosen)
+    ]
     return ItemBatch(tokens, sum(len(ids) + 1 for ids, _ in chosen))

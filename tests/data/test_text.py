@@ -1,0 +1,125 @@
+"""The data module against the documents it reads: tokens, heads joined and on pieces, the vocabulary of a run."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from lightning.pytorch.trainer.states import TrainerFn
+
+from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.text import TextData
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
+from depgen.errors import UserError
+from depgen.trees.joining import joined_heads
+from depgen.trees.pieces import piece_heads
+from depgen.trees.sentence import Document, Sentence
+
+DOCUMENTS = [
+    Document(
+        (
+            Sentence(("she", "walks"), (2, 0), ("nsubj", "root")),
+            Sentence(("he", "is", "walking"), (3, 3, 0), ("a", "b", "root")),
+        ),
+        "1",
+    ),
+    Document((Sentence(("walk", "!"), (0, 1), ("root", "punct")),), "2"),
+]
+
+
+class Fixture:
+    name = "fixture"
+    published: Mapping = {}
+
+    def __init__(self, documents=DOCUMENTS):
+        self._documents = documents
+
+    def documents(self, split):
+        yield from (
+            self._documents if split != "test" else [Document((Sentence(("she", "flies"), (2, 0), ("n", "r")),), "3")]
+        )
+
+    def fingerprint(self, split):
+        return f"fixture {split} {len(self._documents)}"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+
+
+@pytest.mark.parametrize("joining", ["roots", "previous_sentence"])
+def test_items_are_the_documents_words_and_joined_heads(joining):
+    data = TextData(Fixture(), GoldTrees(), joining=joining)
+    split = data.split("train")
+    for index, document in enumerate(DOCUMENTS):
+        item = split[index]
+        assert data.vocabulary.decode(item.ids.tolist()) == " ".join(document.words())
+        assert item.heads.tolist() == joined_heads(document, joining=joining)
+    assert split.lengths.tolist() == [6, 3]
+
+
+@pytest.mark.parametrize("attachment", ["last_piece", "first_piece"])
+def test_heads_follow_the_pieces(attachment):
+    data = TextData(Fixture(), GoldTrees(), vocabulary=SubwordPieces(size=260), left_dependents=attachment)
+    item = data.split("train")[0]
+    encoding = encode(data.vocabulary, list(DOCUMENTS[0].words()))
+    assert item.ids.tolist() == encoding.ids.tolist()
+    assert len(item.ids) > 5
+    expected = piece_heads(joined_heads(DOCUMENTS[0]), encoding.word_of_piece.tolist(), left_dependents=attachment)
+    assert item.heads.tolist() == expected
+
+
+def test_whole_documents_are_parsed_as_one_sentence():
+    data = TextData(Fixture(), LeftChain(), joining="whole")
+    assert data.split("train")[0].heads.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_without_annotator_there_are_no_heads():
+    assert TextData(Fixture()).split("train")[0].heads is None
+
+
+def test_unknown_words_of_the_test_split_and_vocabularies_that_saw_it():
+    assert TextData(Fixture()).split("test")[0].ids.tolist()[1] == 1
+    assert 1 not in TextData(Fixture(), vocabulary_splits=("train", "test")).split("test")[0].ids
+
+
+def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
+    small = WordVocabulary(max_size=3).build(Counter(["she"]))
+    small.save(tmp_path / "vocabulary")
+    data = TextData(Fixture())
+    assert data.vocabulary_size == 9
+    data.use_vocabulary(tmp_path / "vocabulary")
+    assert data.vocabulary_size == 3
+    assert data.split("train")[0].ids.tolist() == [2, 1, 1, 1, 1]
+
+
+def test_a_limit_on_documents_limits_training_alone():
+    data = TextData(Fixture(), max_documents=1)
+    assert [len(data.split(split)) for split in ("train", "valid")] == [1, 2]
+    assert "!" not in data.vocabulary.words
+
+
+def test_a_padded_batch():
+    split = TextData(Fixture()).split("train")
+    batch = collate_tokens(ItemBatch([split[0], split[1]], 9))
+    assert batch.inputs.shape == (2, 6)
+    assert batch.inputs[0, 1:].tolist() == batch.targets[0, :-1].tolist()
+    assert batch.inputs[:, 0].tolist() == [0, 0]
+    assert batch.mask.sum(1).tolist() == batch.lengths.tolist() == [6, 3]
+    assert batch.targets[1].tolist()[2:] == [0, 0, 0, 0]
+
+
+def test_an_empty_split_is_refused_by_name():
+    data = TextData(Fixture([]))
+    with pytest.raises(UserError, match="fixture"):
+        data.split("train")
+
+
+def test_stages_prepare_only_what_they_need():
+    assert TextData._splits_of(TrainerFn.TESTING.value) == ("test",)
+    data = TextData(Fixture(), GoldTrees())
+    data.setup("fit")
+    assert set(data._splits) == {"train", "valid"}
+    assert data._splits["train"].heads.dtype == np.int32

@@ -1,0 +1,91 @@
+"""Word and subword vocabularies: ids, unknown words, alignment, saving."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depgen.data.vocabulary import (
+    SubwordPieces,
+    SubwordVocabulary,
+    Vocabulary,
+    WordVocabulary,
+    encode,
+    load_vocabulary,
+)
+from depgen.errors import UserError
+
+COUNTS = Counter({"the": 9, "cat": 4, "dog": 4, "purrs": 1, "<unk>": 3, "<eos>": 7})
+
+
+def test_words_are_ordered_by_frequency_then_spelling_behind_the_special_ones():
+    vocabulary = WordVocabulary().build(COUNTS)
+    assert vocabulary.words == ("<eos>", "<unk>", "the", "cat", "dog", "purrs")
+
+
+def test_cut_off_and_size():
+    assert WordVocabulary(min_count=2).build(COUNTS).words[2:] == ("the", "cat", "dog")
+    assert WordVocabulary(max_size=4).build(COUNTS).words[2:] == ("the", "cat")
+
+
+def test_a_literal_unk_is_the_unknown_word_and_a_literal_eos_does_not_end_a_text():
+    vocabulary = WordVocabulary().build(COUNTS)
+    assert encode(vocabulary, ["the", "<unk>", "<eos>", "bird"]).ids.tolist() == [2, 1, 1, 1]
+
+
+def test_a_word_listed_twice_is_refused():
+    with pytest.raises(UserError, match="1 words twice"):
+        Vocabulary(["a", "a"])
+
+
+def test_round_trip_through_a_folder(tmp_path):
+    vocabulary = WordVocabulary().build(Counter({"naïve": 2, "“": 1}))
+    vocabulary.save(tmp_path)
+    assert load_vocabulary(tmp_path).words == vocabulary.words
+
+
+def test_a_folder_without_vocabulary_is_named(tmp_path):
+    with pytest.raises(UserError, match=str(tmp_path)):
+        load_vocabulary(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return SubwordPieces(size=300).build(Counter({"walking": 5, "walked": 4, "talking": 3, "ünïcode": 1}))
+
+
+def test_pieces_align_with_words_and_decode_to_the_text(pieces, tmp_path):
+    words = ["walking", "xyz", "talked", "ünïcode"]
+    encoding = encode(pieces, words)
+    assert pieces.decode(encoding.ids.tolist()) == " ".join(words)
+    assert encoding.word_of_piece.tolist() == sorted(encoding.word_of_piece.tolist())
+    assert set(encoding.word_of_piece.tolist()) == {0, 1, 2, 3}
+    assert len(encoding.ids) > len(words)
+    pieces.save(tmp_path)
+    again = load_vocabulary(tmp_path)
+    assert isinstance(again, SubwordVocabulary)
+    assert encode(again, words).ids.tolist() == encoding.ids.tolist()
+    assert (again.eos, again.unk, again.size) == (pieces.eos, pieces.unk, pieces.size)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    words=st.lists(
+        st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6), min_size=1, max_size=5
+    )
+)
+def test_any_words_survive_the_byte_level_pieces(pieces, words):
+    assert pieces.decode(encode(pieces, words).ids.tolist()) == " ".join(words)
+
+
+def test_a_ready_tokenizer_without_its_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        SubwordPieces(tokenizer=str(tmp_path)).build(Counter())
+
+
+def test_a_ready_tokenizer_needs_its_end_of_text_token_by_name(pieces, tmp_path):
+    pieces.save(tmp_path)
+    with pytest.raises(UserError, match="eos_token"):
+        SubwordPieces(tokenizer=str(tmp_path), eos_token="<|endoftext|>").build(Counter())
+    assert SubwordPieces(tokenizer=str(tmp_path), eos_token="<eos>").build(Counter()).size == pieces.size
