@@ -3,31 +3,18 @@
 Random weights at the paper's size, 6 x 512 and 31,000 words; batch 64, prompts of 40 tokens, 50 new ones.
 """
 
-import json
-import time
-from collections.abc import Callable
-
 import torch
 from torch import Generator
 
 from depgen.backbones.transformer import Transformer
 from depgen.decoding.sampling import Sampling, sample
 from depgen.language_model import LeftToRight
-from depgen.locations import results_root, write_atomically
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
+from tests.benchmarks.figures import figure, seconds, write_figures
 
 SPEED_UP = 10.0
 """The goal: incremental generation over re-running the prefix."""
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """Wall time of an action; waits for the GPU, if there is one."""
-    start = time.perf_counter()
-    action()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def incremental(model: LeftToRight, prompts: torch.Tensor, new: int, generators: list[Generator]) -> None:
@@ -64,19 +51,13 @@ def measure(
     return batch * new / step_by_step, batch * new / again
 
 
-def test_generation() -> None:
-    figures: dict[str, dict[str, object]] = {}
+def test_generation():
+    figures = {}
     for name, system in (("Transformer", CausalLM), ("DM-Transformer", DMLM)):
         torch.manual_seed(0)
         fast, slow = measure(system(Transformer, 31_000))
-        figures[f"generation, {name}, incremental"] = {"value": round(fast, 1), "unit": "tokens/s"}
-        figures[f"generation, {name}, re-running the prefix"] = {"value": round(slow, 1), "unit": "tokens/s"}
-        ratio = {"value": round(fast / slow, 2), "unit": "x", "target": SPEED_UP, "met": fast / slow >= SPEED_UP}
-        figures[f"generation, {name}, speed-up"] = ratio
-    text = json.dumps(figures, indent=2)
-    write_atomically(results_root() / "bench" / "generation.json", text + "\n")
-    print(text)
-
-
-if __name__ == "__main__":
-    test_generation()
+        figures[f"generation, {name}, incremental"] = figure(fast, "tokens/s")
+        figures[f"generation, {name}, re-running the prefix"] = figure(slow, "tokens/s")
+        figures[f"generation, {name}, speed-up"] = figure(fast / slow, "x", at_least=SPEED_UP)
+    write_figures("generation", figures)
+    assert figures

@@ -1,0 +1,13 @@
+"""How long `depgen --help` takes, a process of its own each time."""
+
+import subprocess
+import sys
+
+from tests.benchmarks.figures import figure, seconds, write_figures
+
+
+def test_start():
+    command = [sys.executable, "-m", "depgen", "--help"]
+    took = min(seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)) for _ in range(5))
+    write_figures("start", {"depgen --help": figure(took, "s", at_most=1.0)})
+    assert took > 0

@@ -1,0 +1,77 @@
+"""A training step of DM-Transformer against the Transformer's, at the shape of ROCStories: time, memory, tokens/s."""
+
+import numpy as np
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dmlm import DMLM
+from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
+
+VOCABULARY, LENGTH, STORIES, GOAL = 31_000, 55, 16, 1.10
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def stories() -> ItemBatch:
+    """Random stories with random projective-looking heads: the shape counts, not the words."""
+    generator = np.random.default_rng(0)
+    items = []
+    for index in range(STORIES):
+        heads = np.arange(LENGTH) - generator.integers(0, 3, LENGTH)
+        heads[heads < 0] = 0
+        items.append(TokenItem(index, generator.integers(2, VOCABULARY, LENGTH, np.int32), heads.astype(np.int32)))
+    return ItemBatch(items, STORIES * (LENGTH + 1))
+
+
+class Step:
+    """One training step of a system: collate, loss, gradients, update."""
+
+    def __init__(self, model, phase):
+        self.model = model.to(DEVICE).train()
+        self.model.enter_phase(phase)
+        self.optimizer = self.model.configure_optimizers()
+        self.items = stories()
+
+    def __call__(self):
+        batch = self.model.collate(self.items).to(DEVICE)
+        if isinstance(self.model, DMLM) and self.model.models_dependencies:
+            loss = self.model._dependency_nll(batch)
+        else:
+            loss = -self.model.log_probs(batch).masked_fill(~batch.mask, 0).sum()
+        self.optimizer.zero_grad()
+        (loss / batch.global_tokens).backward()
+        self.optimizer.step()
+
+
+def peak_memory(step):
+    """Bytes allocated at the peak of a step beyond what the model holds."""
+    step()
+    if DEVICE == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        return torch.cuda.max_memory_allocated()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        step()
+    held = peak = 0
+    for event in sorted(recorded.profiler.kineto_results.events(), key=lambda each: each.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
+def test_training_step():
+    torch.manual_seed(0)
+    base = Step(CausalLM(Transformer, VOCABULARY), 0)
+    figures = {}
+    tokens = STORIES * (LENGTH + 1)
+    figures["Transformer, training"] = figure(tokens / min(seconds(base) for _ in range(3)), "tokens/s")
+    memory = peak_memory(base)
+    for name, phase in (("dependency modelling", 0), ("mixture", 1)):
+        twin = Step(DMLM(Transformer, VOCABULARY), phase)
+        figures[f"step time, {name} / base"] = figure(paired_ratio(base, twin, pairs=6), "x", at_most=GOAL)
+        figures[f"peak memory, {name} / base"] = figure(peak_memory(twin) / memory, "x", at_most=GOAL)
+    write_figures("training", figures)
+    assert memory > 0

@@ -1,0 +1,44 @@
+"""What benchmarks share: timing in pairs, and the files that the README's table is made from."""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from depgen.locations import results_root, write_atomically
+
+Figure = dict[str, object]
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Wall time of an action; waits for the GPU, if there is one."""
+    start = time.perf_counter()
+    action()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def paired_ratio(first: Callable[[], object], second: Callable[[], object], *, pairs: int) -> float:
+    """The median of second / first over runs in turn, so that a busy machine slows both alike."""
+    first(), second()
+    return statistics.median(seconds(second) / seconds(first) for _ in range(pairs))
+
+
+def figure(value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None) -> Figure:
+    """One entry of a benchmark's file."""
+    entry: Figure = {"value": round(value, 3), "unit": unit}
+    if at_most is not None:
+        entry |= {"target": at_most, "met": value <= at_most}
+    if at_least is not None:
+        entry |= {"target": at_least, "met": value >= at_least}
+    return entry
+
+
+def write_figures(name: str, figures: dict[str, Figure]) -> None:
+    """Write `results/bench/<name>.json` and print it."""
+    text = json.dumps(figures, indent=2) + "\n"
+    write_atomically(results_root() / "bench" / f"{name}.json", text)
+    print(text)
