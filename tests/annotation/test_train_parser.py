@@ -2,8 +2,11 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
+import yaml
+from jsonargparse import ArgumentParser
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.train_parser import train_parser, training_fingerprint
@@ -11,6 +14,8 @@ from depgen.annotation.training import ParserTraining, Treebank
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, tiny_supar
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 def test_both_kinds_learn_the_toy_treebank_and_report_it(toy_parsers, own_cache):
@@ -54,11 +59,11 @@ def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)
     train_parser(toy_treebank, tiny_spacy(steps=2, evaluate_every=2), "toy")
-    cased = SpacyAnnotator("toy")
+    cased = SpacyAnnotator("toy").fingerprint()
     assert "lower-cased" in train_parser(lowered, tiny_spacy(steps=2, evaluate_every=2), "toy", overwrite=True)
     lower = SpacyAnnotator("toy")
     assert lower.scheme == "Toy (lower-cased, names replaced), spaCy"
-    assert lower.fingerprint() != cased.fingerprint()
+    assert lower.fingerprint() != cased
     loud, quiet = lower.annotate([Sentence(("ADA", "SEES", "her", "CAT")), Sentence(("ada", "sees", "her", "cat"))])
     assert (loud.words[0], loud.heads) == ("ADA", quiet.heads)
     assert sorted(path.name for path in (tmp_path / "parsers").iterdir()) == ["toy", "toy.lock"]
@@ -108,3 +113,23 @@ def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"universaldependencies.org.*DEPGEN_DATA"):
         train_parser(Treebank("UD", "a.conllu", "b.conllu", "c.conllu"), tiny_spacy(), "ud")
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("parser_*.yaml")), ids=lambda path: path.stem)
+def test_every_experiment_names_its_own_parser(path):
+    parser = ArgumentParser()
+    parser.add_argument("--config", action="config")
+    parser.add_function_arguments(train_parser)
+    arguments = parser.instantiate(parser.parse_args(["--config", str(path)]))
+    assert path.stem == f"parser_{arguments.name}"
+    assert isinstance(arguments.parser, ParserTraining)
+    assert isinstance(arguments.treebank, Treebank)
+    assert not arguments.overwrite
+
+
+def test_the_lower_cased_experiment_differs_in_the_treebanks_words_only():
+    cased = yaml.safe_load((EXPERIMENTS / "parser_ewt.yaml").read_text())
+    lower = yaml.safe_load((EXPERIMENTS / "parser_ewt_lowercased.yaml").read_text())
+    for change in ("lowercase", "replace_names"):
+        assert (lower["treebank"].pop(change), cased["treebank"].pop(change)) == (True, False)
+    assert {**lower, "name": "ewt"} == cased
