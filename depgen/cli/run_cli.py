@@ -14,7 +14,7 @@ import lightning as L
 import yaml
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli.parsers import ShortComplaints
 from depgen.cli.requests import Request

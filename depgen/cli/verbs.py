@@ -2,8 +2,8 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 TRAINING_VERBS = {
@@ -24,25 +24,28 @@ class Verb:
         target: "module:function", imported when the verb is called.
         positionals: parameters given by position; optional ones have a default.
         flags: boolean parameters given as a bare `--name`.
+        short: one-letter names of parameters.
     """
 
     help: str
     target: str
     positionals: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 VERBS = {
     "generate": Verb(
         "write texts with a trained system, from prompts or from nothing",
         "depgen.evaluation.generation:generate",
-        flags=("json",),
+        flags=("json", "greedy"),
+        short={"number": "n"},
     ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
         "depgen.evaluation.text:evaluate_text",
         positionals=("file",),
-        flags=("json",),
+        flags=("json", "download"),
     ),
     "annotate": Verb(
         "give a corpus its trees ahead of training, into the cache", "depgen.annotation.annotate:annotate"
@@ -55,7 +58,10 @@ VERBS = {
         "replace names of people in raw stories by placeholders", "depgen.data.delexicalize:delexicalize_file"
     ),
     "reproduce": Verb(
-        "train and test the rows of a table that are not done yet", "depgen.reporting.reproduce:reproduce", ("table",)
+        "train and test the rows of a table that are not done yet",
+        "depgen.reporting.reproduce:reproduce",
+        positionals=("table",),
+        flags=("redo", "remeasure"),
     ),
     "table": Verb(
         "render a table from the results at hand, beside the published numbers",
@@ -78,11 +84,19 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """
     function = _target(verb.target)
     parser = _parser(name, verb, function)
-    config = parser.parse_args(list(arguments))
+    config = parser.parse_args([_underscored(each) for each in arguments])
     ready = parser.instantiate_classes(config)
     result = function(**{key: value for key, value in vars(ready).items() if key != "config"})
     assert result is None or isinstance(result, str), f"{verb.target} returned {type(result).__name__}"
     return result
+
+
+def _underscored(argument: str) -> str:
+    """An option's name with underscores, as `--top-p` is read like `--top_p`; values stay as they are."""
+    if not argument.startswith("--"):
+        return argument
+    name, separator, value = argument.partition("=")
+    return f"--{name[2:].replace('-', '_')}{separator}{value}"
 
 
 def _target(path: str) -> Callable[..., Any]:
@@ -93,17 +107,28 @@ def _target(path: str) -> Callable[..., Any]:
 
 
 def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+    import docstring_parser
+
     from depgen.cli.parsers import ShortComplaints
 
-    parser = ShortComplaints(prog=f"depgen {name}", description=(inspect.getdoc(function) or verb.help).split("\n")[0])
+    parser = ShortComplaints(prog=f"depgen {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.")
     parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     parameters = inspect.signature(function).parameters
+    described = {
+        each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
+    }
     for positional in verb.positionals:
         parameter = parameters[positional]
         optional = parameter.default is not inspect.Parameter.empty
         extra = {"nargs": "?", "default": parameter.default} if optional else {}
-        parser.add_argument(positional, type=parameter.annotation, **extra)
+        parser.add_argument(positional, type=parameter.annotation, help=described.get(positional), **extra)
     for flag in verb.flags:
-        parser.add_argument(f"--{flag}", action="store_true", help="print JSON" if flag == "json" else None)
-    parser.add_function_arguments(function, as_group=False, skip={*verb.positionals, *verb.flags}, sub_configs=True)
+        parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
+    for name, letter in verb.short.items():
+        parameter = parameters[name]
+        parser.add_argument(
+            f"-{letter}", f"--{name}", type=parameter.annotation, default=parameter.default, help=described[name]
+        )
+    own = {*verb.positionals, *verb.flags, *verb.short}
+    parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

@@ -211,7 +211,7 @@ class ProjectedTime(L.Callback):
             total = float(trainer.num_training_batches)
             if math.isfinite(total):
                 logger.info(
-                    "After %d steps: %.3g s a step, so about %s an epoch of %d steps, validation aside; %d epochs in all.",
+                    "After %d steps: %.3g s a step, about %s an epoch of %d steps, validation aside; %d epochs.",
                     self.steps, seconds, duration(seconds * total), total, trainer.fit_loop.max_epochs or 0,
                 )  # fmt: skip
 

@@ -79,7 +79,7 @@ class PhaseSwitch(L.Callback):
     """Moves a model through its phases within one `fit`.
 
     When a phase is over, its best weights are loaded, `model.enter_phase(index)` is called, and optimiser and schedule
-    are made afresh. The phase stands in every checkpoint as `checkpoint["phase"]`, so that a run resumes in either phase.
+    are made afresh. The phase stands in every checkpoint as `checkpoint["phase"]`, so that a run resumes in any phase.
     A phase that stops early gives way to the next one, which still gets its own full length.
     """
 

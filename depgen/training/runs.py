@@ -134,7 +134,7 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
     job, started = _job(), time.time()
     if job is None:
         raise UserError(
-            f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all processes."
+            f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all."
         )
     note = runs_root() / f".job-{job}"
     while time.time() - started < patience:

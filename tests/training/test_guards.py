@@ -45,7 +45,7 @@ def test_the_projected_time_is_said_after_twenty_steps_of_each_phase(tmp_path, c
     said = [record.message for record in caplog.records if record.message.startswith("After 20 steps")]
     assert len(said) == 2
     assert "an epoch of" in said[0]
-    assert "6 epochs in all" in said[0]
+    assert "validation aside; 6 epochs" in said[0]
 
 
 def test_durations():
