@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import lightning as L
 import yaml
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli.parsers import ShortComplaints
 from depgen.cli.requests import Request

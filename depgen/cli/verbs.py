@@ -48,7 +48,8 @@ VERBS = {
         flags=("json", "download"),
     ),
     "annotate": Verb(
-        "give a corpus its trees ahead of training, into the cache", "depgen.annotation.annotate:annotate"
+        "give an experiment's corpus its trees ahead of training, into the cache",
+        "depgen.annotation.annotate:annotate",
     ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
     "data-statistics": Verb(
@@ -86,7 +87,9 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     parser = _parser(name, verb, function)
     config = parser.parse_args([_underscored(each) for each in arguments])
     ready = parser.instantiate_classes(config)
-    result = function(**{key: value for key, value in vars(ready).items() if key != "config"})
+    result = function(
+        **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
+    )
     assert result is None or isinstance(result, str), f"{verb.target} returned {type(result).__name__}"
     return result
 
@@ -112,8 +115,9 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
     from depgen.cli.parsers import ShortComplaints
 
     parser = ShortComplaints(prog=f"depgen {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.")
-    parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     parameters = inspect.signature(function).parameters
+    if "config" not in parameters:
+        parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     described = {
         each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
     }
@@ -129,6 +133,6 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         parser.add_argument(
             f"-{letter}", f"--{name}", type=parameter.annotation, default=parameter.default, help=described[name]
         )
-    own = {*verb.positionals, *verb.flags, *verb.short}
+    own: set[str | int] = {*verb.positionals, *verb.flags, *verb.short}
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser
