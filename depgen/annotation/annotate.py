@@ -1,10 +1,31 @@
 """The verb `annotate`: a corpus's trees made ahead, into the cache that training reads."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from depgen.data.annotated import annotated_split, annotation_summary
 from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.data.experiment import data_of
+from depgen.data.text import TextData
+from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
+
+
+def annotate(config: Path, processes: int = 1) -> str:
+    """Annotate the splits that an experiment trains on, ahead of `fit`; one line a split.
+
+    Args:
+        config: the experiment's YAML.
+        processes: how many processes annotate at once; worth it for slow parsers and large corpora.
+
+    Raises:
+        UserError: the experiment names no annotator; corpus or parser missing.
+    """
+    data = data_of(config)
+    if not isinstance(data, TextData) or data.annotator is None:
+        raise UserError(f"{config} names no annotator under data.init_args, so there is nothing to annotate.")
+    whole = data.joining == "whole"
+    return annotate_corpus(data.corpus, data.annotator, data.trees_for, processes, whole_documents=whole)
 
 
 def annotate_corpus(

@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.grammar import DocumentGrammar
+from depgen.data.grammar import DocumentGrammar, SentenceGrammar
 from depgen.data.story_grammar.language import StoryLanguage
 from depgen.data.story_grammar.lexicon import LEXICON
 from depgen.errors import UserError
@@ -20,6 +20,7 @@ from depgen.trees.sentence import Document
 
 GRAMMAR_VERSION = 1  # goes into the fingerprint: raise it with every change of the words or probabilities
 SHORTEST_STORY = 4
+_SENTENCES = SentenceGrammar()
 
 
 def story_plan(sentences: int) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def document_plan(sentences: int, episode: int) -> tuple[str, ...]:
 @cache
 def story_grammar(plan: tuple[str, ...], non_projective: float = 0.0) -> DocumentGrammar:
     """The grammar of stories with these stages, shared by all corpora of the process."""
-    return DocumentGrammar(StoryLanguage(LEXICON, non_projective), plan)
+    return DocumentGrammar(StoryLanguage(LEXICON, non_projective), plan, sentences=_SENTENCES)
 
 
 class GeneratedStories:

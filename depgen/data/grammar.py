@@ -133,105 +133,54 @@ class _Turn(NamedTuple):
     states: list[Hashable]
 
 
-class DocumentGrammar:
-    """The documents of a language whose k-th sentence is at stage `plan[k]`.
+class SentenceGrammar:
+    """The symbols of a language, made ready on first use; grammars of documents can share one.
 
-    Args:
-        language: says how a document goes on, sentence by sentence.
-        plan: the stage of each sentence; its length is the number of sentences of every document.
+    It keeps what it has once worked out of a symbol, so a symbol's function must be pure.
     """
 
-    def __init__(self, language: DocumentLanguage, plan: Sequence[str]) -> None:
-        self.language = language
-        self.plan = tuple(plan)
+    def __init__(self) -> None:
         self._nodes: dict[Symbol, _Node] = {}
-        self._turns: dict[tuple[str, Hashable], _Turn] = {}
         self._bits: dict[str, int] = {}
-        self._document_moments: tuple[float, float] | None = None
 
-    # Sampling
+    def node(self, entry: Symbol) -> _Node:
+        """The node of a symbol, whose rules may not be listed yet."""
+        node = self._nodes.get(entry)
+        if node is None:
+            node = self._nodes[entry] = _Node(entry)
+        return node
 
-    def sample(self, generator: Random) -> Sample:
-        """A document with heads, relations and tags, and the log-probability of its derivation."""
-        random = generator.random
-        state: Hashable = None
-        sentences, total = [], 0.0
-        for stage in self.plan:
-            turn = self._turn(stage, state)
-            choice = bisect(turn.cumulative, random())
-            state = turn.states[choice]
-            total += math.log(turn.probabilities[choice])
-            writer = _Writer(self, random)
-            writer.heads[writer.write(turn.sentences[choice]) - 1] = 0
-            sentences.append(writer.sentence())
-            total += writer.log_probability
-        return Sample(tuple(sentences), total)
+    def prepare(self, node: _Node) -> None:
+        """Fill a node's rules; equal right-hand sides are merged, so that they are one derivation."""
+        if node.bodies:
+            return
+        weights: dict[tuple[Part, ...], float] = {}
+        for weight, parts in node.symbol.expand(*node.symbol.features):
+            if weight > 0:
+                weights[parts] = weights.get(parts, 0.0) + weight
+        node.probabilities, node.cumulative = _normalise(list(weights.values()))
+        for p, parts in zip(node.probabilities, weights, strict=True):
+            symbols = (part.symbol for part in parts)
+            children = tuple(entry if isinstance(entry, Word) else self.node(entry) for entry in symbols)
+            arcs = tuple((k, part.head, part.relation) for k, part in enumerate(parts) if part.head >= 0)
+            head = next(k for k, part in enumerate(parts) if part.head < 0)
+            node.bodies.append(_Body(children, head, arcs, math.log(p)))
 
-    # Entropy
-
-    def moments(self) -> tuple[float, float]:
-        """Entropy in nats and expected number of words of a document, both exact; end-of-document signs not counted."""
-        if self._document_moments is None:
-            entropy = length = 0.0
-            states: dict[Hashable, float] = {None: 1.0}
-            for stage in self.plan:
-                following: dict[Hashable, float] = {}
-                for state, mass in states.items():
-                    turn = self._turn(stage, state)
-                    for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
-                        inner, words = self._node_moments(node)
-                        entropy += mass * p * (inner - math.log(p))
-                        length += mass * p * words
-                        following[after] = following.get(after, 0.0) + mass * p
-                states = following
-            self._document_moments = (entropy, length)
-        return self._document_moments
-
-    def _node_moments(self, node: _Node) -> tuple[float, float]:
+    def moments(self, node: _Node) -> tuple[float, float]:
+        """Entropy in nats and expected number of words of a symbol's strings."""
         if node.moments is None:
-            self._prepare(node)
+            self.prepare(node)
             entropy = length = 0.0
             for p, body in zip(node.probabilities, node.bodies, strict=True):
                 entropy -= p * body.log_probability
                 for child in body.children:
-                    inner, words = (0.0, 1.0) if isinstance(child, Word) else self._node_moments(child)
+                    inner, words = (0.0, 1.0) if isinstance(child, Word) else self.moments(child)
                     entropy += p * inner
                     length += p * words
             node.moments = (entropy, length)
         return node.moments
 
-    # Scoring of strings
-
-    def log_probability(self, words: Sequence[str]) -> float:
-        """Log-probability (nats) of a document's words, from the words alone; -inf if the grammar lacks them.
-
-        All derivations are summed: over states from sentence to sentence, over stacks of symbols within a sentence.
-        """
-        sentences = _split_sentences(words)
-        if len(sentences) != len(self.plan):
-            return -math.inf
-        total = 0.0
-        states: dict[Hashable, float] = {None: 1.0}
-        for stage, sentence in zip(self.plan, sentences, strict=True):
-            reached: dict[Hashable, float] = {}
-            present = 0
-            for form in sentence:
-                present |= self._bit(form)
-            for state, mass in states.items():
-                turn = self._turn(stage, state)
-                for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
-                    needed = node.needed or self._needed(node)
-                    inside = 0.0 if needed & ~present else self._inside(node, sentence, ~present)
-                    if inside:
-                        reached[after] = reached.get(after, 0.0) + mass * p * inside
-            likelihood = sum(reached.values())
-            if not likelihood:
-                return -math.inf
-            total += math.log(likelihood)
-            states = {state: mass / likelihood for state, mass in reached.items()}
-        return total
-
-    def _inside(self, node: _Node, words: Sequence[str], absent: int) -> float:
+    def inside(self, node: _Node, words: Sequence[str], absent: int) -> float:
         """Probability that a symbol yields these words, by a top-down parser that carries all stacks of symbols.
 
         `absent` has the bits of all words that the sentence lacks: rules that need one of them are passed over.
@@ -258,13 +207,13 @@ class DocumentGrammar:
     def _starts(self, node: _Node) -> "dict[str, list[tuple[float, _Stack, int]]]":
         """For each first word of a symbol, the rules that may lead to it: probability, children, words they need."""
         if node.starts is None:
-            self._prepare(node)
+            self.prepare(node)
             node.needed = -1
             starts: dict[str, list[tuple[float, _Stack, int]]] = {}
             for p, body in zip(node.probabilities, node.bodies, strict=True):
                 needed = 0
                 for child in body.children:
-                    needed |= self._bit(child.form) if isinstance(child, Word) else self._needed(child)
+                    needed |= self.bit(child.form) if isinstance(child, Word) else self.needed(child)
                 node.needed &= needed
                 first = body.children[0]
                 for form in (first.form,) if isinstance(first, Word) else self._starts(first):
@@ -272,37 +221,102 @@ class DocumentGrammar:
             node.starts = starts
         return node.starts
 
-    def _needed(self, node: _Node) -> int:
+    def needed(self, node: _Node) -> int:
         """The words that are in every string of a symbol, one bit each."""
         self._starts(node)
         return node.needed
 
-    def _bit(self, form: str) -> int:
+    def bit(self, form: str) -> int:
+        """The bit that stands for a word in sets of words."""
         return self._bits.setdefault(form, 1 << len(self._bits))
 
-    # Rules made ready
 
-    def _node(self, entry: Symbol) -> _Node:
-        node = self._nodes.get(entry)
-        if node is None:
-            node = self._nodes[entry] = _Node(entry)
-        return node
+class DocumentGrammar:
+    """The documents of a language whose k-th sentence is at stage `plan[k]`.
 
-    def _prepare(self, node: _Node) -> None:
-        """Fill a node's rules; equal right-hand sides are merged, so that they are one derivation."""
-        if node.bodies:
-            return
-        weights: dict[tuple[Part, ...], float] = {}
-        for weight, parts in node.symbol.expand(*node.symbol.features):
-            if weight > 0:
-                weights[parts] = weights.get(parts, 0.0) + weight
-        node.probabilities, node.cumulative = _normalise(list(weights.values()))
-        for p, parts in zip(node.probabilities, weights, strict=True):
-            symbols = (part.symbol for part in parts)
-            children = tuple(entry if isinstance(entry, Word) else self._node(entry) for entry in symbols)
-            arcs = tuple((k, part.head, part.relation) for k, part in enumerate(parts) if part.head >= 0)
-            head = next(k for k, part in enumerate(parts) if part.head < 0)
-            node.bodies.append(_Body(children, head, arcs, math.log(p)))
+    Args:
+        language: says how a document goes on, sentence by sentence.
+        plan: the stage of each sentence; its length is the number of sentences of every document.
+        sentences: the symbols made ready; pass the same to grammars that share symbols, to save time.
+    """
+
+    def __init__(
+        self, language: DocumentLanguage, plan: Sequence[str], *, sentences: SentenceGrammar | None = None
+    ) -> None:
+        self.language = language
+        self.plan = tuple(plan)
+        self._sentences = sentences or SentenceGrammar()
+        self._turns: dict[tuple[str, Hashable], _Turn] = {}
+        self._document_moments: tuple[float, float] | None = None
+
+    # Sampling
+
+    def sample(self, generator: Random) -> Sample:
+        """A document with heads, relations and tags, and the log-probability of its derivation."""
+        random = generator.random
+        state: Hashable = None
+        sentences, total = [], 0.0
+        for stage in self.plan:
+            turn = self._turn(stage, state)
+            choice = bisect(turn.cumulative, random())
+            state = turn.states[choice]
+            total += math.log(turn.probabilities[choice])
+            writer = _Writer(self._sentences, random)
+            writer.heads[writer.write(turn.sentences[choice]) - 1] = 0
+            sentences.append(writer.sentence())
+            total += writer.log_probability
+        return Sample(tuple(sentences), total)
+
+    # Entropy
+
+    def moments(self) -> tuple[float, float]:
+        """Entropy in nats and expected number of words of a document, both exact; end-of-document signs not counted."""
+        if self._document_moments is None:
+            entropy = length = 0.0
+            states: dict[Hashable, float] = {None: 1.0}
+            for stage in self.plan:
+                following: dict[Hashable, float] = {}
+                for state, mass in states.items():
+                    turn = self._turn(stage, state)
+                    for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
+                        inner, words = self._sentences.moments(node)
+                        entropy += mass * p * (inner - math.log(p))
+                        length += mass * p * words
+                        following[after] = following.get(after, 0.0) + mass * p
+                states = following
+            self._document_moments = (entropy, length)
+        return self._document_moments
+
+    # Scoring of strings
+
+    def log_probability(self, words: Sequence[str]) -> float:
+        """Log-probability (nats) of a document's words, from the words alone; -inf if the grammar lacks them.
+
+        All derivations are summed: over states from sentence to sentence, over stacks of symbols within a sentence.
+        """
+        sentences = _split_sentences(words)
+        if len(sentences) != len(self.plan):
+            return -math.inf
+        total = 0.0
+        states: dict[Hashable, float] = {None: 1.0}
+        for stage, sentence in zip(self.plan, sentences, strict=True):
+            reached: dict[Hashable, float] = {}
+            present = 0
+            for form in sentence:
+                present |= self._sentences.bit(form)
+            for state, mass in states.items():
+                turn = self._turn(stage, state)
+                for p, node, after in zip(turn.probabilities, turn.sentences, turn.states, strict=True):
+                    needed = node.needed or self._sentences.needed(node)
+                    inside = 0.0 if needed & ~present else self._sentences.inside(node, sentence, ~present)
+                    if inside:
+                        reached[after] = reached.get(after, 0.0) + mass * p * inside
+            likelihood = sum(reached.values())
+            if not likelihood:
+                return -math.inf
+            total += math.log(likelihood)
+            states = {state: mass / likelihood for state, mass in reached.items()}
+        return total
 
     def _turn(self, stage: str, state: Hashable) -> _Turn:
         turn = self._turns.get((stage, state))
@@ -312,7 +326,7 @@ class DocumentGrammar:
                 if weight > 0:
                     weights[sentence, after] = weights.get((sentence, after), 0.0) + weight
             probabilities, cumulative = _normalise(list(weights.values()))
-            nodes = [self._node(sentence) for sentence, _ in weights]
+            nodes = [self._sentences.node(sentence) for sentence, _ in weights]
             turn = _Turn(probabilities, cumulative, nodes, [after for _, after in weights])
             self._turns[stage, state] = turn
         return turn
@@ -341,7 +355,7 @@ class _Writer:
 
     __slots__ = ("_grammar", "_random", "forms", "heads", "log_probability", "relations", "tags")
 
-    def __init__(self, grammar: DocumentGrammar, random: Callable[[], float]) -> None:
+    def __init__(self, grammar: SentenceGrammar, random: Callable[[], float]) -> None:
         self._grammar = grammar
         self._random = random
         self.forms: list[str] = []
@@ -353,7 +367,7 @@ class _Writer:
     def write(self, node: _Node) -> int:
         """Append the words of a symbol; the 1-based position of its head, whose own head is still open."""
         if not node.bodies:
-            self._grammar._prepare(node)
+            self._grammar.prepare(node)
         body = node.bodies[bisect(node.cumulative, self._random())] if node.cumulative else node.bodies[0]
         self.log_probability += body.log_probability
         positions = []

@@ -64,6 +64,8 @@ class TextData(L.LightningDataModule):
     Args:
         corpus: where the documents come from.
         annotator: what gives them trees; None for systems that need none.
+        trees_for: the splits that get trees. By default not the test split: no system sees a tree when it is tested, and
+            a run can be tested where its parser is not.
         vocabulary: how the vocabulary is built.
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
         joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
@@ -79,6 +81,7 @@ class TextData(L.LightningDataModule):
         self,
         corpus: Corpus,
         annotator: Annotator | None = None,
+        trees_for: Sequence[Split] = ("train", "valid"),
         vocabulary: VocabularyBuilder | None = None,
         vocabulary_splits: Sequence[Split] = ("train",),
         joining: Joining = "roots",
@@ -90,7 +93,7 @@ class TextData(L.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.corpus, self.annotator = corpus, annotator
+        self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)
         self.joining, self.left_dependents = joining, left_dependents
@@ -141,9 +144,9 @@ class TextData(L.LightningDataModule):
     # -- splits ---------------------------------------------------------------------------------------------------
 
     def prepare_data(self) -> None:
-        """Annotate the splits once, on one process; the others read the cache."""
-        for split in self._splits_of(None):
-            annotated_split(self.corpus, split, self.annotator, whole_documents=self.joining == "whole")
+        """Annotate the splits that the trainer is about to use, on one process; the others read the cache."""
+        for split in self._splits_of(None if self.trainer is None else self.trainer.state.fn):
+            self._table(split)
 
     def setup(self, stage: str | None = None) -> None:
         """Encode the splits that a stage needs."""
@@ -160,7 +163,7 @@ class TextData(L.LightningDataModule):
     def split(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
         if split not in self._splits:
-            table = annotated_split(self.corpus, split, self.annotator, whole_documents=self.joining == "whole")
+            table = self._table(split)
             if split == "train" and self.max_documents is not None:
                 table = table.select(range(min(self.max_documents, len(table))))
             self._splits[split] = self._encode(table)
@@ -172,6 +175,10 @@ class TextData(L.LightningDataModule):
                 100 * unknown / max(1, len(encoded.ids)),
             )  # fmt: skip
         return self._splits[split]
+
+    def _table(self, split: Split) -> Any:  # noqa: ANN401
+        annotator = self.annotator if split in self.trees_for else None
+        return annotated_split(self.corpus, split, annotator, whole_documents=self.joining == "whole")
 
     def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
         """Flat arrays from an Arrow table; each word type is looked up once."""

@@ -44,8 +44,9 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     else:
         run = newest_run() if given is None else find_run(given)
         checkpoint = best_checkpoint(run)
-    load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
+    phase = int(load_checkpoint(checkpoint, mmap=True).get("phase", 0))  # a damaged file is refused by name
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)
     assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
+    model.enter_phase(phase)
     return Trained(model.eval(), load_vocabulary(run / "vocabulary"), run, checkpoint)

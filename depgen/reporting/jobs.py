@@ -113,7 +113,7 @@ def fit(job: Job, depgen: Depgen) -> Trained:
     if runs and begun.is_file() and begun.read_text().strip() != digest:
         raise UserError(
             f"{job.config} has changed since {job.name} was begun ({runs[-1]}). Put it back, or begin anew: "
-            f"depgen reproduce {job.definition.table} --row {job.row.slug} --profile {job.profile} --redo true"
+            f"depgen reproduce {job.definition.table} --row {job.row.slug} --profile {job.profile} --redo"
         )
     if not runs or not is_finished(runs[-1]):
         write_atomically(begun, f"{digest}\n")

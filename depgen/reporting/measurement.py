@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, measure_test, prompts_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
-from depgen.reporting.run_facts import data_of, facts_of, source_of
+from depgen.reporting.run_facts import facts_of, source_of
 from depgen.training import provenance
 from depgen.training.runs import read_record
 

@@ -105,7 +105,7 @@ def _age(job: Job) -> str:
     """A word on a result that was made from another configuration than today's."""
     if read_result(job.result).config_sha256 == config_digest(job.config):
         return ""
-    return f" (made before {job.config} was changed; --redo true makes it again)"
+    return f" (made before {job.config} was changed; --redo makes it again)"
 
 
 def _put_aside(job: Job) -> None:

@@ -1,13 +1,10 @@
-"""What a run folder tells a result: data, trees, size, budget and curve; and its data module, made again."""
+"""What a run folder tells a result: data, trees, size, budget and curve."""
 
 import csv
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from depgen.data.corpus import SPLITS
 from depgen.errors import UserError
@@ -77,29 +74,3 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, tuple[tuple[f
     if not epochs:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
     return epochs, tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
-
-
-def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
-    """The data module of an experiment's or a run's YAML.
-
-    Raises:
-        UserError: the file has no `data`, or what stands there is refused.
-    """
-    import lightning as L
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    from depgen.data.text import TextData
-
-    content = yaml.safe_load(config.read_text(encoding="utf-8"))
-    data = content.get("data") if isinstance(content, Mapping) else None
-    if not isinstance(data, Mapping):
-        raise UserError(f"{config}: expected `data`, the data module.")
-    parser = ArgumentParser(exit_on_error=False)
-    if "class_path" in data:
-        parser.add_subclass_arguments(L.LightningDataModule, "data", required=True)
-    else:
-        parser.add_class_arguments(TextData, "data")
-    try:
-        return parser.instantiate(parser.parse_object({"data": dict(data)})).data
-    except ArgumentError as error:
-        raise UserError(f"{config}: {error}") from error

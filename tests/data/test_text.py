@@ -123,3 +123,8 @@ def test_stages_prepare_only_what_they_need():
     data.setup("fit")
     assert set(data._splits) == {"train", "valid"}
     assert data._splits["train"].heads.dtype == np.int32
+
+
+def test_the_test_split_gets_no_trees_unless_asked():
+    assert TextData(Fixture(), GoldTrees()).split("test")[0].heads is None
+    assert TextData(Fixture(), GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]

@@ -57,7 +57,7 @@ def test_a_changed_yaml_is_not_mixed_with_an_older_run(job):
     fit(job, Stub())
     with job.config.open("a") as stream:
         stream.write("# another\n")
-    with pytest.raises(UserError, match=r"has changed since DM-Base, small, seed 2 was begun.*--redo true"):
+    with pytest.raises(UserError, match=r"has changed since DM-Base, small, seed 2 was begun.*--redo"):
         fit(job, Stub())
 
 

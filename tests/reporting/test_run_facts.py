@@ -1,9 +1,10 @@
 import pytest
 
 from depgen.data.corpus import SplitStatistics
+from depgen.data.experiment import data_of
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
-from depgen.reporting.run_facts import data_of, read_curve, source_of
+from depgen.reporting.run_facts import read_curve, source_of
 
 
 def test_the_curve_is_against_tokens_seen(tmp_path):

@@ -1,0 +1,62 @@
+"""The plain model: its loss is the softmax's, nothing looks ahead, and it writes what it scores."""
+
+import torch
+import torch.nn.functional as F
+
+from depgen.data.batch import collate_tokens
+from depgen.decoding.sampling import Sampling
+from depgen.models.causal_lm import CausalLM
+from tests.models.conftest import VOCABULARY, items
+
+
+def model_of(backbone):
+    torch.manual_seed(0)
+    return CausalLM(backbone, VOCABULARY).eval()
+
+
+def test_log_probs_are_those_of_cross_entropy(backbone):
+    model, batch = model_of(backbone), collate_tokens(items(0, 1))
+    logits = model.backbone(batch.inputs).hidden @ model.backbone.embedding.weight.T
+    expected = -F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")
+    torch.testing.assert_close(model.log_probs(batch), expected)
+
+
+def test_a_later_word_leaves_earlier_scores_untouched(backbone):
+    model, batch = model_of(backbone), collate_tokens(items(0))
+    changed = type(batch)(**{**vars(batch), "inputs": batch.inputs.clone()})
+    changed.inputs[0, 5] = 12
+    before, after = model.log_probs(batch), model.log_probs(changed)
+    torch.testing.assert_close(before[0, :5], after[0, :5], rtol=0, atol=1e-6)
+    assert not torch.allclose(before[0, 5:], after[0, 5:])
+
+
+def test_scores_do_not_move_with_padding_or_batch(backbone):
+    model = model_of(backbone)
+    together = model.log_probs(collate_tokens(items(0, 1, 2, 3)))
+    for row in range(4):
+        alone = model.log_probs(collate_tokens(items(row)))
+        torch.testing.assert_close(together[row, : alone.shape[1]], alone[0], rtol=1e-5, atol=1e-5)
+
+
+def test_greedy_continuation_is_the_argmax_of_teacher_forcing(backbone):
+    model, end = model_of(backbone), VOCABULARY - 1
+    prompts = [[2, 3], [4], [5, 6, 7], []]
+    options = {"sampling": Sampling(greedy=True), "seeds": range(4), "max_new_tokens": 5}
+    texts = model.generate(prompts, eos=end, **options)
+    for prompt, text in zip(prompts, texts, strict=True):
+        prefix, expected = [end, *prompt], []
+        while len(expected) < 5:
+            logits = model.backbone(torch.tensor([prefix])).hidden[0, -1] @ model.backbone.embedding.weight.T
+            if logits.argmax().item() == end:
+                break
+            expected.append(logits.argmax().item())
+            prefix.append(expected[-1])
+        assert text == expected
+    assert any(texts)
+
+
+def test_each_phase_gets_a_fresh_optimiser(backbone):
+    model = model_of(backbone)
+    first, second = model.configure_optimizers(), model.configure_optimizers()
+    assert first is not second
+    assert not second.state

@@ -1,0 +1,89 @@
+"""Every experiment: it parses, takes a step on invented data, and differs from its small twin in sizes alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.annotation.train_parser import train_parser
+from depgen.annotation.training import Treebank
+from depgen.cli import main
+from tests.annotation.conftest import tiny_spacy
+from tests.invented_data import write_corpora
+
+EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith("parser_"))
+SIZES = {
+    "layers", "width", "attention_heads", "feedforward", "max_epochs", "dependency_modeling_epochs",
+    "language_modeling_epochs", "tokens_per_batch", "min_count", "warmup_steps",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Invented corpora and a tiny parser where experiments look for them."""
+    folder = tmp_path_factory.mktemp("place")
+    write_corpora(folder / "data")
+    treebank = {
+        split: f"ud_english_ewt/en_ewt-ud-{part}.conllu"
+        for split, part in (("train", "train"), ("valid", "dev"), ("test", "test"))
+    }
+    variables = {"DEPGEN_DATA": "data", "DEPGEN_CACHE": "cache", "DEPGEN_RUNS": "runs", "DEPGEN_RESULTS": "results"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, below in variables.items():
+            patch.setenv(name, str(folder / below))
+        train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), "ewt_lowercased")
+        yield folder
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_it_takes_a_step(path, place, capsys):
+    options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
+    if "demo" in path.stem:
+        options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
+    assert main(["fit", "--config", str(path), *options]) == 0, capsys.readouterr().err
+
+
+def leaves(settings, prefix=()):
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*prefix, name))
+        else:
+            yield (*prefix, name), value
+
+
+PAIRS = [path for path in EXPERIMENTS if path.with_name(f"{path.stem}_small.yaml") in EXPERIMENTS]
+
+
+@pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
+def test_its_small_twin_differs_in_sizes_alone(path):
+    large = dict(leaves(yaml.safe_load(path.read_text())))
+    small = dict(leaves(yaml.safe_load(path.with_name(f"{path.stem}_small.yaml").read_text())))
+    assert large.keys() == small.keys()
+    assert {name[-1] for name, value in large.items() if small[name] != value} <= SIZES
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+@pytest.mark.parametrize(
+    "twin", ["dmlm_rocstories", "dmlm_rocstories_left_chain", "dmlm_rocstories_random_trees", "dmlm_rocstories_logit"]
+)
+def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(twin, suffix):
+    base = yaml.safe_load(Path(f"experiments/transformer_rocstories{suffix}.yaml").read_text())
+    other = yaml.safe_load(Path(f"experiments/{twin}{suffix}.yaml").read_text())
+    for name in ("backbone", "optimizer", "scheduler"):
+        assert base["model"]["init_args"][name] == other["model"]["init_args"][name]
+    assert base["trainer"] == other["trainer"]
+    for name in ("corpus", "vocabulary", "tokens_per_batch"):
+        assert base["data"]["init_args"][name] == other["data"]["init_args"][name]
+    epochs = [other["model"]["init_args"][f"{phase}_epochs"] for phase in ("dependency_modeling", "language_modeling")]
+    assert sum(epochs) == base["trainer"]["max_epochs"]
+
+
+@pytest.mark.parametrize("path", sorted(Path("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem)
+def test_presets_touch_the_trainer_alone(path):
+    assert set(yaml.safe_load(path.read_text())) == {"trainer"}
+
+
+def test_every_parser_experiment_parses(place):
+    for path in sorted(Path("experiments").glob("parser_*.yaml")):
+        assert main(["train-parser", "--config", os.fspath(path), "--print_config"]) == 0
