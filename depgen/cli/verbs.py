@@ -17,7 +17,7 @@ TRAINING_VERBS = {
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb that is a function with typed keyword arguments; what it returns is printed.
+    """A verb that is a function with typed keyword arguments; what it returns is printed as text.
 
     Attributes:
         help: one line.
@@ -90,8 +90,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     result = function(
         **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
     )
-    assert result is None or isinstance(result, str), f"{verb.target} returned {type(result).__name__}"
-    return result
+    return None if result is None else str(result)
 
 
 def _underscored(argument: str) -> str:

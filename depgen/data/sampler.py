@@ -6,7 +6,7 @@ device and eight see the same global batches; a rank never gets an empty share.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Int
@@ -108,8 +108,7 @@ class ResumableLoader(DataLoader[Any]):
 
     @property
     def _batches(self) -> TokenBudgetBatches:
-        assert isinstance(self.batch_sampler, TokenBudgetBatches)
-        return self.batch_sampler
+        return cast(TokenBudgetBatches, self.batch_sampler)
 
     def state_dict(self) -> dict[str, int]:
         """The epoch and the batches handed out in it."""

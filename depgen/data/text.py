@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import lightning as L
 import numpy as np
@@ -64,8 +64,8 @@ class TextData(L.LightningDataModule):
     Args:
         corpus: where the documents come from.
         annotator: what gives them trees; None for systems that need none.
-        trees_for: the splits that get trees. By default not the test split: no system sees a tree when it is tested, and
-            a run can be tested where its parser is not.
+        trees_for: the splits that get trees. By default not the test split: no system sees a tree when it is tested,
+            and a run can be tested where its parser is not.
         vocabulary: how the vocabulary is built.
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
         joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
@@ -246,8 +246,8 @@ class TextData(L.LightningDataModule):
         )
         return ResumableLoader(
             data,
-            batch_sampler=batches,
-            collate_fn=self._collate(),
+            batch_sampler=batches,  # type: ignore[arg-type]
+            collate_fn=self._collate(),  # type: ignore[arg-type]
             num_workers=self.workers,
             persistent_workers=False,
             pin_memory=False,
@@ -256,7 +256,7 @@ class TextData(L.LightningDataModule):
     def _collate(self) -> Callable[[ItemBatch], object]:
         """The system's own view of a batch of items."""
         assert self.trainer is not None
-        collate: Callable[[ItemBatch], object] = self.trainer.lightning_module.collate
+        collate: Callable[[ItemBatch], object] = cast(Any, self.trainer.lightning_module).collate
         return collate
 
 

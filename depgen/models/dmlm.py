@@ -266,7 +266,9 @@ class DMLM(LeftToRight):
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self.collate_options = {"root_target": root_target, "eos_target": eos_target, "duplicates": duplicates}
+        self._collate = partial(
+            collate_dependents, root_target=root_target, eos_target=eos_target, duplicates=duplicates
+        )
         first = (Phase("dependency_modeling", dependency_modeling_epochs, "val/dependency_loss"),)
         second = Phase("language_modeling", language_modeling_epochs, "val/loss")
         self.phases = (*(first if dependency_modeling_epochs else ()), second)
@@ -275,7 +277,7 @@ class DMLM(LeftToRight):
     @property
     def collate(self) -> Callable[[ItemBatch], DependencyBatch]:
         """Sequences and the future dependents of each position."""
-        return partial(collate_dependents, **self.collate_options)
+        return self._collate
 
     @property
     def models_dependencies(self) -> bool:
@@ -309,11 +311,12 @@ class DMLM(LeftToRight):
             return self.log_train(self._dependency_nll(batch), batch.global_tokens, name="dependency_loss")
         return self.log_train(-self.log_probs(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
 
-    def validation_step(self, batch: DependencyBatch, batch_idx: int) -> None:
+    def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The phase's own loss on the validation split."""
         if not self.models_dependencies:
             super().validation_step(batch, batch_idx)
             return
+        assert isinstance(batch, DependencyBatch)
         positions = batch.lengths.sum()
         self.dependency_loss.update(self._dependency_nll(batch).double() / positions, positions)
         self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)

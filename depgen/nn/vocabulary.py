@@ -57,7 +57,7 @@ class _VocabularyLogSumExp(torch.autograd.Function):
         return log_z
 
     @staticmethod
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, log_z, *rest = ctx.saved_tensors  # type: ignore[attr-defined]
         bias = rest[0] if rest else None
         rows, dtype = ctx.rows, ctx.dtype  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ class _VocabularyLogSumExp(torch.autograd.Function):
 
 
 def _chunks(hidden: Tensor, rows: int) -> tuple[Tensor, ...]:
-    return hidden.split(rows) if hidden.shape[0] else (hidden,)
+    return torch.split(hidden, rows) if hidden.shape[0] else (hidden,)
 
 
 def _scores(hidden: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:

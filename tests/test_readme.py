@@ -1,0 +1,57 @@
+"""Every command of the README is run: depgen's own on invented data, make's as dry runs."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from depgen.annotation.train_parser import train_parser
+from depgen.annotation.training import Treebank
+from depgen.cli import main
+from tests.annotation.conftest import tiny_spacy
+from tests.invented_data import write_corpora
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines() if line]
+DEPGEN = [command for command in COMMANDS if command.startswith("depgen ")]
+MAKE = [command for command in COMMANDS if command.startswith("make ")]
+
+
+def test_every_command_is_depgens_or_makes():
+    assert sorted(DEPGEN + MAKE) == sorted(COMMANDS)
+    assert len(DEPGEN) > 8
+    assert {"make demo", "make test", "make parser", "make reproduce-table2"} <= set(MAKE)
+
+
+@pytest.mark.parametrize("command", MAKE)
+def test_make_knows_the_target(command):
+    made = subprocess.run([*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout
+
+
+def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    write_corpora(tmp_path / "data")
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    (tmp_path / "prompts.txt").write_text("[FEMALE] was tired .\none day\n")
+    header = ",".join(f"sentence{number}" for number in range(1, 6))
+    (tmp_path / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEPGEN_DATA", "data")
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    for variable in ("DEPGEN_RUNS", "DEPGEN_RESULTS"):
+        monkeypatch.delenv(variable, raising=False)
+    files = {"train": "train", "valid": "dev", "test": "test"}
+    treebank = {split: f"ud_english_ewt/en_ewt-ud-{name}.conllu" for split, name in files.items()}
+    train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), "ewt_lowercased")
+    for command in DEPGEN:
+        assert main(shlex.split(command)[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
+    assert len(Path("endings.txt").read_text().splitlines()) == 4
+    assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
+    assert "[FEMALE]" in Path("stories.csv").read_text()
+    assert os.listdir("runs") == ["dmlm_rocstories_small"]
