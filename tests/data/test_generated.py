@@ -78,7 +78,7 @@ def test_every_sentence_is_an_annotated_tree(stories, sentences):
         assert is_tree(sentence), sentence
         assert None not in (sentence.heads, sentence.relations, sentence.tags)
         assert sentence.words.index(".") == len(sentence) - 1
-        assert 4 <= len(sentence) <= 18
+        assert 4 <= len(sentence) <= 19
 
 
 def test_sizes_of_stories_and_vocabulary(stories):
