@@ -1,16 +1,17 @@
 """The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import lightning as L
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
-from torch.nn import Parameter
+from torch.nn import ModuleDict, Parameter
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torchmetrics import MeanMetric
+from torchmetrics import MeanMetric, Metric
 
 from depgen.data.batch import Batch, ItemBatch, TokenBatch
 from depgen.decoding.generation import State, generate
@@ -40,8 +41,6 @@ class LanguageModel(L.LightningModule):
         super().__init__()
         self._optimizer, self._scheduler = optimizer, scheduler
         self.phase = 0
-        self.val_perplexity, self.test_perplexity = Perplexity(), Perplexity()
-        self.val_loss, self.test_loss = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -71,23 +70,19 @@ class LanguageModel(L.LightningModule):
     def log_train(self, nll_sum: Float[Tensor, ""], global_tokens: int, *, name: str = "loss") -> Float[Tensor, ""]:
         """The loss of this rank's share; averaged over ranks it is nats per token of the *global* batch."""
         loss = nll_sum * (self.trainer.world_size / global_tokens)
-        self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1)
+        several = self.trainer.world_size > 1
+        self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
         return loss
-
-    def log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
-        """Add a batch to the split's loss and perplexity (nats per token; `<eos>` counts, BOS and padding don't)."""
-        counted, tokens = nll.masked_fill(~batch.mask, 0).double().sum(), batch.lengths.sum()
-        metric, loss = (
-            (self.test_perplexity, self.test_loss) if stage == "test" else (self.val_perplexity, self.val_loss)
-        )
-        metric.update(counted, tokens, (batch.mask & (batch.targets == batch.unk)).sum())
-        loss.update(counted / tokens, tokens)
-        self.log(f"{stage}/perplexity", metric, prog_bar=stage == "val", on_epoch=True, batch_size=1)
-        self.log(f"{stage}/loss", loss, on_epoch=True, batch_size=1)
 
 
 def _adam(parameters: Iterable[Parameter]) -> Optimizer:
     return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
+
+
+def _figures() -> ModuleDict:
+    """What a split is measured by, summed in float64 over batches and devices."""
+    means = {name: MeanMetric().set_dtype(torch.float64) for name in ("loss", "unk_rate")}
+    return ModuleDict({"perplexity": Perplexity(), **means})
 
 
 @runtime_checkable
@@ -110,7 +105,12 @@ class Writer(Protocol):
 
 
 class LeftToRight(LanguageModel):
-    """Base of the systems that score and write a text token by token."""
+    """Base of the systems that score and write a text token by token; arguments as `LanguageModel`."""
+
+    def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.val_figures, self.test_figures = _figures(), _figures()
+        self._item_scores: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target given what stands before it; without meaning at padding."""
@@ -127,11 +127,47 @@ class LeftToRight(LanguageModel):
 
     def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """Loss and perplexity on the validation split."""
-        self.log_evaluation("val", batch, -self.log_probs(batch))
+        self._log_evaluation("val", batch, -self.log_probs(batch))
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split."""
-        self.log_evaluation("test", batch, -self.log_probs(batch))
+        """Loss and perplexity on the test split, in full precision whatever the training's: bf16 logits blur log Z."""
+        with torch.autocast(self.device.type, enabled=False):
+            nll = -self.log_probs(batch)
+        self._log_evaluation("test", batch, nll)
+        scores = nll.masked_fill(~batch.mask, 0).double().sum(1)
+        self._item_scores.append((batch.items, scores, batch.lengths))
+
+    def _log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
+        """Add a batch's tokens to the split's figures (`<eos>` counts, BOS and padding don't).
+
+        Logged: loss in nats per token, its exponential, and the share of tokens that are `<unk>`.
+        """
+        figures = self.test_figures if stage == "test" else self.val_figures
+        tokens, unknown = batch.lengths.sum(), (batch.mask & (batch.targets == batch.unk)).sum()
+        counted = nll.masked_fill(~batch.mask, 0).double().sum()
+        additions = {"perplexity": (counted, tokens, unknown), "loss": (counted / tokens, tokens)}
+        additions["unk_rate"] = (unknown / tokens, tokens)
+        for name, figure in figures.items():
+            cast(Metric, figure).update(*additions[name])
+            shown = stage == "val" and name == "perplexity"
+            self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+
+    def on_test_epoch_start(self) -> None:
+        """Forget the scores of an earlier test."""
+        self._item_scores.clear()
+
+    def test_scores(
+        self,
+    ) -> tuple[Int64[np.ndarray, " items"], Float64[np.ndarray, " items"], Int64[np.ndarray, " items"]]:
+        """Place in the split, nll (nats) and tokens of every item tested last, over all devices, in order."""
+        columns = [torch.cat(column) for column in zip(*self._item_scores, strict=True)]
+        if self.trainer.world_size > 1:
+            shares = [None] * self.trainer.world_size
+            torch.distributed.all_gather_object(shares, [column.cpu() for column in columns])
+            columns = [torch.cat(column) for column in zip(*shares, strict=True)]
+        order = columns[0].argsort()
+        items, nll, tokens = (column[order].cpu().numpy() for column in columns)
+        return items, nll, tokens
 
     def generate(
         self,

@@ -97,7 +97,7 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
         ("test", "-m pytest -n 2"),
         ("lint", "-m ruff format --check ."),
         ("lint", "lint-imports"),
-        ("parser", "train-parser --config experiments/parser_ewt.yaml"),
+        ("parser", "train-parser --config experiments/parser_ewt_lowercased.yaml"),
         ("tables", "table demo"),
         ("bench", "pytest tests/benchmarks"),
     ],

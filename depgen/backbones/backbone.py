@@ -1,5 +1,6 @@
 """The interface of a backbone: a network from token ids to hidden states that a system takes as an argument."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -80,3 +81,7 @@ class Backbone(nn.Module):
             carry: return the state to go on from.
         """
         raise NotImplementedError
+
+
+BackboneFactory = Callable[[int], Backbone]
+"""From the vocabulary size to a backbone: in YAML, a class path with all its other arguments."""

@@ -52,6 +52,9 @@ VERBS = {
         "depgen.annotation.annotate:annotate",
     ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
+    "parser-agreement": Verb(
+        "how often two annotators give a word the same head", "depgen.annotation.agreement:parser_agreement"
+    ),
     "data-statistics": Verb(
         "sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics", flags=("json",)
     ),

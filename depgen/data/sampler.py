@@ -28,7 +28,8 @@ class TokenBudgetBatches(Sampler[Share]):
 
     Args:
         lengths: target tokens of each item.
-        tokens_per_batch: budget of the *global* batch: longest item times number of items.
+        tokens_per_batch: budget of the *global* batch: longest item times number of items. In evaluation a longer item
+            is a batch by itself.
         seed: seed of the order.
         epoch: the order changes with it.
         shuffle: False keeps items sorted by length, for evaluation.
@@ -50,10 +51,10 @@ class TokenBudgetBatches(Sampler[Share]):
         pool: int = 50,
     ) -> None:
         longest = int(lengths.max(initial=0))
-        if longest > tokens_per_batch:
+        if shuffle and longest > tokens_per_batch:
             raise UserError(
-                f"Item {int(lengths.argmax())} has {longest} tokens, but a batch may hold {tokens_per_batch}. "
-                f"Set data.init_args.tokens_per_batch to at least {longest}."
+                f"Item {int(lengths.argmax()) + 1} of the split has {longest} tokens, but a batch may hold "
+                f"{tokens_per_batch}. Set data.init_args.tokens_per_batch to at least {longest}."
             )
         self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
         self.start = 0
@@ -88,13 +89,18 @@ def _cut(
 
 
 def _merge_short(batches: list[Int[np.ndarray, " _"]], world: int) -> list[Int[np.ndarray, " _"]]:
-    """Batches of at least one item a rank: a shorter one joins its neighbour."""
+    """Batches of at least one item a rank: shorter ones join, and a short rest joins the batch before it.
+
+    Only a budget of fewer than `world` items is exceeded, and then by no more than it takes.
+    """
     merged: list[Int[np.ndarray, " _"]] = []
     for batch in batches:
-        if merged and min(len(batch), len(merged[-1])) < world:
+        if merged and len(merged[-1]) < world:
             merged[-1] = np.concatenate([merged[-1], batch])
         else:
             merged.append(batch)
+    if len(merged) > 1 and len(merged[-1]) < world:
+        merged[-2:] = [np.concatenate(merged[-2:])]
     if merged and len(merged[0]) < world:
         raise UserError(f"{len(merged[0])} items can't be shared by {world} devices: use fewer devices or more data.")
     return merged

@@ -28,6 +28,9 @@ from depgen.trees.sentence import Document, Sentence
 
 log = logging.getLogger(__name__)
 
+FORMAT = "1"
+"""Part of every cached vocabulary's key: raised when a builder changes what it makes."""
+
 Joining = Literal["roots", "previous_sentence", "whole"]
 
 
@@ -109,7 +112,8 @@ class TextData(L.LightningDataModule):
         """The vocabulary: built once, remembered on disk under a file lock, so that all ranks share one."""
         if self._vocabulary is None:
             keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
-            key = "\n".join([*keys, self.builder.fingerprint(), str(self.max_documents)])
+            splits = " ".join(self.vocabulary_splits)
+            key = "\n".join([FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)])
             folder = cache_root() / "vocabularies" / hashlib.sha256(key.encode()).hexdigest()[:32]
             folder.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{folder}.lock"):

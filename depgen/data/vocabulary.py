@@ -129,6 +129,7 @@ class SubwordVocabulary:
 
         self._json, self._eos_token, self._unk_token = tokenizer_json, eos_token, unk_token
         self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        self._tokenizer.encode_special_tokens = True  # a literal end-of-text in a corpus is text, not an end
         eos = self._tokenizer.token_to_id(eos_token)
         if eos is None:
             raise UserError(f"The tokenizer has no token {eos_token!r}; name its end-of-text token by eos_token.")
@@ -139,8 +140,8 @@ class SubwordVocabulary:
 
     @property
     def size(self) -> int:
-        """Number of token types, special ones included."""
-        return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
+        """One more than the largest id: the rows of an embedding."""
+        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """The ids of a word, at least one."""

@@ -6,12 +6,14 @@ import logging
 import sys
 from pathlib import Path
 
-from depgen.data.vocabulary import encode
+from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.language_model import Writer
 from depgen.locations import write_atomically
+from depgen.training.guards import check_writable
+from depgen.trees.lines import read_lines
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +56,13 @@ def generate(
     Raises:
         UserError: no such run or file, an empty file of prompts, numbers out of range.
     """
-    if number < 1:
-        raise UserError(f"-n says how many texts to write for each prompt: expected at least 1, found {number}.")
+    for name, value in (("-n", number), ("--max-new-tokens", max_new_tokens), ("--batch-size", batch_size)):
+        if value < 1:
+            raise UserError(f"{name} must be at least 1, found {value}.")
+    if output is not None:
+        check_writable(output.parent)
+        if output.is_dir():
+            raise UserError(f"--output {output} is a folder: name a file.")
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)
     lines = [""] if prompts is None else read_prompts(prompts)
     trained = load_trained(checkpoint, device=device)
@@ -63,6 +70,7 @@ def generate(
         raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which does not write texts.")
     log.info("Writing with %s", trained.checkpoint)
     jobs = [(line, text_seed(seed, index, copy)) for index, line in enumerate(lines) for copy in range(number)]
+    _log_unknown(lines, trained.vocabulary)
     texts = trained.model.generate(
         [encode(trained.vocabulary, line.split()).ids.tolist() for line, _ in jobs],
         eos=trained.vocabulary.eos,
@@ -74,7 +82,7 @@ def generate(
     )
     rows = []
     for (line, item_seed), ids in zip(jobs, texts, strict=True):
-        text = trained.vocabulary.decode(ids)
+        text = " ".join(trained.vocabulary.decode(ids).split())  # one line, whatever the pieces hold
         row = {"prompt": line, "text": text, "seed": item_seed}
         rows.append(json_format.dumps(row, ensure_ascii=False) if json else text)
     content = "".join(f"{row}\n" for row in rows)
@@ -85,25 +93,25 @@ def generate(
     return None
 
 
+def _log_unknown(lines: list[str], vocabulary: AnyVocabulary) -> None:
+    ids = [i for line in lines for i in encode(vocabulary, line.split()).ids.tolist()]
+    if unknown := ids.count(vocabulary.unk):
+        log.info("%d of the prompts' %d tokens are unknown to the model and read as <unk>.", unknown, len(ids))
+
+
 def read_prompts(path: Path) -> list[str]:
     """The lines of a file of prompts.
 
     Raises:
         UserError: the file is missing, empty, not UTF-8, or has an empty line.
     """
-    if not path.is_file():
-        raise UserError(f"No file of prompts at {path.absolute()}; it should hold one prompt a line.")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8 text, found a byte that is none at offset {error.start}.") from error
-    if not lines:
-        raise UserError(f"{path} is empty: expected one prompt a line.")
-    for number, line in enumerate(lines, start=1):
+    lines = []
+    for number, line in read_lines(path):
         if not line.strip():
             raise UserError(
-                f"{path}:{number}: expected a prompt, found an empty line. Without --prompts texts begin from nothing."
+                f"{path}:{number}: expected a prompt, found an empty line. Leave --prompts out to begin from nothing."
             )
+        lines.append(line)
     return lines
 
 

@@ -8,6 +8,7 @@ import torch
 
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.errors import UserError
 from depgen.language_model import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import best_checkpoint, find_run, newest_run, run_of_checkpoint
@@ -45,8 +46,22 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
         run = newest_run() if given is None else find_run(given)
         checkpoint = best_checkpoint(run)
     phase = int(load_checkpoint(checkpoint, mmap=True).get("phase", 0))  # a damaged file is refused by name
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
     model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)
     assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
     model.enter_phase(phase)
     return Trained(model.eval(), load_vocabulary(run / "vocabulary"), run, checkpoint)
+
+
+def checked_device(name: str | None) -> str | None:
+    """A device's name, once it is certain that tensors can lie there.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if name is not None:
+        try:
+            torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise UserError(f"There is no device {name!r} here; try cpu, or leave the option out.") from error
+    return name

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.backbones.backbone import Backbone, BackboneState
+from depgen.backbones.backbone import BackboneFactory, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
-
-BackboneFactory = Callable[[int], Backbone]
 
 
 class CausalLM(LeftToRight):

@@ -41,11 +41,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, Ragged, TokenBatch, collate_tokens
 from depgen.data.vocabulary import EOS
 from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
+from depgen.nn.growing import Growing
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -58,7 +59,6 @@ from depgen.trees.future_dependents import future_dependents
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
-BackboneFactory = Callable[[int], Backbone]
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -191,31 +191,15 @@ class MixtureState:
 
     Attributes:
         backbone: the backbone's own state.
-        components: p_dep of each position, or its hidden states when logits are mixed; room for more at the end.
-        length: rows in use.
+        components: p_dep of each position, or its hidden states when logits are mixed: [batch position size].
     """
 
     backbone: BackboneState
-    components: Float[Tensor, "batch room size"]
-    length: int
+    components: Growing
 
     def select(self, rows: Int[Tensor, " kept"]) -> "MixtureState":
         """The state of some rows of the batch."""
-        return type(self)(self.backbone.select(rows), self.components[rows], self.length)
-
-    @staticmethod
-    def extended(before: "MixtureState | None", new: Float[Tensor, "batch length size"]) -> Tensor:
-        """The components with new rows behind the old; room grows by doubling."""
-        used = 0 if before is None else before.length
-        needed = used + new.shape[1]
-        room = None if before is None else before.components
-        if room is None or room.shape[1] < needed:
-            wider = new.new_empty(new.shape[0], max(needed + 16, 2 * used), new.shape[2])
-            if room is not None:
-                wider[:, :used] = room[:, :used]
-            room = wider
-        room[:, used:needed] = new
-        return room
+        return MixtureState(self.backbone.select(rows), self.components.select(rows))
 
 
 # -- 4. The system ----------------------------------------------------------------------------------------------------
@@ -263,6 +247,11 @@ class DMLM(LeftToRight):
         layers = self.backbone.attention_layers
         if not -layers <= attention_layer < layers:
             raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
+        if dependency_modeling_epochs < 0 or language_modeling_epochs < 1:
+            raise UserError(
+                "DMLM needs language_modeling_epochs of at least 1 and dependency_modeling_epochs of at least 0, found "
+                f"{language_modeling_epochs} and {dependency_modeling_epochs}."
+            )
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
@@ -336,12 +325,10 @@ class DMLM(LeftToRight):
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         probability = self.mixture_space == "probability"
         new = log_softmax_over_vocabulary(output.hidden, weight, bias).exp() if probability else output.hidden
-        components = MixtureState.extended(state, new)
-        length = new.shape[1] + (0 if state is None else state.length)
-        attention = self._attend(output)[:, -1:].exp()
-        mixed = (attention @ components[:, :length])[:, 0]
+        components = Growing.of(new, dim=1) if state is None else state.components.extended(new)
+        mixed = (self._attend(output)[:, -1:].exp() @ components.tensor)[:, 0]
         log_probs = mixed.log() if probability else log_softmax_over_vocabulary(mixed, weight, bias)
-        return log_probs, MixtureState(output.state, components, length)
+        return log_probs, MixtureState(output.state, components)
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:

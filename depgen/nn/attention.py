@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from depgen.nn.growing import Growing
+
 Scores = Callable[[Tensor, Tensor], Tensor | None]
 """From queries [batch heads length size] and keys [batch heads context size] to what is added to the scaled scores."""
 
@@ -76,61 +78,34 @@ class Visibility:
         return causal_mask(length, context, device)[None, None] if self.causal else self.mask
 
 
-class _Buffer:
-    """Room for keys and values [batch heads capacity size], shared by the states that grew from one another."""
-
-    def __init__(self, keys: Tensor, values: Tensor, used: int) -> None:
-        self.keys, self.values, self.used = keys, values, used
-
-
 class KeyValues:
     """Keys and values of all positions so far. Behaves as a value: what was carried once can be gone on from twice."""
 
-    def __init__(self, buffer: _Buffer, length: int) -> None:
-        self._buffer, self._length = buffer, length
+    def __init__(self, keys: Growing, values: Growing) -> None:
+        self._keys, self._values = keys, values
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "KeyValues":
         """What is carried after a first pass; nothing is copied."""
-        return cls(_Buffer(keys, values, keys.size(2)), keys.size(2))
+        return cls(Growing.of(keys, dim=2), Growing.of(values, dim=2))
 
     @property
     def keys(self) -> Float[Tensor, "batch attention_heads context size"]:
         """All keys so far."""
-        return self._buffer.keys[:, :, : self._length]
+        return self._keys.tensor
 
     @property
     def values(self) -> Float[Tensor, "batch attention_heads context size"]:
         """All values so far."""
-        return self._buffer.values[:, :, : self._length]
+        return self._values.tensor
 
     def extended(self, keys: Tensor, values: Tensor) -> "KeyValues":
-        """These and further keys and values; amortised O(new positions), as room is doubled when it runs out."""
-        if torch.is_grad_enabled():  # a backward pass may need the old ones as they are
-            return KeyValues.of(torch.cat((self.keys, keys), 2), torch.cat((self.values, values), 2))
-        length = self._length + keys.size(2)
-        buffer = self._buffer
-        frozen = buffer.keys.is_inference() and not torch.is_inference_mode_enabled()
-        if buffer.used != self._length or buffer.keys.size(2) < length or frozen:
-            capacity = max(length, 2 * self._length)
-            buffer = _Buffer(_with_room(self.keys, capacity), _with_room(self.values, capacity), self._length)
-        buffer.keys[:, :, self._length : length] = keys
-        buffer.values[:, :, self._length : length] = values
-        buffer.used = length
-        return KeyValues(buffer, length)
+        """These and further keys and values."""
+        return KeyValues(self._keys.extended(keys), self._values.extended(values))
 
     def select(self, rows: Int[Tensor, " kept"]) -> "KeyValues":
-        """Some rows of the batch, with as much room as before."""
-        buffer = self._buffer
-        chosen = _Buffer(buffer.keys.index_select(0, rows), buffer.values.index_select(0, rows), self._length)
-        return KeyValues(chosen, self._length)
-
-
-def _with_room(used: Tensor, capacity: int) -> Tensor:
-    batch, heads, length, size = used.shape
-    room = used.new_empty(batch, heads, capacity, size)
-    room[:, :, :length] = used
-    return room
+        """Some rows of the batch."""
+        return KeyValues(self._keys.select(rows), self._values.select(rows))
 
 
 class SelfAttention(nn.Module):

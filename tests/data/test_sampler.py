@@ -53,8 +53,22 @@ def test_the_order_is_a_function_of_seed_and_epoch():
 
 
 def test_an_item_beyond_the_budget_is_named_with_the_remedy():
-    with pytest.raises(UserError, match=r"Item 1 has 70 tokens.*tokens_per_batch to at least 70"):
+    with pytest.raises(UserError, match=r"Item 2 of the split has 70 tokens.*tokens_per_batch to at least 70"):
         TokenBudgetBatches(np.array([5, 70]), tokens_per_batch=60)
+
+
+def test_an_item_beyond_the_budget_is_evaluated_by_itself():
+    batches = TokenBudgetBatches(np.array([5, 70, 6]), tokens_per_batch=60, shuffle=False)
+    assert [share.indices.tolist() for share in batches] == [[0, 2], [1]]
+
+
+def test_many_ranks_do_not_gather_all_items_into_one_batch():
+    lengths = np.full(400, 500)
+    batches = TokenBudgetBatches(lengths, tokens_per_batch=2048, world=8).batches
+    assert {len(batch) for batch in batches} == {8}
+    mixed = np.random.default_rng(0).integers(20, 400, 1000)
+    for batch in TokenBudgetBatches(mixed, tokens_per_batch=2048, world=4).batches:
+        assert len(batch) * mixed[batch].max() <= 2048 or len(batch) < 8
 
 
 class Items:

@@ -89,3 +89,9 @@ def test_a_ready_tokenizer_needs_its_end_of_text_token_by_name(pieces, tmp_path)
     with pytest.raises(UserError, match="eos_token"):
         SubwordPieces(tokenizer=str(tmp_path), eos_token="<|endoftext|>").build(Counter())
     assert SubwordPieces(tokenizer=str(tmp_path), eos_token="<eos>").build(Counter()).size == pieces.size
+
+
+def test_a_literal_end_of_text_in_a_corpus_is_text(pieces):
+    encoding = encode(pieces, ["<eos>", "walking"])
+    assert pieces.eos not in encoding.ids
+    assert pieces.decode(encoding.ids.tolist()) == "<eos> walking"

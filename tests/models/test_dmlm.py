@@ -199,6 +199,16 @@ def test_generation_is_the_same_for_any_batch_size(model):
     assert len({tuple(text) for text in together}) > 1
 
 
+@pytest.mark.slow
+def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(backbone):
+    torch.manual_seed(0)
+    model = DMLM(backbone, 3000, 1, 1).eval()
+    generator = np.random.default_rng(0)
+    prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
+    options = {"eos": 0, "sampling": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
+    assert model.generate(prompts, batch_size=64, **options) == model.generate(prompts, batch_size=1, **options)
+
+
 def test_it_learns_eight_sentences_in_either_phase(backbone):
     torch.manual_seed(0)
     generator = np.random.default_rng(0)

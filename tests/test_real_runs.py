@@ -1,5 +1,6 @@
-"""A real system killed in either phase and gone on with: bitwise the weights of an unbroken run."""
+"""A real system through the command line: killed in either phase and gone on with; two processes as one."""
 
+import csv
 import multiprocessing
 import signal
 
@@ -57,3 +58,20 @@ def test_kill_9_and_resume(unbroken, step, tmp_path, monkeypatch):
     for name in ("dependency_modeling-best.ckpt", "best.ckpt", "resume.ckpt"):
         whole, resumed = (load_checkpoint(place / name)["state_dict"] for place in (expected, found))
         assert all(torch.equal(resumed[key], value) for key, value in whole.items()), name
+
+
+def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
+    found = {}
+    for devices in (1, 2):
+        monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / f"runs{devices}"))
+        spread = ["--trainer.strategy=ddp_fork", "--trainer.devices=2"] if devices == 2 else []
+        assert fit("--model.init_args.backbone.init_args.dropout=0.0", *spread) == 0
+        (checkpoints,) = (tmp_path / f"runs{devices}").glob("*/*/checkpoints")
+        weights = load_checkpoint(checkpoints / "resume.ckpt")["state_dict"]
+        with (checkpoints.parent / "metrics.csv").open(newline="") as stream:
+            curve = [float(row["val/loss"]) for row in csv.DictReader(stream) if row["val/loss"]]
+        found[devices] = curve, weights
+    (curve, weights), (curve_of_two, weights_of_two) = found[1], found[2]
+    assert len(curve) == EPOCHS["language_modeling"]
+    assert curve_of_two == pytest.approx(curve, abs=1e-5)
+    assert all(torch.allclose(weights_of_two[name], value, atol=2e-5) for name, value in weights.items())

@@ -1,0 +1,60 @@
+"""A tensor that grows along one axis, as caches do in decoding, without being copied each time."""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+
+class _Room:
+    """Memory that the tensors which grew from one another share; `used` counts what the longest of them has written."""
+
+    def __init__(self, memory: Tensor, used: int) -> None:
+        self.memory, self.used = memory, used
+
+
+class Growing:
+    """Behaves as a value: what is held does not change, and one tensor can be extended twice.
+
+    Room is doubled when it runs out, so that extending costs O(new entries), amortised.
+
+    >>> once = Growing.of(torch.tensor([[1.0, 2.0]]), dim=1)
+    >>> longer, other = once.extended(torch.tensor([[3.0]])), once.extended(torch.tensor([[4.0]]))
+    >>> longer.tensor.tolist(), other.tensor.tolist()
+    ([[1.0, 2.0, 3.0]], [[1.0, 2.0, 4.0]])
+    """
+
+    def __init__(self, room: _Room, length: int, dim: int) -> None:
+        self._room, self._length, self._dim = room, length, dim
+
+    @classmethod
+    def of(cls, tensor: Tensor, *, dim: int) -> "Growing":
+        """A tensor that may grow along `dim`; nothing is copied."""
+        return cls(_Room(tensor, tensor.size(dim)), tensor.size(dim), dim)
+
+    @property
+    def tensor(self) -> Tensor:
+        """All entries so far, a view."""
+        return self._room.memory.narrow(self._dim, 0, self._length)
+
+    def extended(self, new: Tensor) -> "Growing":
+        """These and further entries."""
+        if torch.is_grad_enabled():  # a backward pass may need the old ones as they are
+            return Growing.of(torch.cat((self.tensor, new), self._dim), dim=self._dim)
+        length, room = self._length + new.size(self._dim), self._room
+        frozen = room.memory.is_inference() and not torch.is_inference_mode_enabled()
+        if room.used != self._length or room.memory.size(self._dim) < length or frozen:
+            room = _Room(self._wider(max(length, 2 * self._length)), self._length)
+        room.memory.narrow(self._dim, self._length, new.size(self._dim)).copy_(new)
+        room.used = length
+        return Growing(room, length, self._dim)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "Growing":
+        """Some rows of the first axis, with as much room as before."""
+        return Growing(_Room(self._room.memory.index_select(0, rows), self._length), self._length, self._dim)
+
+    def _wider(self, capacity: int) -> Tensor:
+        shape = list(self._room.memory.shape)
+        shape[self._dim] = capacity
+        memory = self._room.memory.new_empty(shape)
+        memory.narrow(self._dim, 0, self._length).copy_(self.tensor)
+        return memory

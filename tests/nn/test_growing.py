@@ -1,0 +1,28 @@
+"""A growing tensor is a value: whatever is done with what grew from it, it stays as it was."""
+
+import pytest
+import torch
+
+from depgen.nn.growing import Growing
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_it_equals_concatenation_however_it_branches(dim, gradients):
+    torch.manual_seed(0)
+    parts = [torch.randn(2, 3, 3) for _ in range(6)]
+    with torch.set_grad_enabled(gradients):
+        states = [Growing.of(parts[0], dim=dim)]
+        for part in parts[1:]:
+            states.append(states[-1].extended(part))
+        other = states[2].extended(parts[5])
+        for length, state in enumerate(states, start=1):
+            torch.testing.assert_close(state.tensor, torch.cat(parts[:length], dim))
+        torch.testing.assert_close(other.tensor, torch.cat([*parts[:3], parts[5]], dim))
+
+
+def test_rows_can_be_chosen_and_grow_on():
+    first, new = torch.randn(3, 2, 4), torch.randn(2, 1, 4)
+    with torch.no_grad():
+        chosen = Growing.of(first, dim=1).select(torch.tensor([2, 0])).extended(new)
+    torch.testing.assert_close(chosen.tensor, torch.cat([first[[2, 0]], new], 1))
