@@ -105,7 +105,7 @@ def _label(row: Row, ran: bool, published: bool) -> str:
     """The row's name, and what keeps it from having numbers of ours."""
     label = row.name
     if published and not row.in_paper and row.floor_of is None:
-        label += " (not in the paper)"
+        label += "†"
     if row.quoted is not None:
         return f"{label} (quoted: {row.quoted})"
     if row.experiment is None and row.floor_of is None:

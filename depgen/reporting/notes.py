@@ -23,11 +23,18 @@ def notes_of(
     shown = {name: tuple(item.results) for name, item in measured.items()}
     shown |= {name: tuple(group) for name, group in results.items() if group}
     lines = list(_marks(definition, results, measured, tests))
+    lines += _reduced(definition, shown)
     lines += _verdicts(definition, comparisons)
     lines += _not_computed(definition, shown)
-    lines += [f"{c.header}: {c.explanation}." for c in definition.columns if c.explanation is not None]
+    for column in definition.columns:
+        if column.explanation is not None:
+            lines.append(f"{column.header}: {column.explanation}.")
+        if column.key == "perplexity":
+            lines += _unknown(column.header, definition, shown)
     lines += _settings(definition, shown)
     lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
+    for row in definition.rows:
+        lines += _floor(row, shown.get(row.name, ()))
     lines += _budget(definition, shown)
     lines += _data(definition, shown)
     for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
@@ -39,6 +46,8 @@ def notes_of(
             f"Texts: prompted with the first {made.prompt_sentences} sentences of each test document, the next one is "
             f"the reference; top-p {made.top_p}, temperature {made.temperature}, sampling seed {made.seed} + the run's."
         )
+    if any(shown.get(row.name) for row in definition.rows if row.floor_of is None):
+        lines.append("Seeds vary weights and dropout; the order of the data is the same for all.")
     if not shown:
         lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.table}.")
     return lines + [f"{note.rstrip('.')}." for note in definition.notes]
@@ -54,13 +63,14 @@ def _marks(
         yield "measured: tracked in experiments/measured, * as when recorded."
     if any(results.values()):
         star = (
-            f"local: from results/{definition.table}, mean ± standard deviation over seeds; * significantly better "
+            f"local: from results/{definition.table}, mean ± standard deviation over seeds (none for one seed); * "
+            "significantly better "
             f"than the best other system of its block, p < {LEVEL}"
         )
         correction = (
             f", Holm's correction over the table's {tests} test{'' if tests == 1 else 's'}"
             if tests
-            else "; no test could be made"
+            else "; nothing to test yet"
         )
         yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
         by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "none": []}
@@ -70,6 +80,8 @@ def _marks(
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
     if any(row.values for row in definition.rows) and (measured or any(results.values())):
         yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
+    if any(row.values for row in definition.rows) and not all(row.in_paper for row in definition.rows):
+        yield "†: not in the paper."
 
 
 def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -113,7 +125,7 @@ def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:
                 if reason is not None and row.name not in reasons.setdefault(reason, []):
                     reasons[reason].append(row.name)
         for reason, names in reasons.items():
-            yield f"Not computed: {column.header} ({', '.join(names)}): {reason.rstrip('.')}."
+            yield f"Not computed: {column.header} ({_listed(names)}): {reason.rstrip('.')}."
 
 
 def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
@@ -127,6 +139,40 @@ def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
         }
         for setting in sorted(settings):
             yield f"{column.header} settings: {setting}."
+
+
+def _unknown(header: str, definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """How many of the tokens that a perplexity is over are `<unk>`, systems of the same share together."""
+    shares: dict[str, list[str]] = {}
+    for row in definition.rows:
+        found = [result.metrics["unk_rate"] for result in shown.get(row.name, ()) if "unk_rate" in result.metrics]
+        if found:
+            shares.setdefault(f"{100 * sum(found) / len(found):.2f} %", []).append(row.name)
+    if shares:
+        each = "; ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
+        unequal = "; perplexities with unequal shares do not compare" if len(shares) > 1 else ""
+        yield f"{header}: test tokens that are <unk>: {each}{unequal}."
+
+
+def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
+    """The source's perplexity on the test stories, and its own."""
+    if row.floor_of is None or not results or "perplexity" not in results[0].metrics:
+        return
+    metrics = results[0].metrics
+    line = f"{row.name}: perplexity of the test stories under the source {metrics['perplexity']:.2f}"
+    if "source_perplexity" in metrics:
+        line += f"; of the source itself {metrics['source_perplexity']:.2f} (exact entropy per token)"
+    yield f"{line}."
+
+
+def _reduced(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """A warning where published numbers stand beside ones from less data."""
+    names = [row.name for row in definition.rows if any(result.data.reduced for result in shown.get(row.name, ()))]
+    if names and any(row.values for row in definition.rows):
+        yield (
+            f"Trained on less data than was published ({_listed(names)}): compare these rows with one another; their "
+            "difference from the paper is no verdict on the system."
+        )
 
 
 def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
@@ -155,6 +201,15 @@ def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
         yield f"NOT the same data (text or reading options differ), so these don't compare: {parts}."
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas between, or semicolons where a name holds a comma.
+
+    >>> _listed(["DM-Transformer", "DM-Transformer, left chain"])
+    'DM-Transformer; DM-Transformer, left chain'
+    """
+    return ("; " if any("," in name for name in names) else ", ").join(names)
+
+
 def _tokens(results: Sequence[Result]) -> float | None:
     counts = [result.budget.train_tokens for result in results if result.budget.train_tokens is not None]
     return sum(counts) / len(counts) if counts else None
@@ -175,9 +230,6 @@ def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
         parts.append(f"{first.parameters / 1e6:.1f} M parameters")
     if first.budget.epochs is not None:
         parts.append(f"{first.budget.epochs} epochs")
-    unknown = [result.metrics["unk_rate"] for result in results if "unk_rate" in result.metrics]
-    if unknown:
-        parts.append(f"{100 * sum(unknown) / len(unknown):.2f} % of test tokens unknown")
     for name in ("hardware", "date", "commit"):
         parts.append(" / ".join(dict.fromkeys(str(getattr(result, name)) for result in results)))
     yield f"{row.name} ({source}): " + "; ".join(parts) + "."

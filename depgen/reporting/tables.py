@@ -2,6 +2,7 @@
 
 import csv
 import io
+import textwrap
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import read_results
 
 Format = Literal["markdown", "latex", "csv", "text"]
+NOTE_WIDTH = 120
 _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
 
 
@@ -55,7 +57,8 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*") -> str:
     """
     if cell.value is None:
         return cell.word
-    text = f"{cell.value:{'+' if cell.signed else ''}.{cell.decimals}f}"
+    value = round(cell.value, cell.decimals) or 0.0  # no minus before a zero
+    text = f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"
     if cell.deviation is not None:
         text += f"{plus_minus}{cell.deviation:.{cell.decimals}f}"
     return text + (star if cell.star else "")
@@ -101,7 +104,7 @@ def _escape(text: str) -> str:
     """LaTeX's special characters made ordinary."""
     for character in "&%$#_{}":
         text = text.replace(character, f"\\{character}")
-    return text
+    return text.replace("†", r"$^{\dagger}$")
 
 
 def _csv(layout: Layout) -> str:
@@ -129,15 +132,30 @@ def _text(layout: Layout) -> str:
     drawn = Table(title=Text(layout.caption), title_justify="left")
     for number, word in enumerate(_head(layout)):
         drawn.add_column(Text(word), justify="left" if number < 2 else "right", no_wrap=True)
-    name = layout.lines[0].row.name
+    before = layout.lines[0].row
+    alone = {row.name for row in layout.definition.rows if sum(line.row.name == row.name for line in layout.lines) == 1}
     for line in layout.lines:
-        if line.row.name != name:
+        row = line.row
+        if row.group != before.group or (row.name != before.name and not {row.name, before.name} <= alone):
             drawn.add_section()
-            name = line.row.name
+        before = row
         drawn.add_row(Text(line.label), line.numbers, *(show(cell) for cell in line.cells))
     stream = io.StringIO()
     console = Console(file=stream, width=1000, color_system=None)
     console.print(drawn)
     for note in layout.notes:
-        console.print(Text(f"- {note}"))
+        console.print(
+            Text(
+                "\n".join(
+                    textwrap.wrap(
+                        note,
+                        NOTE_WIDTH,
+                        initial_indent="- ",
+                        subsequent_indent="  ",
+                        break_long_words=False,
+                        break_on_hyphens=False,
+                    )
+                )
+            )
+        )
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"

@@ -1,10 +1,15 @@
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
 from depgen.errors import UserError
+from depgen.evaluation.text import NAMES, TextOptions
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, Prompts
 from depgen.reporting.layout import Cell
+from depgen.reporting.measurement import evaluate, sift
 from depgen.reporting.record import record
 from depgen.reporting.tables import show, table
 
@@ -23,7 +28,7 @@ MARKDOWN = """\
 | DM-Base | paper | 12.00\\* | 80.0 |  |
 |  | local | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |
 |  | difference | -1.00 |  |  |
-| DM-Base, left chain (not in the paper) (not run yet) | local |  |  |  |
+| DM-Base, left chain† (not run yet) | local |  |  |  |
 | Later (not built yet) | paper | 11.00 |  |  |
 """
 
@@ -54,8 +59,82 @@ def test_the_notes_say_what_a_reader_must_know(results):
         "Budget of b, training tokens seen over all phases: matched (within 1 %): Base 40,000, DM-Base 40,000." in notes
     )
     assert "Base (local): Stories (reduced), 1,000 training documents; trees: left chain; seeds: 1, 2" in notes
-    assert "1.13 % of test tokens unknown; CPU (x86_64), 2 cores, 1 thread; 2026-01-02; 0123456789ab" in notes
+    assert "4 epochs; CPU (x86_64), 2 cores, 1 thread; 2026-01-02; 0123456789ab" in notes
+    assert "- PPL: per token.\n- PPL: test tokens that are <unk>: 1.13 % (Base).\n" in notes
+    assert "- Seeds vary weights and dropout; the order of the data is the same for all.\n" in notes
+    assert "- Trained on less data than was published (Base, DM-Base): compare these rows" in notes
+    assert "- †: not in the paper.\n" in notes
     assert "sampling seed 10 + the run's" in notes
+
+
+def test_unequal_shares_of_unknown_words_are_called_so(store):
+    store("Base", 1, {"perplexity": 50.0, "unk_rate": 0.01})
+    store("DM-Base", 1, {"perplexity": 45.0, "unk_rate": 0.02})
+    notes = table("toy", profile="small")
+    assert "<unk>: 1.00 % (Base); 2.00 % (DM-Base); perplexities with unequal shares do not compare." in notes
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ({"perplexity": 8.1}, "under the source 8.10."),
+        (
+            {"perplexity": 8.1, "source_perplexity": 8.25},
+            "under the source 8.10; of the source itself 8.25 (exact entropy per token).",
+        ),
+    ],
+)
+def test_the_floor_tells_the_stories_from_the_source(store, project, metrics, said):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
+    store("Floor", 1, metrics)
+    text = table("toy", profile="small")
+    assert f"- Floor: perplexity of the test stories {said}\n" in text
+    assert "Seeds vary" not in text
+
+
+def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(
+        path.read_text().replace(
+            "higher_better: false, explanation", "higher_better: false, test: paired_t, explanation"
+        )
+    )
+    for seed in (1, 2):
+        store("Base", seed, {"perplexity": 50.0}, {"perplexity": HIGHER})
+        store("DM-Base", seed, {"perplexity": 45.0}, {"perplexity": SAME})
+    assert "| 45.00 ± 0.00\\* |" in table("toy", profile="small")
+    store("Base", 2, {"perplexity": 50.0})
+    text = table("toy", profile="small")
+    assert "| 45.00 ± 0.00 |" in text
+    assert "not tested: no per-item scores of Base" in text
+
+
+def test_the_tables_own_perplexity_is_tested_and_its_keys_are_those_of_the_measures(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    for name in ("dmlm_table2", "demo"):
+        definition = load_definition(name)
+        assert definition.column("perplexity").test == "paired_t"
+        assert not definition.column("perplexity").higher_better
+        assert {column.key for column in definition.columns} <= {*NAMES, "perplexity", "union"}
+
+
+def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
+    path = project / "experiments/published/toy.yaml"
+    column = "  - {key: lm_perplexity, header: GPT-2 PPL, higher_better: false}\n"
+    path.write_text(path.read_text().replace("rows:\n", f"{column}rows:\n", 1))
+    definition = load_definition("toy")
+    job = Job(definition, definition.row("Base"), "small", 1)
+    prompts = Prompts(("a", "b"), ("c d", "e f"))
+    evaluation = evaluate(job, ["c d x", "e g h"], prompts, TextOptions(perplexity_model="nowhere", device="cpu"))
+    _, reasons = sift(job, evaluation.metrics, evaluation.not_computed)
+    store("Base", 1, {"bleu1": 1.0}, not_computed=reasons)
+    assert "Not computed: GPT-2 PPL (Base): no weights at nowhere" in table("toy", profile="small")
+
+
+def test_notes_in_the_terminal_are_wrapped(results):
+    notes = table("toy", profile="small", format="text").split("┘\n")[1]
+    assert max(len(line) for line in notes.splitlines()) <= 120
 
 
 def test_unequal_data_is_called_so(store):
@@ -130,6 +209,7 @@ def test_a_table_without_results_says_how_to_make_them(project):
         (Cell(word="n/c"), "n/c"),
         (Cell(1.005, decimals=1), "1.0"),
         (Cell(-0.5, signed=True), "-0.50"),
+        (Cell(-0.001, signed=True), "0.00"),
         (Cell(0.5, 0.25, star=True, signed=True), "+0.50 ± 0.25*"),
     ],
 )
