@@ -70,10 +70,12 @@ VERBS = {
     "table": Verb(
         "render a table from the results at hand, beside the published numbers",
         "depgen.reporting.tables:table",
-        ("table",),
+        positionals=("table",),
     ),
     "record": Verb(
-        "copy a table's results into the tracked measurements", "depgen.reporting.record:record", ("table",)
+        "copy a table's results into the tracked measurements",
+        "depgen.reporting.record:record",
+        positionals=("table",),
     ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }

@@ -17,6 +17,8 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from depgen.locations import write_atomically
 
+logger = logging.getLogger(__name__)
+
 
 class CurveLogger(Logger):
     """Writes `metrics.csv`: one line a step at which something was logged, one column a metric.
@@ -116,9 +118,7 @@ def weights_and_biases(run: Path, mode: str) -> WandbLogger:
     os.environ.setdefault("WANDB_CONSOLE", "off")
     offline = mode == "offline" or (mode == "auto" and not _has_wandb_account())
     if mode == "auto" and offline:
-        logging.getLogger(__name__).info(
-            "No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run
-        )
+        logger.info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
     name = f"{run.parent.name}-{run.name}"
     wandb_logger = WandbLogger(name=name, id=name, save_dir=str(run), project="depgen", offline=offline, resume="allow")
     wandb_logger._wandb_init.pop("anonymous", None)  # Lightning always passes it, and wandb warns of it

@@ -6,7 +6,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
@@ -17,7 +17,7 @@ def describe_run(experiment: str, *, seed: int | None) -> dict[str, Any]:
     """What `run.json` says at a run's start."""
     return {
         "experiment": experiment,
-        "started": datetime.now().astimezone().isoformat(),
+        "started": datetime.now(UTC).isoformat(),
         "finished": None,
         "command": shlex.join(sys.argv),
         "seed": seed,

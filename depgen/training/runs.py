@@ -7,8 +7,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -148,17 +148,25 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
 
 
 def all_runs(experiment: str | None = None) -> list[Path]:
-    """Run folders, the latest start first; of one experiment or of all."""
-    root = runs_root()
-    folders = (
-        (root / experiment).iterdir()
-        if experiment and (root / experiment).is_dir()
-        else root.glob("*/*")
-        if not experiment
-        else ()
-    )
-    runs = [folder for folder in folders if (folder / "run.json").is_file()]
-    return sorted(runs, key=lambda run: (str(read_record(run).get("started", "")), run.name), reverse=True)
+    """Run folders at any depth, the latest start first; of one experiment (the folder above the run) or of all."""
+    runs = [run for run in _run_folders() if experiment is None or run.parent.name == experiment]
+    return sorted(runs, key=lambda run: (_start(run), run.name), reverse=True)
+
+
+def _run_folders() -> Iterator[Path]:
+    for folder, below, files in os.walk(runs_root()):
+        if "run.json" in files:
+            below.clear()
+            yield Path(folder)
+
+
+def _start(run: Path) -> datetime:
+    """When a run has started; long ago where that is not said."""
+    try:
+        started = datetime.fromisoformat(str(read_record(run).get("started", "")))
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return started.astimezone(UTC)
 
 
 def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
@@ -175,9 +183,10 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
         if (checkpoint_folder(run) / holding).is_file():
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
-    place = runs_root() / experiment if experiment else runs_root()
+    which = f"run of {experiment}" if experiment else "run"
     raise UserError(
-        f"No run under {place.absolute()} holds a {holding}. Train one (depgen fit --config ...), or set DEPGEN_RUNS."
+        f"No {which} under {runs_root().absolute()} holds a {holding}. "
+        "Train one (depgen fit --config ...), or set DEPGEN_RUNS."
     )
 
 
@@ -190,7 +199,7 @@ def find_run(reference: str | Path) -> Path:
     for folder in (Path(reference), runs_root() / reference):
         if (folder / "run.json").is_file():
             return folder
-    if (runs_root() / reference).is_dir():
+    if all_runs(str(reference)):
         return newest_run(str(reference))
     raise UserError(f"No run at {Path(reference).absolute()} nor at {(runs_root() / reference).absolute()}.")
 
@@ -225,11 +234,3 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
 def is_finished(run: Path) -> bool:
     """Whether a run's training has come to its end."""
     return bool(read_record(run).get("finished"))
-
-
-def unfinished_run(experiment: str) -> Path | None:
-    """The newest run of an experiment, if it has stopped before its end and can go on."""
-    runs = all_runs(experiment)
-    if not runs or is_finished(runs[0]) or not (checkpoint_folder(runs[0]) / RESUME).is_file():
-        return None
-    return runs[0]

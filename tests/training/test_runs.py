@@ -7,6 +7,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.training import runs
+from depgen.training.provenance import describe_run
 from depgen.training.runs import (
     all_runs,
     best_checkpoint,
@@ -19,7 +20,6 @@ from depgen.training.runs import (
     read_record,
     resume_checkpoint,
     run_of_checkpoint,
-    unfinished_run,
     update_record,
 )  # fmt: skip
 
@@ -116,8 +116,26 @@ def test_the_newest_run_is_the_latest_start_that_holds_a_best_checkpoint(caplog)
     assert newest_run("x") == old
     assert newest_run("x", holding="resume.ckpt") == bare
     assert all_runs() == [bare, best, old]
-    with pytest.raises(UserError, match=r"No run under .*runs/z holds a best.ckpt"):
+    with pytest.raises(UserError, match=r"No run of z under .*runs holds a best.ckpt"):
         newest_run("z")
+
+
+def test_runs_of_tables_are_runs_too(monkeypatch):
+    root = runs.runs_root()
+    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
+    inner = make("x", "2026-01-02T10:00", "best.ckpt")
+    monkeypatch.setenv("DEPGEN_RUNS", str(root))
+    old = make("x", "2026-01-01T10:00", "best.ckpt")
+    assert all_runs() == all_runs("x") == [inner, old]
+    assert newest_run("x") == find_run("x") == newest_run() == inner
+    assert all_runs("table") == []
+
+
+def test_starts_are_compared_as_instants():
+    west = make("x", "2026-01-01T20:00:00-08:00", "best.ckpt")
+    east = make("x", "2026-01-02T03:00:00+09:00", "best.ckpt")
+    assert all_runs() == [west, east]
+    assert describe_run("x", seed=1)["started"].endswith("+00:00")
 
 
 def test_find_run(tmp_path):
@@ -141,11 +159,8 @@ def test_missing_checkpoints_are_named():
 def test_records():
     run = make("x", "2026-01-01T10:00", "resume.ckpt", finished=None)
     assert not is_finished(run)
-    assert unfinished_run("x") == run
-    assert unfinished_run("y") is None
     update_record(run, {"finished": "2026-01-02"})
     assert is_finished(run)
-    assert unfinished_run("x") is None
     assert read_record(run) == {"started": "2026-01-01T10:00", "finished": "2026-01-02"}
     (run / "run.json").write_text(json.dumps(read_record(run))[:-5])
     with pytest.raises(UserError, match=r"run.json can't be read"):
