@@ -18,24 +18,33 @@ from depgen.training import provenance
 from depgen.training.runs import read_record
 
 
-def measure(job: Job, depgen: Depgen, options: TextOptions) -> Result:
+def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
+
+    Args:
+        job: the row at a profile and seed.
+        depgen: runs a command.
+        options: of the text measures.
+        remeasure: test again where the numbers of the single stories were not kept.
 
     Raises:
         UserError: a step failed.
     """
     trained = fit(job, depgen)
-    metrics = measure_test(job, trained, depgen)
+    tested = measure_test(job, trained, depgen, remeasure=remeasure)
+    metrics = dict(tested.metrics)
     data = data_of(trained.run / "config.yaml")
     not_computed: dict[str, str] = {}
-    items: dict[str, str] = {}
+    items: dict[str, NDArray[np.float64]] = {}
+    if tested.story_nll is not None:
+        items["perplexity"] = tested.story_nll
     settings: dict[str, str] = {}
     if job.definition.generation is not None:
         prompts = prompts_of(data.corpus, job.definition.generation)
         evaluation = evaluate(job, generate(job, trained, prompts), prompts, options)
         metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
         not_computed |= evaluation.not_computed
-        items, settings = _keep_items(job, evaluation.items), evaluation.settings
+        items, settings = items | evaluation.items, evaluation.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     kept, reasons = sift(job, metrics, not_computed)
     return Result(
@@ -45,7 +54,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions) -> Result:
         seed=job.seed,
         metrics=kept,
         not_computed=reasons,
-        items=items,
+        items=_keep_items(job, items),
         settings=settings,
         data=facts.data,
         trees=facts.trees,
@@ -60,7 +69,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions) -> Result:
 
 
 def floor(job: Job) -> Result:
-    """The perplexity of the test split under the source that generated it.
+    """The perplexity of the test split under the source that generated it, and the source's own.
+
+    The latter is exp of its exact entropy per token, `source_perplexity`: what the former comes to on endless text.
 
     Raises:
         UserError: the experiment's corpus has no known source.
@@ -68,12 +79,15 @@ def floor(job: Job) -> Result:
     corpus = data_of(job.config).corpus
     if not hasattr(corpus, "test_floor"):
         raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
+    metrics = {"perplexity": math.exp(corpus.test_floor())}
+    if hasattr(corpus, "entropy_per_token"):
+        metrics["source_perplexity"] = math.exp(corpus.entropy_per_token())
     return Result(
         table=job.definition.table,
         row=job.row.name,
         profile=job.profile,
         seed=job.seed,
-        metrics={"perplexity": math.exp(corpus.test_floor())},
+        metrics=metrics,
         data=source_of(corpus),
         hardware=hardware_in_words(provenance.hardware()),
         date=today(),

@@ -1,14 +1,15 @@
 """Rows of a table made again: fit, test, generate, measure; what is done stays done, nothing is done twice at once."""
 
 import logging
+import shlex
 from collections.abc import Sequence
 
 from filelock import FileLock, Timeout
 
 from depgen.errors import UserError
 from depgen.evaluation.text import TextOptions
-from depgen.reporting.definition import Row, load_definition
-from depgen.reporting.jobs import Depgen, Job, run_depgen
+from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.jobs import Depgen, Job, finished_run, run_depgen
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import read_result, write_result
@@ -27,7 +28,7 @@ def reproduce(
     redo: bool = False,
     text_options: TextOptions | None = None,
 ) -> str:
-    """What was done for each row and seed; and, unless one row was asked for, the table.
+    """What was done for each row and seed; and, unless one row was asked for, the table and how to go on from it.
 
     Each step is skipped when its output is there, and an unfinished training is gone on with. Two processes never work
     on the same row and seed: the second waits, and then finds it done.
@@ -37,7 +38,8 @@ def reproduce(
         row: only this row; unset: every row that has an experiment.
         profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
         seeds: of training; unset: the table's own.
-        remeasure: compute the text measures again where the texts are there already.
+        remeasure: compute the text measures again where the texts are there already, and test again where an older
+            test kept no numbers of the single stories.
         redo: put the old results and runs aside and begin anew.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
@@ -62,7 +64,16 @@ def reproduce(
     if row is not None:
         return lines
     _, _, text = render_table(definition.table, profile=profile, format="text").partition("\n\n")
-    return f"{lines}\n\n{text}"
+    return f"{lines}\n\n{text}{_how_to_write(definition, rows, profile, (seeds or definition.seeds)[0])}"
+
+
+def _how_to_write(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
+    """How to have the last row's model write; empty where there is none."""
+    trained = [row for row in rows if row.experiment is not None]
+    run = finished_run(Job(definition, trained[-1], profile, seed)) if trained else None
+    if run is None:
+        return ""
+    return f"\nTo have {trained[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
 
 
 def _is_made(row: Row) -> bool:
@@ -94,7 +105,10 @@ def make(
             _put_aside(job)
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}"
-        result = floor(job) if job.row.floor_of is not None else measure(job, depgen, options or TextOptions())
+        if job.row.floor_of is not None:
+            result = floor(job)
+        else:
+            result = measure(job, depgen, options or TextOptions(), remeasure=remeasure)
         write_result(result, job.result)
         return f"{job.name}: done, {job.result}"
     finally:

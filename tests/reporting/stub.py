@@ -1,9 +1,11 @@
 """A stand-in for the command line: leaves the files that `depgen fit` and `depgen test` leave, and texts."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from depgen.data.vocabulary import Vocabulary
@@ -11,12 +13,13 @@ from depgen.errors import UserError
 
 
 class Stub:
-    """Remembers every call; `dies_in` names the verb that stops halfway."""
+    """Remembers every call; `dies_in` names the verb that stops halfway, `stories` what `test` keeps of each story."""
 
     def __init__(self, dies_in: str | None = None) -> None:
         self.calls: list[tuple[list[str], dict[str, str]]] = []
         self.written: list[dict[str, object]] = []
         self.dies_in = dies_in
+        self.stories: dict[str, list[float]] | None = None
 
     def __call__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.calls.append((list(arguments), dict(environment)))
@@ -49,7 +52,13 @@ class Stub:
             (run / "checkpoints" / name).write_bytes(b"")
 
     def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        (Path(options["--run"]) / "test.json").write_text(json.dumps({"metrics": {"test/perplexity": 42.0}}))
+        run = Path(options["--run"])
+        content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"test/perplexity": 42.0}}
+        if self.stories is not None:
+            np.savez(run / "test_items.npz", **{name: np.asarray(values) for name, values in self.stories.items()})
+            nll, tokens = sum(self.stories["nll"]), sum(self.stories["tokens"])
+            content |= {"items": len(self.stories["item"]), "metrics": {"test/perplexity": math.exp(nll / tokens)}}
+        (run / "test.json").write_text(json.dumps(content))
 
     def generate(self, *, prompts: Path, output: Path, **options: object) -> None:
         """Stands in for the function behind `depgen generate`."""

@@ -1,13 +1,27 @@
+import dataclasses
+import hashlib
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.reporting import jobs
 from depgen.reporting.definition import Generation, load_definition
-from depgen.reporting.jobs import Job, Prompts, fit, generate, measure_test, prompts_of, run_depgen
+from depgen.reporting.jobs import (
+    Job,
+    Prompts,
+    SplitNumbers,
+    finished_run,
+    fit,
+    generate,
+    measure_test,
+    prompts_of,
+    run_depgen,
+)
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.stub import Stub
 
@@ -69,7 +83,7 @@ def test_a_fit_that_ends_early_is_no_success(job):
 def test_the_test_split_is_measured_once(job):
     stub = Stub()
     trained = fit(job, stub)
-    assert measure_test(job, trained, stub) == measure_test(job, trained, stub) == {"perplexity": 42.0}
+    assert measure_test(job, trained, stub) == measure_test(job, trained, stub) == SplitNumbers({"perplexity": 42.0})
     assert [arguments[0] for arguments, _ in stub.calls] == ["fit", "test"]
     assert stub.calls[1][0] == ["test", "--run", str(trained.run)]
 
@@ -79,6 +93,83 @@ def test_broken_test_numbers_are_named(job):
     (trained.run / "test.json").write_text(json.dumps({"perplexity": 1}))
     with pytest.raises(UserError, match=r"no test numbers in .*test\.json"):
         measure_test(job, trained, Stub())
+
+
+STORIES = {"item": [2, 0, 3, 0], "nll": [30.0, 12.0, 8.0, 12.0], "tokens": [10, 4, 4, 4]}
+
+
+def test_each_story_has_its_mean_nats_a_token_in_the_order_of_the_stories(job):
+    """Stories 0, 2 and 3 of four; the first was scored on two devices."""
+    trained, stub = fit(job, Stub()), Stub()
+    stub.stories = {name: values[:3] for name, values in STORIES.items()}
+    measure_test(job, trained, stub)
+    expected = [3.0, np.nan, 3.0, 2.0]
+    np.testing.assert_allclose(measure_test(job, trained, stub).story_nll, expected)
+    np.savez(trained.run / "test_items.npz", **STORIES)
+    np.testing.assert_allclose(measure_test(job, trained, stub).story_nll, expected)
+    assert stub.verbs == ["test"]
+
+
+def test_an_older_test_is_made_again_for_its_stories_only_when_asked(job):
+    trained, stub = fit(job, Stub()), Stub()
+    measure_test(job, trained, stub)
+    stub.stories = {"item": [0, 1], "nll": [6.0, 6.0], "tokens": [2, 2]}
+    assert measure_test(job, trained, stub).story_nll is None
+    assert stub.verbs == ["test"]
+    again = measure_test(job, trained, stub, remeasure=True)
+    assert again.metrics["perplexity"] == pytest.approx(np.exp(3))
+    assert again.story_nll.tolist() == [3.0, 3.0]
+    measure_test(job, trained, stub, remeasure=True)
+    assert stub.verbs == ["test", "test"]
+
+
+def test_numbers_of_another_checkpoint_are_not_taken(job):
+    trained, stub = fit(job, Stub()), Stub()
+    content = {"checkpoint": "runs/x/checkpoints/resume.ckpt", "metrics": {"test/perplexity": 1.0}}
+    (trained.run / "test.json").write_text(json.dumps(content))
+    assert measure_test(job, trained, stub).metrics == {"perplexity": 42.0}
+
+
+def test_numbers_from_before_the_checkpoint_changed_are_not_taken(job):
+    trained, stub = fit(job, Stub()), Stub()
+    best = trained.run / "checkpoints" / "best.ckpt"
+    digest = hashlib.sha256(best.read_bytes()).hexdigest()
+    content = {"checkpoint": str(best), "checkpoint_sha256": digest, "metrics": {"test/perplexity": 1.0}}
+    (trained.run / "test.json").write_text(json.dumps(content))
+    assert measure_test(job, trained, stub).metrics == {"perplexity": 1.0}
+    best.write_bytes(b"trained on")
+    assert measure_test(job, trained, stub).metrics == {"perplexity": 42.0}
+
+
+def test_stories_of_another_test_stay_unused(job, caplog):
+    trained, stub = fit(job, Stub()), Stub()
+    measure_test(job, trained, stub)
+    np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[2, 2])
+    assert measure_test(job, trained, stub).story_nll is None
+    assert "the stories have perplexity 20.0855, test.json says 42.0000" in caplog.text
+
+
+def test_broken_stories_are_named(job):
+    trained, stub = fit(job, Stub()), Stub()
+    measure_test(job, trained, stub)
+    np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0])
+    with pytest.raises(UserError, match=r"test_items\.npz: expected arrays item, nll and tokens"):
+        measure_test(job, trained, stub)
+    np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[1])
+    with pytest.raises(UserError, match="found 2 items, 2 nll, 1 tokens"):
+        measure_test(job, trained, stub)
+    (trained.run / "test_items.npz").write_bytes(b"PK half a file")
+    with pytest.raises(UserError, match=r"test_items\.npz: expected arrays"):
+        measure_test(job, trained, stub)
+
+
+def test_a_finished_run_is_named_from_the_working_folder(job, monkeypatch):
+    assert finished_run(job) is None
+    monkeypatch.setenv("DEPGEN_RUNS", str(Path("runs").absolute()))
+    fit(job, Stub())
+    assert finished_run(job) == Path("runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01")
+    next(job.runs.glob("*/*/run.json")).write_text("{}")
+    assert finished_run(job) is None
 
 
 def test_prompts_are_four_sentences_and_the_reference_the_fifth():
@@ -115,6 +206,71 @@ def test_texts_are_written_once_a_prompt_file(job, stub):
     }  # fmt: skip
     generate(job, trained, Prompts(("a b", "other"), ("e", "f")))
     assert len(stub.written) == 2
+
+
+@pytest.fixture
+def written(job, stub):
+    """A trained run, its prompts, and texts written once."""
+    prompts, trained = Prompts(("a b", "c d"), ("e", "f")), fit(job, stub)
+    generate(job, trained, prompts)
+    return trained, prompts
+
+
+def test_what_texts_depend_on_stands_beside_them(job, stub, written):
+    note = json.loads((job.folder / "texts.json").read_text())
+    assert note == {
+        "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60, "run": "dm_toy_small/2026-01-01",
+        "checkpoint_sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [("top_p", 0.9), ("temperature", 0.7), ("seed", 3), ("max_new_tokens", 9)])
+def test_other_settings_write_other_texts(job, stub, written, name, value):
+    settings = dataclasses.replace(job.definition.generation, **{name: value})
+    other = dataclasses.replace(job, definition=dataclasses.replace(job.definition, generation=settings))
+    generate(other, *written)
+    assert [options[name] for options in stub.written] == [
+        getattr(job.definition.generation, name) + (2 if name == "seed" else 0), value + (2 if name == "seed" else 0),
+    ]  # fmt: skip
+    generate(other, *written)
+    assert len(stub.written) == 2
+
+
+def test_another_checkpoint_writes_other_texts(job, stub, written):
+    trained, _ = written
+    (trained.run / "checkpoints" / "best.ckpt").write_bytes(b"trained on")
+    generate(job, *written)
+    generate(job, *written)
+    assert len(stub.written) == 2
+
+
+def test_texts_older_than_notes_are_taken_and_get_one(job, stub, written):
+    (job.folder / "texts.json").unlink()
+    generate(job, *written)
+    assert len(stub.written) == 1
+    assert (job.folder / "texts.json").is_file()
+
+
+def test_texts_older_than_the_checkpoint_are_written_again(job, stub, written):
+    trained, _ = written
+    (job.folder / "texts.json").unlink()
+    later = (job.folder / "texts.txt").stat().st_mtime + 10
+    os.utime(trained.run / "checkpoints" / "best.ckpt", (later, later))
+    generate(job, *written)
+    assert len(stub.written) == 2
+
+
+def test_a_stop_while_writing_leaves_no_texts_of_another_kind(job, stub, written, monkeypatch):
+    trained, _ = written
+    (trained.run / "checkpoints" / "best.ckpt").write_bytes(b"trained on")
+
+    def killed(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "write_texts", killed)
+    with pytest.raises(KeyboardInterrupt):
+        generate(job, *written)
+    assert not (job.folder / "texts.txt").exists()
 
 
 def test_another_number_of_texts_is_noticed(job, stub):

@@ -1,12 +1,15 @@
+import functools
+import math
 import threading
 
 import pytest
 
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.reporting import jobs, provenance, reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
-from depgen.reporting.results import read_result
+from depgen.reporting.results import item_scores, read_result
 from tests.reporting.conftest import make_result
 from tests.reporting.stub import Stub
 
@@ -68,11 +71,21 @@ def test_a_stop_costs_only_the_step_it_hit(stub, job, verb):
 
 
 def test_texts_can_be_measured_again_without_training(stub, job):
+    stub.stories = {"item": [0, 1], "nll": [2 * math.log(42), 2 * math.log(42)], "tokens": [2, 2]}
     reproduce.make(job, depgen=stub)
-    job.result.write_text(job.result.read_text().replace("42.0", "41.0"))
+    job.result.write_text("{}")
     assert "done" in reproduce.make(job, depgen=stub, remeasure=True)
     assert stub.verbs == ["fit", "test"]
-    assert read_result(job.result).metrics["perplexity"] == 42.0
+    assert read_result(job.result).metrics["perplexity"] == pytest.approx(42.0)
+
+
+def test_the_stories_of_the_test_are_kept_for_the_paired_test(stub, job):
+    reproduce.make(job, depgen=stub)
+    assert "perplexity" not in read_result(job.result).items
+    stub.stories = {"item": [1, 0], "nll": [6.0, 4.0], "tokens": [2, 2]}
+    reproduce.make(job, depgen=stub, remeasure=True)
+    assert stub.verbs == ["fit", "test", "test"]
+    assert item_scores([read_result(job.result)], "DM-Base", "perplexity").tolist() == [2.0, 3.0]
 
 
 def test_redo_puts_the_old_aside(stub, job):
@@ -137,6 +150,14 @@ def test_the_whole_table(stub, monkeypatch):
     assert text == "Profile paper: as asked for.\nDM-Base, left chain, paper, seed 7: done"
 
 
+def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
+    monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
+    text = reproduce.reproduce("toy")
+    run = "runs/toy/DM-Base-left-chain/small-seed1/chain_toy_small/2026-01-01"
+    assert text.endswith(f"\ntable\n\nTo have DM-Base, left chain write: depgen generate --checkpoint {run}\n")
+
+
 def test_a_row_that_nothing_makes_is_refused(project):
     with pytest.raises(UserError, match="Row Later of toy is not built yet"):
         reproduce.reproduce("toy", row="Later", profile="small")
@@ -148,7 +169,10 @@ def test_the_floor_of_a_generated_corpus(project):
     definition = load_definition("toy")
     job = Job(definition, definition.row("Source-floor"), "small", 1)
     reproduce.make(job, depgen=Stub())
-    assert 1 < read_result(job.result).metrics["perplexity"] < 50
+    metrics = read_result(job.result).metrics
+    assert 1 < metrics["perplexity"] < 50
+    entropy = data_of(job.config).corpus.entropy_per_token()
+    assert metrics["source_perplexity"] == pytest.approx(math.exp(entropy))
 
 
 def test_missing_measures_have_a_reason(project, job):
