@@ -33,7 +33,7 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 TEST_NUMBERS = "test.json"
 """What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`; old runs lack the digest."""
 TEST_ITEMS = "test_items.npz"
-"""Beside it: arrays `item` (index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
+"""Beside it: arrays `items` (or `item`: index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
 AGREEMENT = 1e-3
 """How far, relative, the perplexity of the items may lie from the one in `test.json`."""
 
@@ -217,9 +217,10 @@ def _story_nll(path: Path, perplexity: float | None) -> NDArray[np.float64] | No
         return None
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            item, nll, tokens = (np.asarray(arrays[name]) for name in ("item", "nll", "tokens"))
+            index = "item" if "item" in arrays else "items"
+            item, nll, tokens = (np.asarray(arrays[name]) for name in (index, "nll", "tokens"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: expected arrays item, nll and tokens ({error}). Delete it to go on.") from error
+        raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
     if not len(item) or not len(item) == len(nll) == len(tokens):
         raise UserError(f"{path}: found {len(item)} items, {len(nll)} nll, {len(tokens)} tokens. Delete it to go on.")
     item, first = np.unique(item.astype(np.int64), return_index=True)  # a story that two devices scored counts once

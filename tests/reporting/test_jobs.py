@@ -1,9 +1,11 @@
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 
+import lightning as L
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from depgen.reporting.jobs import (
     prompts_of,
     run_depgen,
 )
+from depgen.training.scores import ItemScores
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.stub import Stub
 
@@ -110,6 +113,18 @@ def test_each_story_has_its_mean_nats_a_token_in_the_order_of_the_stories(job):
     assert stub.verbs == ["test"]
 
 
+def test_the_stories_that_a_test_writes_are_read(job):
+    """By the very function that `depgen test` keeps them with."""
+    trained, stub = fit(job, Stub()), Stub()
+    measure_test(job, trained, stub)
+    nll = 2 * math.log(42)
+    model = L.LightningModule()
+    model.test_scores = lambda: ([0, 1], [nll, nll], [2, 2])
+    trainer = L.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    ItemScores(trained.run / "test_items.npz").on_test_end(trainer, model)
+    assert measure_test(job, trained, stub).story_nll.tolist() == pytest.approx([math.log(42)] * 2)
+
+
 def test_an_older_test_is_made_again_for_its_stories_only_when_asked(job):
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job, trained, stub)
@@ -153,7 +168,7 @@ def test_broken_stories_are_named(job):
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job, trained, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0])
-    with pytest.raises(UserError, match=r"test_items\.npz: expected arrays item, nll and tokens"):
+    with pytest.raises(UserError, match=r"test_items\.npz: expected arrays items, nll and tokens"):
         measure_test(job, trained, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[1])
     with pytest.raises(UserError, match="found 2 items, 2 nll, 1 tokens"):
