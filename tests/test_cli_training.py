@@ -1,13 +1,16 @@
 """`depgen fit`, `test` and their siblings on run folders, in process, with the tiny system."""
 
 import csv
+import hashlib
 import json
 import multiprocessing
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import lightning as L
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -15,6 +18,7 @@ import yaml
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.locks import RunLock
+from tests.training.tiny import TinyModel
 
 EXPERIMENT = {
     "model": {"class_path": "tests.training.tiny.TinyModel", "init_args": {"first": 1, "second": 1}},
@@ -34,6 +38,12 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump(EXPERIMENT))
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def presets():
+    """Where the presets lie, said before any test leaves the repository's root."""
+    return Path(__file__).parents[1] / "experiments" / "presets"
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +139,142 @@ def test_resume_refuses_other_settings(run, tiny, capsys):
     assert not (run / "lock").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "held"),
+    [("max_epochs", "3", "2"), ("precision", "64-true", "None"), ("gradient_clip_val", "0.5", "None"),
+     ("accumulate_grad_batches", "2", "1")],
+)  # fmt: skip
+def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, value, held):
+    assert main(["fit", "--config", tiny, "--resume", f"--trainer.{option}={value}"]) == 2
+    error = capsys.readouterr().err
+    assert f"trainer.{option}: " in error
+    assert f"{held} in the checkpoint" in error
+
+
+def test_fit_refuses_a_checkpoint_to_start_from(run, tiny, tmp_path, capsys):
+    path = run / "checkpoints" / "resume.ckpt"
+    assert main(["fit", "--config", tiny, "--ckpt_path", str(path)]) == 2
+    assert f"--resume {run}" in capsys.readouterr().err
+    (tmp_path / "more.yaml").write_text(f"ckpt_path: {path}\n")
+    assert main(["fit", "--config", tiny, "--config", str(tmp_path / "more.yaml")]) == 2
+    assert f"--resume {run}" in capsys.readouterr().err
+    assert runs_of(tmp_path) == [run]
+
+
+def test_a_checkpoint_outside_a_run_is_refused(run, tiny, tmp_path, capsys):
+    path = shutil.copy(run / "checkpoints" / "best.ckpt", tmp_path / "best.ckpt")
+    assert main(["test", "--config", tiny, "--ckpt_path", str(path)]) == 2
+    assert f"{path} lies in no run folder" in capsys.readouterr().err
+    assert main(["test", "--ckpt_path", str(run)]) == 2
+    assert f"No checkpoint at {run}" in capsys.readouterr().err
+
+
+def test_a_run_without_its_vocabulary_is_refused(run, capsys):
+    shutil.rmtree(run / "vocabulary")
+    for arguments in (["test"], ["fit", "--resume", str(run)]):
+        assert main(arguments) == 2
+        assert f"No vocabulary at {run / 'vocabulary'}" in capsys.readouterr().err
+
+
+def test_settings_that_change_no_number_follow_the_command_line(run, tiny, monkeypatch, capsys):
+    seen = []
+
+    def setup(data, stage):
+        seen.append(data.workers)
+        data.workers = 0
+
+    monkeypatch.setattr("tests.training.tiny.TinyData.setup", setup)
+    assert main(["test", "--config", tiny, "--data.workers", "1"]) == 0
+    assert main(["fit", "--config", tiny, "--resume", "--data.workers", "2"]) == 0
+    assert set(seen) == {1, 2}
+    assert "asked for" not in capsys.readouterr().err
+
+
+def test_predict_says_that_there_is_nothing_to_predict(run, capsys):
+    assert main(["predict"]) == 2
+    assert "TinyModel has nothing to predict; `depgen generate` writes texts." in capsys.readouterr().err
+
+
+class Scoring(TinyModel):
+    """The tiny model with a score an item."""
+
+    def on_test_epoch_start(self):
+        self.places = []
+
+    def test_step(self, batch, batch_idx):
+        super().test_step(batch, batch_idx)
+        self.places.extend(batch.items.tolist())
+
+    def test_scores(self):
+        items = np.sort(np.array(self.places))
+        return items, items / 2, items + 1
+
+
+@pytest.fixture
+def scored(tiny, tmp_path):
+    path = tmp_path / "scored.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                **EXPERIMENT,
+                "model": {"class_path": "tests.test_cli_training.Scoring", "init_args": {"first": 1, "second": 1}},
+            }
+        )
+    )
+    assert main(["fit", "--config", str(path)]) == 0
+    (folder,) = runs_of(tmp_path, "scored")
+    return folder
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_whole_test_keeps_numbers_and_scores_with_the_checkpoint_they_are_of(scored, devices, capsys):
+    spread = [] if devices == 1 else ["--trainer.strategy=ddp_fork", "--trainer.devices=2"]
+    assert main(["test", *spread]) == 0
+    saved = json.loads((scored / "test.json").read_text())
+    content = (scored / "checkpoints" / "best.ckpt").read_bytes()
+    assert saved["checkpoint_sha256"] == hashlib.sha256(content).hexdigest()
+    with np.load(scored / "test_items.npz", allow_pickle=False) as scores:
+        assert {name: scores[name].dtype.name for name in scores} == {
+            "items": "int64",
+            "nll": "float64",
+            "tokens": "int64",
+        }
+        if devices == 1:
+            assert scores["items"].tolist() == list(range(12))
+            assert scores["nll"].tolist() == [each / 2 for each in range(12)]
+    assert saved["items"] == (12 if devices == 1 else 6)  # this model does not gather its scores
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--trainer.fast_dev_run=1"], ["--trainer.limit_test_batches=1"], ["--trainer.limit_test_batches=0.5"],
+     ["--ckpt_path=checkpoints/first-best.ckpt"], ["--ckpt_path=checkpoints/resume.ckpt"]],
+)  # fmt: skip
+def test_other_tests_are_printed_only(scored, options, monkeypatch, capsys):
+    monkeypatch.chdir(scored)
+    assert main(["test", *options]) == 0
+    output, error = capsys.readouterr()
+    assert "test/loss\t" in output
+    assert "Printed only" in error
+    assert not [path.name for path in scored.iterdir() if path.name.startswith("test")]
+
+
+def test_the_presets_work(tiny, tmp_path, presets, capsys):
+    preset = presets / "early_stopping.yaml"
+    flat = ["--model.flat=true", "--model.first=0", "--model.second=0", "--trainer.max_epochs=9"]
+    assert main(["fit", "--config", tiny, "--config", str(preset), *flat]) == 0
+    assert "Phase second stops early" in capsys.readouterr().err
+    (run,) = runs_of(tmp_path)
+    assert load_checkpoint(run / "checkpoints" / "resume.ckpt")["epoch"] == 3  # the first validation, and three more
+
+
+def test_lightnings_early_stopping_is_refused_for_phases(tiny, tmp_path, capsys):
+    stop = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=val/loss"]
+    assert main(["fit", "--config", tiny, *stop]) == 2
+    assert "depgen.training.phases.PhaseEarlyStopping" in capsys.readouterr().err
+    assert not list((tmp_path / "runs").iterdir())
+
+
 def test_an_interrupted_fit_is_resumed_in_its_folder_to_the_same_weights(run, tiny, tmp_path, capsys):
     expected = load_checkpoint(run / "checkpoints" / "best.ckpt")["state_dict"]
     interrupt = ["--trainer.callbacks+=tests.training.test_keeping.SendSignal", "--trainer.callbacks.step=2"]
@@ -190,6 +336,7 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
         (["--trainer.max_epochs", "3"], ["max_epochs is 3", "1 (first) + 1 (second)"]),
         (["--run", "x"], ["--resume x"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
+        (["--resume_every_n_steps", "0"], ["resume_every_n_steps"]),
     ],
 )
 def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, messages):

@@ -33,6 +33,8 @@ class Request:
         parser.add_argument("--run")
         parser.add_argument("--ckpt_path")
         found, _ = parser.parse_known_args(list(arguments))
+        if verb == "fit" and found.ckpt_path is not None:
+            raise refused_start(found.ckpt_path)
         if verb == "fit" and found.run is not None:
             raise UserError(f"--run names a run to test; to go on training it, say --resume {found.run}.")
         if verb != "fit" and found.resume is not None:
@@ -61,7 +63,7 @@ class Request:
             UserError: there is no such run, or it lacks the checkpoint.
         """
         if self.ckpt_path is not None:
-            return run_of_checkpoint(Path(self.ckpt_path)), Path(self.ckpt_path)
+            return _run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
         if self.verb == "fit":
             if self.resume is None:
                 return None, None
@@ -73,3 +75,21 @@ class Request:
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
+
+
+def refused_start(checkpoint: str) -> UserError:
+    """What to say when a new run is to start from another run's state."""
+    run = run_of_checkpoint(Path(checkpoint)) or "RUN"
+    return UserError(f"fit takes no checkpoint: --ckpt_path is for testing. To go on with a run, say --resume {run}.")
+
+
+def _run_holding(checkpoint: Path) -> Path:
+    if not checkpoint.is_file():
+        raise UserError(f"No checkpoint at {checkpoint.absolute()}. For a run's best one say --run RUN.")
+    run = run_of_checkpoint(checkpoint)
+    if run is None:
+        raise UserError(
+            f"The checkpoint {checkpoint} lies in no run folder, so that its settings and vocabulary are not known. "
+            "Name a run folder (--run RUN), or the file within it (--ckpt_path RUN/checkpoints/best.ckpt)."
+        )
+    return run

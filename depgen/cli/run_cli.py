@@ -1,28 +1,30 @@
 """LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
 
+import hashlib
 import json
 import logging
 import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import lightning as L
 import yaml
+from jsonargparse.typing import PositiveInt
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.callbacks import EarlyStopping, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
 
 from depgen.cli.parsers import ShortComplaints
-from depgen.cli.requests import Request
-from depgen.cli.settings import compare, held_settings, refuse, report
+from depgen.cli.requests import Request, refused_start
+from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.errors import UserError
 from depgen.locations import write_atomically
 from depgen.training.assembly import training_callbacks
-from depgen.training.checkpoints import CheckpointWriter
+from depgen.training.checkpoints import BEST, CheckpointWriter
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
@@ -30,6 +32,7 @@ from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
 from depgen.training.runs import announce_run, checkpoint_folder, create_run, process_rank, update_record
+from depgen.training.scores import ItemScores, scored_items, takes_everything
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +56,8 @@ class _DataInstantiator(_InstantiatorFn):
 
     def __call__(self, class_type: Any, *args: Any, applied_instantiation_links: dict[str, Any], **kwargs: Any) -> Any:  # noqa: ANN401
         data = super().__call__(class_type, *args, applied_instantiation_links=applied_instantiation_links, **kwargs)
-        folder = None if self.cli.source is None else self.cli.source / "vocabulary"
-        if folder is not None and folder.is_dir() and hasattr(data, "use_vocabulary"):
-            data.use_vocabulary(folder)
+        if self.cli.source is not None and hasattr(data, "use_vocabulary"):
+            data.use_vocabulary(self.cli.source / "vocabulary")
         return data
 
 
@@ -115,24 +117,31 @@ class RunCLI(LightningCLI):
             "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
         )
         parser.add_argument(
-            "--resume_every_n_steps", type=int, default=500, help="(fit) steps between two saves of resume.ckpt"
+            "--resume_every_n_steps", type=PositiveInt, default=500, help="(fit) steps between two saves of resume.ckpt"
         )
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
         self.config = parser.parse_args(args)
-        if self.source is None or self.checkpoint is None:
-            return
         verb = self.request.verb
+        if self.source is None or self.checkpoint is None:
+            started_from = self.config[verb].get("ckpt_path")
+            if started_from is not None:  # given in a YAML file
+                raise refused_start(str(started_from))
+            return
         held = held_settings(self.source, self.checkpoint)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
-        found = compare(self._plain(self.config), self._plain(parsed))
+        found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
             refuse(found, self.source)
         else:
             report(found, self.checkpoint)
-        for section in ("model", "data", "seed_everything"):
-            self.config[verb][section] = parsed[verb][section]
+        asked, held = self.config[verb], parsed[verb]
+        free = {name: asked[name] for name in FREE if name in asked and name in held}
+        for section in SECTIONS:
+            asked[section] = held[section]
+        for name, value in free.items():
+            asked[name] = value
 
     def _parse_ckpt_path(self) -> None:
         """Nothing: Lightning would let the checkpoint's settings win without a word."""
@@ -156,6 +165,22 @@ class RunCLI(LightningCLI):
         if self.folder is not None and process_rank() == 0:
             self._own(self.folder)
 
+    def instantiate_classes(self) -> None:
+        """Build data, model and trainer.
+
+        Raises:
+            UserError: what one of them complains of, out of jsonargparse's own complaint around it.
+        """
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, UserError):
+                cause = cause.__cause__ or cause.__context__
+            if cause is None or cause is error:
+                raise
+            raise cause from None
+
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(RunLock(folder))
         announce_run(folder)
@@ -163,6 +188,7 @@ class RunCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
+        self._refuse_early_stopping(settings)
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
         if fits:
             kwargs["max_epochs"] = epochs_in_all(
@@ -189,6 +215,15 @@ class RunCLI(LightningCLI):
                 shutil.rmtree(self.folder)
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
+    def _refuse_early_stopping(self, settings: Any) -> None:  # noqa: ANN401
+        phases = [phase.name for phase in phases_of(self.model)]
+        if len(phases) > 1 and any(isinstance(each, EarlyStopping) for each in settings.get("callbacks") or []):
+            raise UserError(
+                f"EarlyStopping would end the whole training of {' and '.join(phases)} at once. "
+                "Take depgen.training.phases.PhaseEarlyStopping (experiments/presets/early_stopping.yaml), which ends "
+                "the phase at hand."
+            )
+
     def _begin(self) -> None:
         """Make the run folder and write into it what the run is made of."""
         self.folder = create_run(self.request.experiment or type(self.model).__name__)
@@ -211,7 +246,9 @@ class RunCLI(LightningCLI):
         folder = checkpoint_folder(self.folder or self.source or Path())
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if not fits:
-            return [*bar, PhaseSwitch(folder), *([StepSeed()] if self.request.verb == "fit" else [])]
+            verb = self.request.verb
+            kept = [ItemScores(folder.parent / "test_items.npz")] if verb == "test" and self._tests_best else []
+            return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]
         every = self._get(self.config, "resume_every_n_steps")
         return [*bar, *training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)]
 
@@ -238,9 +275,7 @@ class RunCLI(LightningCLI):
             )
             raise SystemExit(130) from None
         if self.folder is not None and self.trainer.is_global_zero:
-            update_record(
-                self.folder, {"finished": datetime.now().astimezone().isoformat(), "steps": self.trainer.global_step}
-            )
+            update_record(self.folder, {"finished": datetime.now(UTC).isoformat(), "steps": self.trainer.global_step})
             self.output = f"run\t{self.folder}"
 
     def test(self, **kwargs: Any) -> None:  # noqa: ANN401
@@ -251,19 +286,60 @@ class RunCLI(LightningCLI):
         """Evaluate on the validation split."""
         self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
 
+    def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
+        """Call the model's `predict_step` on the test split.
+
+        Raises:
+            UserError: it has none of its own.
+        """
+        if type(self.model).predict_step is L.LightningModule.predict_step:
+            raise UserError(f"{type(self.model).__name__} has nothing to predict; `depgen generate` writes texts.")
+        self.trainer.predict(**kwargs)
+
+    @property
+    def _tests_best(self) -> bool:
+        """Whether the weights are those that the run is judged by."""
+        if self.source is None or self.checkpoint is None:
+            return False
+        return self.checkpoint.absolute() == checkpoint_folder(self.source).absolute() / BEST
+
     def _report(self, results: Any) -> None:  # noqa: ANN401
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
-        if self.source is not None:
-            content = {"checkpoint": str(self.checkpoint), "metrics": metrics}
-            write_atomically(self.source / f"{self.request.verb}.json", json.dumps(content, indent=2) + "\n")
+        self._keep(metrics)
         rows = [
             ("run", str(self.source)),
             ("checkpoint", str(self.checkpoint)),
             *((k, f"{v:.6g}") for k, v in metrics.items()),
         ]
         self.output = "\n".join(f"{name}\t{value}" for name, value in rows)
+
+    def _keep(self, metrics: dict[str, float]) -> None:
+        """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""
+        verb = self.request.verb
+        if not self._tests_best or not takes_everything(self.trainer, verb):
+            logger.info("Printed only: %s.json keeps numbers of %s on a whole split.", verb, BEST)
+            return
+        assert self.source is not None
+        assert self.checkpoint is not None
+        with self.checkpoint.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        content = {
+            "checkpoint": str(self.checkpoint),
+            "checkpoint_sha256": digest,
+            "items": self._items_evaluated(self.source / "test_items.npz"),
+            "metrics": metrics,
+        }
+        write_atomically(self.source / f"{verb}.json", json.dumps(content, indent=2) + "\n")
+
+    def _items_evaluated(self, scores: Path) -> int | None:
+        """The number of items in the split; None where neither the model nor the data says it."""
+        if self.request.verb == "test" and hasattr(self.model, "test_scores"):
+            return scored_items(scores)
+        loaders = self.trainer.test_dataloaders if self.request.verb == "test" else self.trainer.val_dataloaders
+        data = getattr(loaders, "dataset", None)
+        return len(data) if hasattr(data, "__len__") else None
 
 
 def _as_list(value: Any) -> list[Any]:  # noqa: ANN401

@@ -14,7 +14,11 @@ from depgen.training.configurations import Difference, differences
 logger = logging.getLogger(__name__)
 
 SECTIONS = ("model", "data", "seed_everything")
-"""What makes a model and its training data; the trainer's settings may change from one machine to the next."""
+"""What makes a model and its training data; the trainer's other settings may change with the machine."""
+COURSE = ("max_epochs", "precision", "gradient_clip_val", "gradient_clip_algorithm", "accumulate_grad_batches")
+"""The trainer's settings that a run must go on with, as they shape its weights."""
+FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
+"""Settings that change no number, so that the command line's hold."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""
 
@@ -38,9 +42,16 @@ def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
     return settings
 
 
-def compare(asked: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
-    """What differs in the settings that make a model and its data."""
-    return differences({name: asked.get(name) for name in SECTIONS}, {name: held.get(name) for name in SECTIONS})
+def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool = False) -> list[Difference]:
+    """What differs in the settings that make a model and its data; where training goes on, in its course too."""
+    found = differences(_compared(asked, goes_on), _compared(held, goes_on))
+    return [each for each in found if each.name not in FREE]
+
+
+def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
+    part = {name: settings.get(name) for name in SECTIONS}
+    trainer = settings.get("trainer") or {}
+    return {**part, "trainer": {name: trainer.get(name) for name in COURSE}} if goes_on else part
 
 
 def refuse(found: list[Difference], run: Path) -> None:

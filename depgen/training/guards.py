@@ -8,8 +8,10 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import lightning as L
 import torch
@@ -83,53 +85,100 @@ class InterruptGuard(L.Callback):
         self._former = {}
 
 
+@dataclass(frozen=True)
+class _Look:
+    """A look at a step's loss, whose outcome may still be on its way from the GPU."""
+
+    broken: Tensor
+    arrived: torch.cuda.Event | None
+    loss: Tensor
+    items: Tensor | None
+    place: str
+
+
 class LossGuard(L.Callback):
-    """Stops a run whose loss is no number, before that loss reaches the weights."""
+    """Stops a run whose loss is no number, in all its processes at once.
+
+    On a CPU it does so before that loss reaches the weights. A GPU is not waited for: there the outcome is read in the
+    next step, or before the next checkpoint.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         """Name `folder`'s last good checkpoint in the message."""
         self.folder = folder
-        self._batch: object = None
+        self._items: Tensor | None = None
         self._batch_idx = 0
+        self._open: _Look | None = None
 
     def on_train_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
     ) -> None:
-        """Remember the batch, to name it."""
-        self._batch, self._batch_idx = batch, batch_idx
+        """Remember the batch's items, to name them."""
+        items = getattr(batch, "items", None)
+        self._items, self._batch_idx = items if isinstance(items, Tensor) else None, batch_idx
 
     def on_before_backward(self, trainer: L.Trainer, pl_module: L.LightningModule, loss: Tensor) -> None:
         """Look at the loss.
 
         Raises:
-            UserError: it is NaN or infinite; names step, epoch, batch and items.
+            UserError: it is NaN or infinite here or in another process; names step, epoch, batch and items.
         """
-        if bool(torch.isfinite(loss).all()):
+        place = f"step {trainer.global_step} (epoch {trainer.current_epoch}, batch {self._batch_idx}"
+        broken = (~torch.isfinite(loss.detach())).any().to(torch.int32)
+        if trainer.world_size > 1:
+            torch.distributed.all_reduce(broken, op=torch.distributed.ReduceOp.MAX)
+        arrived = None
+        if broken.is_cuda:
+            self._judge()
+            broken, arrived = broken.to("cpu", non_blocking=True), torch.cuda.Event()
+            arrived.record()
+        self._open = _Look(broken, arrived, loss.detach(), self._items, place)
+        if arrived is None:
+            self._judge()
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Read the outcome of the last step before its weights are kept.
+
+        Raises:
+            UserError: as `on_before_backward`.
+        """
+        self._judge()
+
+    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Read the outcome of the last step.
+
+        Raises:
+            UserError: as `on_before_backward`.
+        """
+        self._judge()
+
+    def _judge(self) -> None:
+        look, self._open = self._open, None
+        if look is None:
             return
+        if look.arrived is not None:
+            look.arrived.synchronize()
+        if not look.broken.item():
+            return
+        here = not bool(torch.isfinite(look.loss).all())
+        what = f"is {look.loss.item():g}" if here else "of another process is no number"
         raise UserError(
-            f"The training loss is {loss.item():g} at step {trainer.global_step} (epoch {trainer.current_epoch}, "
-            f"batch {self._batch_idx}{self._items()}). {self._last_good()} "
+            f"The training loss {what} at {look.place}{_listed(look.items) if here else ''}). {self._last_good()} "
             "Lower the learning rate, lengthen the warm-up or clip the gradients (trainer.gradient_clip_val)."
         )
-
-    def on_train_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
-    ) -> None:
-        """Let go of the batch."""
-        self._batch = None
-
-    def _items(self) -> str:
-        items = getattr(self._batch, "items", None)
-        if not isinstance(items, Tensor):
-            return ""
-        numbers = [str(item) for item in items.flatten().tolist()]
-        return f", items {' '.join(numbers[:20])}{' ...' if len(numbers) > 20 else ''}"
 
     def _last_good(self) -> str:
         path = None if self.folder is None else self.folder / RESUME
         if path is None or not path.exists():
             return "No checkpoint had been written yet."
         return f"The last good checkpoint is {path}."
+
+
+def _listed(items: Tensor | None) -> str:
+    if items is None:
+        return ""
+    numbers = [str(item) for item in items.flatten().tolist()]
+    return f", items {' '.join(numbers[:20])}{' ...' if len(numbers) > 20 else ''}"
 
 
 class DiskGuard(L.Callback):

@@ -90,6 +90,7 @@ class PhaseSwitch(L.Callback):
         self.index = 0
         self.first_epoch = 0
         self.stopped_at: int | None = None
+        self.validated = False
         self._open_length: int | None = None
 
     @classmethod
@@ -134,6 +135,11 @@ class PhaseSwitch(L.Callback):
         """The same, for a resumed epoch whose start Lightning does not announce."""
         self._switch_when_due(trainer, pl_module)
 
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Remember that the phase at hand must have a best checkpoint."""
+        if trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking and not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            self.validated = True
+
     def end_phase(self, trainer: L.Trainer) -> None:
         """Let the phase end with the epoch at hand; the last phase ends the training."""
         self.stopped_at = trainer.current_epoch + 1
@@ -151,9 +157,9 @@ class PhaseSwitch(L.Callback):
         end = self._end()
         if self.in_last_phase or end is None or trainer.current_epoch < end:
             return
-        self._load_best(model)
+        self._load_best(trainer, model)
         self.index += 1
-        self.first_epoch, self.stopped_at = trainer.current_epoch, None
+        self.first_epoch, self.stopped_at, self.validated = trainer.current_epoch, None, False
         _enter(model, self.index)
         trainer.strategy.setup_optimizers(trainer)
         self._limit(trainer)
@@ -165,9 +171,22 @@ class PhaseSwitch(L.Callback):
             self.first_epoch,
         )
 
-    def _load_best(self, model: L.LightningModule) -> None:
+    def _load_best(self, trainer: L.Trainer, model: L.LightningModule) -> None:
+        """Load the best weights of the phase at hand; all processes do, or none does."""
         best = self.folder / f"{self.phase.name}-best.ckpt"
-        if not best.exists():
+        seen = best.exists()
+        seen_by_first = trainer.strategy.broadcast(seen)
+        if trainer.strategy.reduce_boolean_decision(seen, all=True) != seen_by_first:
+            raise UserError(
+                f"The first process sees the best checkpoint of phase {self.phase.name} at {best.absolute()}, but not "
+                "all processes see it. Let DEPGEN_RUNS name a folder that all machines share."
+            )
+        if not seen_by_first and self.validated:
+            raise UserError(
+                f"No best checkpoint of phase {self.phase.name} at {best.absolute()}, although the phase has been "
+                f"validated: the file was taken away, or {self.phase.monitor} was never a number. Begin a new run."
+            )
+        if not seen_by_first:
             logger.warning(
                 "No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best
             )
@@ -192,12 +211,13 @@ class PhaseSwitch(L.Callback):
         _enter(pl_module, self.index)
 
     def state_dict(self) -> dict[str, Any]:
-        """When the phase began, and whether it has been stopped."""
-        return {"first_epoch": self.first_epoch, "stopped_at": self.stopped_at}
+        """When the phase began, and whether it has been stopped and validated."""
+        return {"first_epoch": self.first_epoch, "stopped_at": self.stopped_at, "validated": self.validated}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
         self.first_epoch, self.stopped_at = state_dict["first_epoch"], state_dict["stopped_at"]
+        self.validated = state_dict.get("validated", False)
 
 
 class PhaseEarlyStopping(L.Callback):

@@ -75,7 +75,7 @@ def test_what_a_trained_system_brings(run):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("", "is empty"), ("a\n\nb\n", r"txt:2: expected a prompt"), (None, "No file of prompts")]
+    ("content", "message"), [("", "is empty"), ("a\n\nb\n", r"txt:2: expected a prompt"), (None, "No file at")]
 )
 def test_prompts_that_are_none(run, tmp_path, content, message):
     path = tmp_path / "p.txt"

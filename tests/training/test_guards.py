@@ -1,11 +1,13 @@
 import logging
 import shutil
+import time
 from collections import namedtuple
 
 import pytest
 
 from depgen.errors import UserError
-from depgen.training.guards import check_writable, duration
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.guards import LossGuard, check_writable, duration
 from tests.training.fits import fit
 from tests.training.tiny import TinyModel
 
@@ -29,6 +31,42 @@ def test_room_taken_by_checkpoints_that_will_be_replaced_counts(tmp_path, monkey
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 0))
     fit(tmp_path, resume=True)
+
+
+class NanOnTheSecond(TinyModel):
+    def training_step(self, batch, batch_idx):
+        loss = super().training_step(batch, batch_idx)
+        return loss * float("nan") if (self.trainer.global_step, self.trainer.global_rank) == (2, 1) else loss
+
+
+def test_all_processes_stop_when_one_loss_is_no_number(tmp_path, monkeypatch):
+    look = LossGuard.on_before_backward
+
+    def noted(guard, trainer, *args):
+        try:
+            look(guard, trainer, *args)
+        except UserError as error:
+            (tmp_path / f"rank{trainer.global_rank}").write_text(str(error))
+            until = time.monotonic() + 20
+            while len(list(tmp_path.glob("rank*"))) < 2 and time.monotonic() < until:
+                time.sleep(0.05)  # the first process to end takes the other with it
+            raise
+
+    monkeypatch.setattr(LossGuard, "on_before_backward", noted)
+    with pytest.raises(Exception, match="training loss"):
+        fit(tmp_path, model=NanOnTheSecond(3), strategy="ddp_fork", devices=2)
+    first, second = ((tmp_path / f"rank{rank}").read_text() for rank in range(2))
+    assert first.startswith("The training loss of another process is no number at step 2")
+    assert second.startswith("The training loss is nan at step 2")
+
+
+@pytest.mark.gpu
+def test_a_nan_loss_on_a_gpu_is_seen_a_step_later_and_before_a_checkpoint(tmp_path):
+    with pytest.raises(UserError, match=r"nan at step 4 .*items \d+ .*last good checkpoint is .*resume.ckpt"):
+        fit(tmp_path, model=TinyModel(3, nan_at=4), every=1, accelerator="gpu", devices=1)
+    assert load_checkpoint(tmp_path / "resume.ckpt")["global_step"] == 4
+    with pytest.raises(UserError, match=r"nan at step 4 "):
+        fit(tmp_path, model=TinyModel(3, nan_at=4), every=100, accelerator="gpu", devices=1)
 
 
 def test_an_unwritable_folder_is_named(tmp_path):

@@ -1,9 +1,11 @@
+from contextlib import nullcontext
+
 import lightning as L
 import pytest
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.phases import Phase, PhaseEarlyStopping, phases_of
+from depgen.training.phases import Phase, PhaseEarlyStopping, PhaseSwitch, phases_of
 from tests.training.fits import KillAfter, Killed, fit, same, weights
 from tests.training.tiny import TinyModel
 
@@ -107,6 +109,31 @@ def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):
 
 def test_a_model_without_phases_has_one():
     assert phases_of(L.LightningModule()) == (Phase("training", None, "val/loss"),)
+
+
+@pytest.mark.parametrize(
+    ("first", "every", "message"),
+    [(True, False, "not all processes see"), (False, False, "No best checkpoint"), (True, True, None)],
+)
+def test_the_processes_agree_on_the_best_checkpoint(tmp_path, monkeypatch, first, every, message):
+    trainer, model = fit(tmp_path)
+    monkeypatch.setattr(trainer.strategy, "broadcast", lambda seen: first)
+    monkeypatch.setattr(trainer.strategy, "reduce_boolean_decision", lambda seen, all: every)
+    switch = PhaseSwitch(tmp_path)
+    switch.phases, switch.validated = model.phases, True
+    with pytest.raises(UserError, match=message) if message else nullcontext():
+        switch._load_best(trainer, model)
+
+
+def test_a_best_checkpoint_that_has_gone_is_an_error_after_a_resume_too(tmp_path):
+    class Remove(L.Callback):
+        def on_train_epoch_end(self, trainer, model):
+            (tmp_path / "first-best.ckpt").unlink(missing_ok=True)
+
+    with pytest.raises(UserError, match=r"No best checkpoint of phase first at .*first-best.ckpt"):
+        fit(tmp_path, Remove())
+    with pytest.raises(UserError, match=r"No best checkpoint of phase first at .*first-best.ckpt"):
+        fit(tmp_path, resume=True)
 
 
 def test_nothing_is_learnt_from_a_missing_best_checkpoint(tmp_path, caplog):

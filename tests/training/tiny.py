@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MeanMetric
 
+from depgen.errors import UserError
 from depgen.training.phases import Phase
 
 
@@ -116,7 +117,10 @@ class TinyData(L.LightningDataModule):
         (folder / "vocabulary.json").write_text(str(self.vocabulary_size))
 
     def use_vocabulary(self, folder) -> None:
-        self.vocabulary_size = int((folder / "vocabulary.json").read_text())
+        path = folder / "vocabulary.json"
+        if not path.is_file():
+            raise UserError(f"No vocabulary at {path}.")
+        self.vocabulary_size = int(path.read_text())
 
     def _loader(self, split: str, *, epoch: int | None = None) -> Loader:
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)

@@ -1,0 +1,49 @@
+"""What a test on a whole split leaves in its run folder: the scores of every item."""
+
+import io
+from pathlib import Path
+
+import lightning as L
+import numpy as np
+
+from depgen.locations import write_atomically
+
+
+def takes_everything(trainer: L.Trainer, verb: str) -> bool:
+    """Whether a trainer sees the whole split that `test` or `validate` goes over."""
+    limit = trainer.limit_test_batches if verb == "test" else trainer.limit_val_batches
+    return not trainer.fast_dev_run and isinstance(limit, float) and limit == 1.0  # type: ignore[attr-defined]
+
+
+class ItemScores(L.Callback):
+    """Writes `items` (places in the split), `nll` (nats) and `tokens` of each, from the model's `test_scores()`.
+
+    `test_scores` gathers over processes, so all of them call it. A model without it leaves no file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Write the arrays to `path`, an .npz file."""
+        self.path = path
+
+    def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Write, unless only a part of the split was tested."""
+        scores = getattr(pl_module, "test_scores", None)
+        if scores is None or not takes_everything(trainer, "test"):
+            return
+        items, nll, tokens = scores()
+        if not trainer.is_global_zero:
+            return
+        stream = io.BytesIO()
+        np.savez(
+            stream,
+            items=np.asarray(items, dtype=np.int64),
+            nll=np.asarray(nll, dtype=np.float64),
+            tokens=np.asarray(tokens, dtype=np.int64),
+        )
+        write_atomically(self.path, stream.getvalue())
+
+
+def scored_items(path: Path) -> int:
+    """The number of items in a file of `ItemScores`."""
+    with np.load(path, allow_pickle=False) as scores:
+        return len(scores["items"])
