@@ -5,7 +5,7 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -339,7 +339,7 @@ class RunCLI(LightningCLI):
             return scored_items(scores)
         loaders = self.trainer.test_dataloaders if self.request.verb == "test" else self.trainer.val_dataloaders
         data = getattr(loaders, "dataset", None)
-        return len(data) if hasattr(data, "__len__") else None
+        return len(data) if isinstance(data, Sized) else None
 
 
 def _as_list(value: Any) -> list[Any]:  # noqa: ANN401

@@ -130,7 +130,7 @@ class LossGuard(L.Callback):
         arrived = None
         if broken.is_cuda:
             self._judge()
-            broken, arrived = broken.to("cpu", non_blocking=True), torch.cuda.Event()
+            broken, arrived = broken.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
             arrived.record()
         self._open = _Look(broken, arrived, loss.detach(), self._items, place)
         if arrived is None:
