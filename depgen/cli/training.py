@@ -4,8 +4,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-import torch
-
 import depgen.models  # noqa: F401  (so that class names are found without their path)
 from depgen.cli.requests import Request
 from depgen.cli.run_cli import RunCLI
@@ -25,7 +23,6 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         SystemExit: arguments that do not parse (2), help (0), a stop by Ctrl-C (130).
     """
     quiet_libraries()
-    torch.set_flush_denormal(True)  # Adam's moments of rare words sink below 1e-38, where a CPU is 10 times slower
     request = Request.of(verb, arguments)
     if _only_looks(arguments):
         RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())
