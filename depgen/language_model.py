@@ -16,6 +16,7 @@ from torchmetrics import MeanMetric, Metric
 from depgen.data.batch import Batch, ItemBatch, TokenBatch
 from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Sampling
+from depgen.errors import UserError
 from depgen.metrics.perplexity import Perplexity
 from depgen.training.phases import Phase
 
@@ -105,7 +106,13 @@ class Writer(Protocol):
 
 
 class LeftToRight(LanguageModel):
-    """Base of the systems that score and write a text token by token; arguments as `LanguageModel`."""
+    """Base of the systems that score and write a text token by token; arguments as `LanguageModel`.
+
+    Attributes:
+        max_length: tokens of the longest text that the system can read; None for any.
+    """
+
+    max_length: int | None = None
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
@@ -190,7 +197,18 @@ class LeftToRight(LanguageModel):
             max_new_tokens: where a continuation is cut; how many were is logged.
             batch_size: prompts written at once.
             progress: show a progress bar.
+
+        Raises:
+            UserError: prompts and continuations would not fit into what the system can read.
         """
+        longest = 1 + max(map(len, prompts), default=0)
+        # the last token drawn is not read again
+        if self.max_length is not None and longest + max_new_tokens - 1 > self.max_length:
+            raise UserError(
+                f"The longest prompt has {longest} tokens, <eos> in front included; with {max_new_tokens} new ones it "
+                f"does not fit into the {self.max_length} positions of this model. "
+                f"{_remedy(self.max_length + 1 - longest)}"
+            )
         return generate(
             self.generation_step,
             [[eos, *prompt] for prompt in prompts],
@@ -202,3 +220,7 @@ class LeftToRight(LanguageModel):
             device=self.device,
             progress=progress,
         )
+
+
+def _remedy(room: int) -> str:
+    return f"Ask for at most {room} new tokens." if room > 0 else "Shorten the prompts."

@@ -28,7 +28,7 @@ def fit(*more):
 
 
 def killed(step):
-    kill = ["--trainer.callbacks+=tests.test_cli_training.KillMyself", f"--trainer.callbacks.step={step}"]
+    kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
     fit("--resume_every_n_steps", "1", *kill)
 
 

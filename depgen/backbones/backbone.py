@@ -44,11 +44,13 @@ class Backbone(nn.Module):
         vocabulary_size: number of token types read and predicted.
         width: size of a hidden state.
         attention_layers: number of layers whose self-attention can be had; 0 for networks without any.
+        max_length: tokens of the longest text that it can read, `<eos>` in front included; None for any.
     """
 
     vocabulary_size: int
     width: int
     attention_layers: int
+    max_length: int | None = None
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:

@@ -115,6 +115,7 @@ class Transformer(Backbone):
         if positions != "none":
             learned = positions == "learned"
             self.positions = LearnedPositions(width, max_length=max_length) if learned else SinusoidalPositions(width)
+            self.max_length = max_length if learned else None
         make_layer = partial(
             TransformerLayer,
             width,

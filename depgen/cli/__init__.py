@@ -33,10 +33,6 @@ def main(args: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else _fail(str(stop.code), False)
     except KeyboardInterrupt:
         return _fail("Stopped.", show_traceback, code=130)
-    except Exception as error:
-        if type(error).__name__ != "MisconfigurationException":  # Lightning's own word for a mistake of the user's
-            raise
-        return _fail(str(error), show_traceback)
     return 0 if arguments else USAGE_ERROR
 
 

@@ -189,6 +189,12 @@ class RunCLI(LightningCLI):
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
         self._refuse_early_stopping(settings)
+        if (settings.get("accumulate_grad_batches") or 1) > 1:
+            logger.warning(
+                "accumulate_grad_batches=%d averages the means of that many batches, whatever their numbers of tokens; "
+                "a loss by token wants a larger data.init_args.tokens_per_batch instead.",
+                settings.get("accumulate_grad_batches"),
+            )
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
         if fits:
             kwargs["max_epochs"] = epochs_in_all(

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 SECTIONS = ("model", "data", "seed_everything")
 """What makes a model and its training data; the trainer's other settings may change with the machine."""
 COURSE = ("max_epochs", "precision", "gradient_clip_val", "gradient_clip_algorithm", "accumulate_grad_batches")
-"""The trainer's settings that a run must go on with, as they shape its weights."""
+"""The trainer's settings that a run must go on with, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
 LINKED = "vocabulary_size"
@@ -51,7 +51,10 @@ def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool 
 def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
     part = {name: settings.get(name) for name in SECTIONS}
     trainer = settings.get("trainer") or {}
-    return {**part, "trainer": {name: trainer.get(name) for name in COURSE}} if goes_on else part
+    if not goes_on:
+        return part
+    stops = [each for each in trainer.get("callbacks") or [] if str(each["class_path"]).endswith("EarlyStopping")]
+    return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
 
 
 def refuse(found: list[Difference], run: Path) -> None:

@@ -4,9 +4,12 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
 import depgen.models  # noqa: F401  (so that class names are found without their path)
 from depgen.cli.requests import Request
 from depgen.cli.run_cli import RunCLI
+from depgen.errors import UserError
 from depgen.locations import runs_root
 from depgen.training.guards import check_writable
 from depgen.training.logs import quiet_libraries
@@ -38,6 +41,8 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     try:
         with ExitStack() as locks:
             return RunCLI(request, [*config, *arguments], source=source, checkpoint=checkpoint, locks=locks).output
+    except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
+        raise UserError(str(error)) from error
     finally:
         forget_run()
 

@@ -117,9 +117,8 @@ def _write(
         summary = {"title": title, "scheme": scheme, "processes": processes, **counts, "seconds": round(seconds, 3)}
         write_atomically(part / "summary.json", json.dumps(summary, indent=2) + "\n")
         part.replace(folder)
-    except BaseException:
+    finally:
         shutil.rmtree(part, ignore_errors=True)
-        raise
     logger.info(
         "%s: %d documents, %d sentences, %d words annotated (%s) in %.1f s, %.0f words/s",
         title, counts["documents"], counts["sentences"], counts["words"], scheme or "no trees", seconds,

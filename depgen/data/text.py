@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 FORMAT = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
 
-Joining = Literal["roots", "previous_sentence", "whole"]
+DocumentJoining = Literal["roots", "previous_sentence", "whole"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TextData(L.LightningDataModule):
         trees_for: Sequence[Split] = ("train", "valid"),
         vocabulary: VocabularyBuilder | None = None,
         vocabulary_splits: Sequence[Split] = ("train",),
-        joining: Joining = "roots",
+        joining: DocumentJoining = "roots",
         left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
         tokens_per_batch: int = 8192,
         eval_tokens_per_batch: int = 16384,

@@ -39,6 +39,7 @@ class CausalLM(LeftToRight):
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
         self.backbone = backbone(vocabulary_size)
+        self.max_length = self.backbone.max_length
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:

@@ -117,8 +117,10 @@ def dependency_nll(
     flat = hidden.flatten(0, 1)
     counts = dependents.counts
     occupied = counts.nonzero()[:, 0]
-    log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
+    # in this order: the backward pass goes the other way, and is through with Z's temporaries before it holds W's
+    # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
+    log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
     return (counts[occupied] * log_z).sum() - scores.sum()
 
 
@@ -244,6 +246,7 @@ class DMLM(LeftToRight):
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
         self.backbone = backbone(vocabulary_size)
+        self.max_length = self.backbone.max_length
         layers = self.backbone.attention_layers
         if not -layers <= attention_layer < layers:
             raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
@@ -264,9 +267,9 @@ class DMLM(LeftToRight):
         self.dependency_loss = MeanMetric().set_dtype(torch.float64)
 
     @property
-    def collate(self) -> Callable[[ItemBatch], DependencyBatch]:
-        """Sequences and the future dependents of each position."""
-        return self._collate
+    def collate(self) -> Callable[[ItemBatch], TokenBatch]:
+        """Sequences; in the first phase with the future dependents of each position."""
+        return self._collate if self.models_dependencies else collate_tokens
 
     @property
     def models_dependencies(self) -> bool:
@@ -294,9 +297,10 @@ class DMLM(LeftToRight):
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         return mix(self._attend(output), output.hidden, weight, bias, batch.targets)
 
-    def training_step(self, batch: DependencyBatch, batch_idx: int) -> Float[Tensor, ""]:
+    def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
         if self.models_dependencies:
+            assert isinstance(batch, DependencyBatch)
             return self.log_train(self._dependency_nll(batch), batch.global_tokens, name="dependency_loss")
         return self.log_train(-self.log_probs(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
 

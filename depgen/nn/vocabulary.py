@@ -75,7 +75,10 @@ class _VocabularyLogSumExp(torch.autograd.Function):
                     d_bias += weighed.sum(0)
                 low = weighed.to(dtype)
                 d_hidden[part] = low @ matrix
-                d_weight += low.T @ states[part]
+                if low.dtype == d_weight.dtype:
+                    d_weight.addmm_(low.T, states[part])  # no second matrix of the weights' size
+                else:
+                    d_weight += low.T @ states[part]
         return (
             d_hidden,
             d_weight.to(weight.dtype),

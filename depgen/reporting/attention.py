@@ -33,7 +33,7 @@ def draw_attention(run: str | None = None, sentence: str = SENTENCE, *, output: 
         UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
     """
     trained = load_trained(run, device="cpu")
-    weights, words = dependency_attention(trained.model, trained.vocabulary, sentence)
+    weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]
     outside = f" {len(unknown)} of its {len(words)} tokens are unknown to the model." if unknown else ""
@@ -43,7 +43,7 @@ def draw_attention(run: str | None = None, sentence: str = SENTENCE, *, output: 
 _UNKNOWN = " (unk)"
 
 
-def dependency_attention(
+def sentence_attention(
     model: L.LightningModule, vocabulary: AnyVocabulary, sentence: str
 ) -> tuple[Float[Tensor, "length length"], list[str]]:
     """a^(t) for each token x_t of a sentence, row by row over BOS, x_1 .. x_{t-1}; and the tokens' names.
@@ -120,7 +120,7 @@ class AttentionPicture(L.Callback):
         if trainer.sanity_checking or not trainer.is_global_zero or trainer.current_epoch % self.every_n_epochs:
             return
         vocabulary: AnyVocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
-        drawing = attention_figure(*dependency_attention(pl_module, vocabulary, self.sentence))
+        drawing = attention_figure(*sentence_attention(pl_module, vocabulary, self.sentence))
         if not _log_to_wandb(trainer, drawing):
             folder = Path(trainer.log_dir or trainer.default_root_dir) / "attention"
             save(drawing, folder / f"epoch-{trainer.current_epoch:04d}.png")

@@ -23,7 +23,7 @@ from depgen.reporting.definition import Generation, Row, TableDefinition, experi
 from depgen.reporting.provenance import config_digest
 from depgen.reporting.results import result_path
 from depgen.training.checkpoints import BEST, RESUME
-from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, read_record
+from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
 logger = logging.getLogger(__name__)
 
@@ -104,14 +104,14 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Trained:
+class FinishedRun:
     """A finished run and the digest of the YAML that it was started from."""
 
     run: Path
     config_sha256: str
 
 
-def fit(job: Job, depgen: Depgen) -> Trained:
+def fit(job: Job, depgen: Depgen) -> FinishedRun:
     """The job's finished run: trained, gone on with, or found.
 
     Raises:
@@ -136,7 +136,7 @@ def fit(job: Job, depgen: Depgen) -> Trained:
     if not runs or not is_finished(runs[-1]):
         raise UserError(f"{job.name}: training has not come to its end under {job.runs}. The same command goes on.")
     best_checkpoint(runs[-1])
-    return Trained(runs[-1], digest)
+    return FinishedRun(runs[-1], digest)
 
 
 def finished_run(job: Job) -> Path | None:
@@ -150,11 +150,7 @@ def finished_run(job: Job) -> Path | None:
 
 def _runs(job: Job) -> list[Path]:
     """The job's run folders, the newest last."""
-    return sorted((path.parent for path in job.runs.glob("*/*/run.json")), key=_started)
-
-
-def _started(run: Path) -> tuple[str, str]:
-    return str(read_record(run).get("started", "")), run.name
+    return sorted((path.parent for path in job.runs.glob("*/*/run.json")), key=lambda run: (start_of(run), run.name))
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ class SplitNumbers:
     story_nll: NDArray[np.float64] | None = None
 
 
-def measure_test(job: Job, trained: Trained, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
+def measure_test(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
     """The numbers on the test split, measured unless they are there.
 
     Args:
@@ -263,7 +259,7 @@ def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 
     return Prompts(tuple(prompts), tuple(references))
 
 
-def generate(job: Job, trained: Trained, prompts: Prompts) -> tuple[str, ...]:
+def generate(job: Job, trained: FinishedRun, prompts: Prompts) -> tuple[str, ...]:
     """One text for each prompt, written by the job's model unless the same run wrote them before in the same way.
 
     `texts.json` says how the texts were written. It is written before them, so that texts never lie beside another's.
@@ -300,7 +296,7 @@ def generate(job: Job, trained: Trained, prompts: Prompts) -> tuple[str, ...]:
     return texts
 
 
-def _how(job: Job, trained: Trained, generation: Generation) -> dict[str, Any]:
+def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, Any]:
     """All that the texts of given prompts depend on, as `texts.json` holds it."""
     return {
         "top_p": generation.top_p,

@@ -68,12 +68,13 @@ def reproduce(
 
 
 def _how_to_write(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
-    """How to have the last row's model write; empty where there is none."""
+    """How to have the paper's own system write, or else the last row's; empty where there is none."""
     trained = [row for row in rows if row.experiment is not None]
-    run = finished_run(Job(definition, trained[-1], profile, seed)) if trained else None
+    own = [row for row in trained if row.in_paper and row.against] or trained
+    run = finished_run(Job(definition, own[-1], profile, seed)) if own else None
     if run is None:
         return ""
-    return f"\nTo have {trained[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
+    return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
 
 
 def _is_made(row: Row) -> bool:

@@ -150,7 +150,7 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
 def all_runs(experiment: str | None = None) -> list[Path]:
     """Run folders at any depth, the latest start first; of one experiment (the folder above the run) or of all."""
     runs = [run for run in _run_folders() if experiment is None or run.parent.name == experiment]
-    return sorted(runs, key=lambda run: (_start(run), run.name), reverse=True)
+    return sorted(runs, key=lambda run: (start_of(run), run.name), reverse=True)
 
 
 def _run_folders() -> Iterator[Path]:
@@ -160,7 +160,7 @@ def _run_folders() -> Iterator[Path]:
             yield Path(folder)
 
 
-def _start(run: Path) -> datetime:
+def start_of(run: Path) -> datetime:
     """When a run has started; long ago where that is not said."""
     try:
         started = datetime.fromisoformat(str(read_record(run).get("started", "")))

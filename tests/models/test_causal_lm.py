@@ -1,10 +1,14 @@
 """The plain model: its loss is the softmax's, nothing looks ahead, and it writes what it scores."""
 
+from functools import partial
+
+import pytest
 import torch
 import torch.nn.functional as F
 
 from depgen.data.batch import collate_tokens
 from depgen.decoding.sampling import Sampling
+from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from tests.models.conftest import VOCABULARY, items
 
@@ -53,6 +57,16 @@ def test_greedy_continuation_is_the_argmax_of_teacher_forcing(backbone):
             prefix.append(expected[-1])
         assert text == expected
     assert any(texts)
+
+
+def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing(backbone):
+    model = model_of(partial(backbone, positions="learned", max_length=6))
+    options = {"eos": 0, "sampling": Sampling(greedy=True), "seeds": [1]}
+    assert len(model.generate([[2, 3]], max_new_tokens=4, **options)[0]) <= 4  # the last is not read again
+    with pytest.raises(UserError, match=r"3 tokens, <eos> in front included; with 5 new .* at most 4 new tokens"):
+        model.generate([[2, 3]], max_new_tokens=5, **options)
+    with pytest.raises(UserError, match="Shorten the prompts"):
+        model.generate([[2] * 9], max_new_tokens=1, **options)
 
 
 def test_each_phase_gets_a_fresh_optimiser(backbone):

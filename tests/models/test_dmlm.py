@@ -234,6 +234,13 @@ def test_it_learns_eight_sentences_in_either_phase(backbone):
     assert max(first) < 0.5
 
 
+def test_trees_are_read_in_the_first_phase_alone(backbone):
+    model = DMLM(backbone, VOCABULARY, 1, 1)
+    for phase, reads in ((0, True), (1, False)):
+        model.enter_phase(phase)
+        assert hasattr(model.collate(items(0, 1)), "dependents") is reads
+
+
 def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_before(model):
     picture = model.dependency_attention([2, 3, 4, 5])
     torch.testing.assert_close(picture.sum(-1), torch.ones(4))

@@ -8,7 +8,7 @@ import torch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting import attention
-from depgen.reporting.attention import AttentionPicture, attention_figure, dependency_attention, draw_attention
+from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention, sentence_attention
 
 VOCABULARY = Vocabulary(["red", "figures", "fall", "."])
 
@@ -30,7 +30,7 @@ def drawn(figure):
 
 def test_rows_are_the_predicted_tokens_and_columns_what_they_see():
     model = Attends().train()
-    weights, words = dependency_attention(model, VOCABULARY, "red figures fall .")
+    weights, words = sentence_attention(model, VOCABULARY, "red figures fall .")
     assert model.asked == ([2, 3, 4, 5], 0)
     assert model.training
     rows, columns, values = drawn(attention_figure(weights, words))
@@ -41,15 +41,15 @@ def test_rows_are_the_predicted_tokens_and_columns_what_they_see():
 
 
 def test_unknown_words_are_marked():
-    _, words = dependency_attention(Attends(), VOCABULARY, "blue figures")
+    _, words = sentence_attention(Attends(), VOCABULARY, "blue figures")
     assert words == ["blue (unk)", "figures"]
 
 
 def test_models_without_such_attention_and_empty_sentences_are_refused():
     with pytest.raises(UserError, match="LightningModule has no dependency attention"):
-        dependency_attention(L.LightningModule(), VOCABULARY, "red")
+        sentence_attention(L.LightningModule(), VOCABULARY, "red")
     with pytest.raises(UserError, match="no token"):
-        dependency_attention(Attends(), VOCABULARY, "  ")
+        sentence_attention(Attends(), VOCABULARY, "  ")
 
 
 def test_the_picture_is_a_png(tmp_path, monkeypatch):

@@ -154,8 +154,8 @@ def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
     monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
     monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
     text = reproduce.reproduce("toy")
-    run = "runs/toy/DM-Base-left-chain/small-seed1/chain_toy_small/2026-01-01"
-    assert text.endswith(f"\ntable\n\nTo have DM-Base, left chain write: depgen generate --checkpoint {run}\n")
+    run = "runs/toy/DM-Base/small-seed1/dm_toy_small/2026-01-01"  # the paper's own system, not its ablation
+    assert text.endswith(f"\ntable\n\nTo have DM-Base write: depgen generate --checkpoint {run}\n")
 
 
 def test_a_row_that_nothing_makes_is_refused(project):

@@ -37,7 +37,7 @@ def test_a_process_that_has_inherited_a_dead_ones_number_does_not_count(tmp_path
     holder = {"pid": os.getppid(), "host": socket.gethostname(), "process_start": "1"}
     (tmp_path / "lock").write_text(json.dumps(holder))
     with RunLock(tmp_path):
-        pass
+        assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
 
 
 def test_a_lock_of_another_host_can_not_be_judged(tmp_path):

@@ -1,0 +1,151 @@
+"""`depgen fit --resume`: same settings, same folder, same weights; killed, locked and damaged runs."""
+
+import csv
+import json
+import multiprocessing
+import os
+import signal
+
+import lightning as L
+import pytest
+import torch
+
+from depgen.cli import main
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.locks import RunLock
+from tests.cli.conftest import runs_of
+
+
+def test_resume_refuses_other_settings(run, tiny, capsys):
+    before = (run / "checkpoints" / "resume.ckpt").read_bytes()
+    assert main(["fit", "--config", tiny, "--resume", "--model.width", "16"]) == 2
+    assert "model.init_args.width: 16 asked for, 8 in the checkpoint" in capsys.readouterr().err
+    assert (run / "checkpoints" / "resume.ckpt").read_bytes() == before
+    assert not (run / "lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "held"),
+    [("max_epochs", "3", "2"), ("precision", "64-true", "None"), ("gradient_clip_val", "0.5", "None"),
+     ("accumulate_grad_batches", "2", "1")],
+)  # fmt: skip
+def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, value, held):
+    assert main(["fit", "--config", tiny, "--resume", f"--trainer.{option}={value}"]) == 2
+    error = capsys.readouterr().err
+    assert f"trainer.{option}: " in error
+    assert f"{held} in the checkpoint" in error
+
+
+def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsys):
+    preset = str(presets / "early_stopping.yaml")
+    assert main(["fit", "--config", tiny, "--config", preset, "--resume"]) == 2
+    assert "trainer.early_stopping: " in capsys.readouterr().err
+
+
+def test_fit_refuses_a_checkpoint_to_start_from(run, tiny, tmp_path, capsys):
+    path = run / "checkpoints" / "resume.ckpt"
+    assert main(["fit", "--config", tiny, "--ckpt_path", str(path)]) == 2
+    assert f"--resume {run}" in capsys.readouterr().err
+    (tmp_path / "more.yaml").write_text(f"ckpt_path: {path}\n")
+    assert main(["fit", "--config", tiny, "--config", str(tmp_path / "more.yaml")]) == 2
+    assert f"--resume {run}" in capsys.readouterr().err
+    assert runs_of(tmp_path) == [run]
+
+
+def test_an_interrupted_fit_is_resumed_in_its_folder_to_the_same_weights(run, tiny, tmp_path, capsys):
+    expected = load_checkpoint(run / "checkpoints" / "best.ckpt")["state_dict"]
+    interrupt = ["--trainer.callbacks+=tests.training.test_keeping.SendSignal", "--trainer.callbacks.step=2"]
+    assert main(["fit", "--config", tiny, *interrupt]) == 130
+    (folder,) = (path for path in runs_of(tmp_path) if path != run)
+    assert f"depgen fit --resume {folder}" in capsys.readouterr().err
+    assert not (folder / "lock").exists()
+    assert main(["fit", "--config", tiny, "--resume"]) == 0
+    assert sorted(runs_of(tmp_path)) == sorted([run, folder])
+    resumed = load_checkpoint(folder / "checkpoints" / "best.ckpt")["state_dict"]
+    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
+    whole, curve = (
+        {row["step"]: row for row in csv.DictReader((path / "metrics.csv").open())} for path in (run, folder)
+    )
+    assert whole.keys() - curve.keys() <= {"2"}  # Lightning logs a step's loss only after the hook in which we stop
+    assert all(curve[step] == whole[step] for step in curve)
+
+
+def test_resume_passes_over_runs_that_hold_nothing_and_names_them(run, tiny, capsys):
+    bare = run.parent / "2999-01-01_00-00-00"
+    bare.mkdir()
+    (bare / "run.json").write_text('{"started": "2999-01-01"}')
+    assert main(["test", "--config", tiny]) == 0
+    assert f"Passing over {bare}: it holds no best.ckpt" in capsys.readouterr().err
+
+
+def test_a_locked_run_is_refused(run, monkeypatch, capsys):
+    monkeypatch.setattr("depgen.training.locks._alive", lambda pid: True)
+    monkeypatch.setattr("depgen.training.locks._start_of", lambda pid: "1")
+    RunLock(run).acquire()
+    content = json.loads((run / "lock").read_text())
+    (run / "lock").write_text(json.dumps({**content, "pid": 1}))
+    assert main(["fit", "--resume", str(run)]) == 2
+    assert "is being trained by process 1 on this host" in capsys.readouterr().err
+
+
+def test_a_cut_checkpoint_is_refused_by_name(run, capsys):
+    path = run / "checkpoints" / "best.ckpt"
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[: len(content) // 2])
+    assert main(["test"]) == 2
+    assert f"{path} is cut short or damaged" in capsys.readouterr().err
+
+
+def _killed_fit(config, step):
+    kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
+    main(["fit", "--config", config, "--resume_every_n_steps", "1", *kill])
+
+
+class KillMyself(L.Callback):
+    """A real SIGKILL in the midst of a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_before_optimizer_step(self, trainer, *args):
+        if trainer.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("step", [2, 7])
+def test_kill_9_in_mid_epoch_and_resume_gives_the_weights_of_an_unbroken_run(run, tiny, tmp_path, capsys, step):
+    process = multiprocessing.get_context("fork").Process(target=_killed_fit, args=(tiny, step))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    (folder,) = (path for path in runs_of(tmp_path) if path != run)
+    assert (folder / "lock").exists()
+    assert load_checkpoint(folder / "checkpoints" / "resume.ckpt")["global_step"] == step
+    capsys.readouterr()
+    assert main(["fit", "--config", tiny, "--resume"]) == 0
+    assert "which is no more, is taken over" in capsys.readouterr().err
+    for name in ("first-best.ckpt", "best.ckpt", "resume.ckpt"):
+        expected, resumed = (load_checkpoint(path / "checkpoints" / name) for path in (run, folder))
+        assert all(torch.equal(resumed["state_dict"][key], value) for key, value in expected["state_dict"].items()), (
+            name
+        )
+        assert resumed["global_step"] == expected["global_step"]
+
+
+def _fit(config):
+    raise SystemExit(main(["fit", "--config", config]))
+
+
+def test_two_runs_at_once_do_not_meet(run, tiny, tmp_path):
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_fit, args=(tiny,)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    folders = runs_of(tmp_path)
+    assert len(folders) == 3
+    weights = [load_checkpoint(folder / "checkpoints" / "best.ckpt")["state_dict"] for folder in folders]
+    assert all(torch.equal(each[name], weights[0][name]) for each in weights for name in weights[0])
