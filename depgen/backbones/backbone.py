@@ -32,7 +32,7 @@ class BackboneOutput:
 
     hidden: Float[Tensor, "batch length width"]
     undropped: Float[Tensor, "batch length width"]
-    layers: tuple[Float[Tensor, "batch length width"], ...] | None = None
+    layers: tuple[Float[Tensor, "batch length _"], ...] | None = None
     attention: Float[Tensor, "batch attention_heads length context"] | None = None
     state: BackboneState | None = None
 
