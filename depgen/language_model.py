@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric, Metric
 
+from depgen.backbones.backbone import Backbone
 from depgen.data.batch import Batch, ItemBatch, TokenBatch
 from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Sampling
@@ -57,11 +58,14 @@ class LanguageModel(L.LightningModule):
         assert 0 <= index < len(self.phases), f"{type(self).__name__} has {len(self.phases)} phases, not {index + 1}"
         self.phase = index
 
+    def trained_parameters(self) -> list[Parameter]:
+        """What the present phase changes: by default all that require a gradient."""
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
     def configure_optimizers(self) -> Any:  # noqa: ANN401
         """A fresh optimiser and schedule; called at the start of every phase."""
-        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         make = self._optimizer or _adam
-        optimizer = make(parameters)
+        optimizer = make(self.trained_parameters())
         if self._scheduler is None:
             return optimizer
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self._scheduler(optimizer), "interval": "step"}}
@@ -109,15 +113,27 @@ class LeftToRight(LanguageModel):
     """Base of the systems that score and write a text token by token; arguments as `LanguageModel`.
 
     Attributes:
-        max_length: tokens of the longest text that the system can read; None for any.
+        backbone: the network that reads.
+        max_length: tokens of the longest text that it can read; None for any.
     """
 
-    max_length: int | None = None
+    backbone: Backbone
+    max_length: int | None
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.val_figures, self.test_figures = _figures(), _figures()
         self._item_scores: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def read_with(self, backbone: Backbone) -> None:
+        """Take a network as `backbone`.
+
+        Raises:
+            UserError: its positions see later ones, so that it would read what it is to predict.
+        """
+        if not backbone.causal:
+            raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
+        self.backbone, self.max_length = backbone, backbone.max_length
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target given what stands before it; without meaning at padding."""
@@ -137,7 +153,7 @@ class LeftToRight(LanguageModel):
         self._log_evaluation("val", batch, -self.log_probs(batch))
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split, in full precision whatever the training's: bf16 logits blur log Z."""
+        """Loss and perplexity on the test split, without autocast after mixed precision too: bf16 logits blur log Z."""
         with torch.autocast(self.device.type, enabled=False):
             nll = -self.log_probs(batch)
         self._log_evaluation("test", batch, nll)

@@ -44,12 +44,14 @@ class Backbone(nn.Module):
         vocabulary_size: number of token types read and predicted.
         width: size of a hidden state.
         attention_layers: number of layers whose self-attention can be had; 0 for networks without any.
+        causal: whether no position sees a later one.
         max_length: tokens of the longest text that it can read, `<eos>` in front included; None for any.
     """
 
     vocabulary_size: int
     width: int
     attention_layers: int
+    causal: bool = True
     max_length: int | None = None
 
     @property

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from depgen.cli.verbs import TRAINING_VERBS, VERBS, run_function
 from depgen.errors import UserError
+from depgen.processes import process_rank
 
 USAGE_ERROR = 2
 """The exit code of what a user can mend."""
@@ -106,5 +107,4 @@ def _log_to_stderr() -> None:
     package = logging.getLogger("depgen")
     if not any(isinstance(handler, _Stderr) for handler in package.handlers):
         package.addHandler(_Stderr())
-    first = os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
-    package.setLevel(logging.INFO if first else logging.WARNING)
+    package.setLevel(logging.INFO if process_rank() == 0 else logging.WARNING)

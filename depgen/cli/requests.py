@@ -7,7 +7,14 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import RESUME
-from depgen.training.runs import best_checkpoint, find_run, newest_run, resume_checkpoint, run_of_checkpoint
+from depgen.training.runs import (
+    announced_run,
+    best_checkpoint,
+    find_run,
+    newest_run,
+    resume_checkpoint,
+    run_of_checkpoint,
+)
 
 
 @dataclass(frozen=True)
@@ -64,12 +71,15 @@ class Request:
         """
         if self.ckpt_path is not None:
             return _run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
+        if self.verb == "fit" and self.resume is None:
+            return None, None
+        told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
-            if self.resume is None:
-                return None, None
-            run = find_run(self.resume) if self.resume else newest_run(self.experiment, holding=RESUME)
+            named = find_run(self.resume, holding=RESUME) if self.resume else None
+            run = told or named or newest_run(self.experiment, holding=RESUME)
             return run, resume_checkpoint(run)
-        run = find_run(self.run) if self.run is not None else self._run_of_config() or newest_run(self.experiment)
+        named = find_run(self.run) if self.run is not None else self._run_of_config()
+        run = told or named or newest_run(self.experiment)
         return run, best_checkpoint(run)
 
     def _run_of_config(self) -> Path | None:

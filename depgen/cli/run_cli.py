@@ -23,19 +23,22 @@ from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.errors import UserError
 from depgen.locations import write_atomically
+from depgen.processes import process_rank
 from depgen.training.assembly import training_callbacks
-from depgen.training.checkpoints import BEST, CheckpointWriter
+from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
 from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
-from depgen.training.runs import announce_run, checkpoint_folder, create_run, process_rank, update_record
+from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, update_record
 from depgen.training.scores import ItemScores, scored_items, takes_everything
 
 logger = logging.getLogger(__name__)
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 OWN_OPTIONS = ("resume", "run", "wandb")
 TRAINER_DEFAULTS = {
     "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
@@ -88,6 +91,7 @@ class RunCLI(LightningCLI):
         self.locks = locks
         self.interrupt = InterruptGuard()
         self.output = ""
+        self._before: str | None = None
         extra = [] if checkpoint is None or request.ckpt_path is not None else ["--ckpt_path", str(checkpoint)]
         super().__init__(
             L.LightningModule,
@@ -195,6 +199,8 @@ class RunCLI(LightningCLI):
                 "a loss by token wants a larger data.init_args.tokens_per_batch instead.",
                 settings.get("accumulate_grad_batches"),
             )
+        if self.folder is not None and settings.get("fast_dev_run"):
+            raise UserError("trainer.fast_dev_run tries the code out and keeps nothing: leave --resume out.")
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
         if fits:
             kwargs["max_epochs"] = epochs_in_all(
@@ -203,27 +209,30 @@ class RunCLI(LightningCLI):
         fresh = fits and self.folder is None
         if fresh:
             self._begin()
-        callbacks = [*(settings.get("callbacks") or []), *self._callbacks(settings, fits)]
-        loggers = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)] + self._loggers(
-            fits
-        )
+        with ExitStack() as unless_built:
+            if fresh and self.folder is not None and process_rank() == 0:
+                unless_built.callback(shutil.rmtree, self.folder)
+            trainer = self._trainer(settings, fits, kwargs)
+            unless_built.pop_all()
+        return trainer
+
+    def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
+        own = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)]
         try:
             return super().instantiate_trainer(
-                callbacks=callbacks,
-                logger=loggers or False,
+                callbacks=[*_as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
+                logger=[*own, *self._loggers(fits)] or False,
                 plugins=[*_as_list(settings.get("plugins")), CheckpointWriter()],
                 default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
                 enable_progress_bar=_shows_bar(settings),
-                **kwargs,
+                **changed,
             )
         except (ValueError, MisconfigurationException) as error:
-            if fresh and self.folder is not None and process_rank() == 0:
-                shutil.rmtree(self.folder)
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _refuse_early_stopping(self, settings: Any) -> None:  # noqa: ANN401
         phases = [phase.name for phase in phases_of(self.model)]
-        if len(phases) > 1 and any(isinstance(each, EarlyStopping) for each in settings.get("callbacks") or []):
+        if len(phases) > 1 and any(isinstance(each, EarlyStopping) for each in _as_list(settings.get("callbacks"))):
             raise UserError(
                 f"EarlyStopping would end the whole training of {' and '.join(phases)} at once. "
                 "Take depgen.training.phases.PhaseEarlyStopping (experiments/presets/early_stopping.yaml), which ends "
@@ -242,7 +251,7 @@ class RunCLI(LightningCLI):
         }
         write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
         seed = settings.get("seed_everything")
-        record = describe_run(self.folder.parent.name, seed=int(seed) if seed is not None else None)
+        record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
         update_record(self.folder, {**record, "parameters": sum(each.numel() for each in self.model.parameters())})
         if hasattr(self.datamodule, "save_vocabulary"):
             self.datamodule.save_vocabulary(self.folder / "vocabulary")
@@ -276,20 +285,32 @@ class RunCLI(LightningCLI):
         except SystemExit:
             if not self.interrupt.requested:
                 raise
-            logger.warning(
-                "Stopped at step %d. Go on with: depgen fit --resume %s", self.trainer.global_step, self.folder
-            )
-            raise SystemExit(130) from None
-        if self.folder is not None and self.trainer.is_global_zero:
+            self._say_how_to_go_on()
+            raise SystemExit(INTERRUPTED) from None
+        if self.folder is None or not self.trainer.is_global_zero:
+            return
+        self.output = f"run\t{self.folder}"
+        switch = PhaseSwitch.of(self.trainer)
+        if switch is None or not switch.is_over(self.trainer):
+            self._say_how_to_go_on()
+        elif not is_finished(self.folder):
             update_record(self.folder, {"finished": datetime.now(UTC).isoformat(), "steps": self.trainer.global_step})
-            self.output = f"run\t{self.folder}"
+
+    def _say_how_to_go_on(self) -> None:
+        step = self.trainer.global_step
+        if self.folder is not None and (checkpoint_folder(self.folder) / RESUME).is_file():
+            logger.warning("Stopped at step %d. Go on with: depgen fit --resume %s", step, self.folder)
+        else:
+            logger.warning("Stopped at step %d, before anything was saved.", step)
 
     def test(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the test split."""
+        self._before = self._digest()
         self._report(self.trainer.test(**{**kwargs, "verbose": False}))
 
     def validate(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the validation split."""
+        self._before = self._digest()
         self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
 
     def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
@@ -329,8 +350,10 @@ class RunCLI(LightningCLI):
             return
         assert self.source is not None
         assert self.checkpoint is not None
-        with self.checkpoint.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = self._digest()
+        if digest != self._before:
+            logger.warning("Printed only: %s was replaced while it was evaluated. Do it again.", self.checkpoint)
+            return
         content = {
             "checkpoint": str(self.checkpoint),
             "checkpoint_sha256": digest,
@@ -338,6 +361,13 @@ class RunCLI(LightningCLI):
             "metrics": metrics,
         }
         write_atomically(self.source / f"{verb}.json", json.dumps(content, indent=2) + "\n")
+
+    def _digest(self) -> str | None:
+        """What tells the checkpoint's content from any other."""
+        if self.checkpoint is None:
+            return None
+        with self.checkpoint.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def _items_evaluated(self, scores: Path) -> int | None:
         """The number of items in the split; None where neither the model nor the data says it."""

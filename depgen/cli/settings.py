@@ -15,7 +15,11 @@ logger = logging.getLogger(__name__)
 
 SECTIONS = ("model", "data", "seed_everything")
 """What makes a model and its training data; the trainer's other settings may change with the machine."""
-COURSE = ("max_epochs", "precision", "gradient_clip_val", "gradient_clip_algorithm", "accumulate_grad_batches")
+COURSE = (
+    "max_epochs", "max_steps", "min_epochs", "precision", "gradient_clip_val", "gradient_clip_algorithm",
+    "accumulate_grad_batches", "limit_train_batches", "limit_val_batches", "overfit_batches", "val_check_interval",
+    "check_val_every_n_epoch",
+)  # fmt: skip
 """The trainer's settings that a run must go on with, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
@@ -53,7 +57,9 @@ def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
     trainer = settings.get("trainer") or {}
     if not goes_on:
         return part
-    stops = [each for each in trainer.get("callbacks") or [] if str(each["class_path"]).endswith("EarlyStopping")]
+    given = trainer.get("callbacks") or []
+    callbacks = [given] if isinstance(given, Mapping) else given
+    stops = [each for each in callbacks if str(each["class_path"]).endswith("EarlyStopping")]
     return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
 
 

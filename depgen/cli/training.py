@@ -8,12 +8,13 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
 from depgen.cli.requests import Request
-from depgen.cli.run_cli import RunCLI
+from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import runs_root
+from depgen.processes import process_rank
 from depgen.training.guards import check_writable
 from depgen.training.logs import quiet_libraries
-from depgen.training.runs import announce_run, forget_run, process_rank
+from depgen.training.runs import announce_run, forget_run
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
             return RunCLI(request, [*config, *arguments], source=source, checkpoint=checkpoint, locks=locks).output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error
+    except SystemExit as stop:
+        # Lightning exits with 1 after Ctrl-C
+        raise SystemExit(INTERRUPTED if isinstance(stop.__context__, KeyboardInterrupt) else stop.code) from None
     finally:
         forget_run()
 

@@ -38,8 +38,7 @@ class CausalLM(LeftToRight):
     ) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
-        self.backbone = backbone(vocabulary_size)
-        self.max_length = self.backbone.max_length
+        self.read_with(backbone(vocabulary_size))
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:

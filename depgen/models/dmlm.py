@@ -39,6 +39,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
@@ -47,6 +48,7 @@ from depgen.data.vocabulary import EOS
 from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
 from depgen.nn.growing import Growing
+from depgen.nn.mixture_attention import QueryKeyAttention, SeenKeys
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -59,6 +61,8 @@ from depgen.trees.future_dependents import future_dependents
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
+AttentionFactory = Callable[[int], QueryKeyAttention]
+"""From the width of the hidden states to what weighs the mixture."""
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -127,7 +131,7 @@ def dependency_nll(
 # -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------
 
 
-def dependency_attention(
+def log_dependency_attention(
     attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
 ) -> Float[Tensor, "batch length context"]:
     """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
@@ -193,22 +197,26 @@ class MixtureState:
 
     Attributes:
         backbone: the backbone's own state.
-        components: p_dep of each position, or its hidden states when logits are mixed: [batch position size].
+        components: p_dep of each position, or its hidden states when logits are mixed: [batch position size]. With a
+            window, of the positions within it.
+        keys: those of `QueryKeyAttention`, where it weighs the mixture.
     """
 
     backbone: BackboneState
     components: Growing
+    keys: SeenKeys | None = None
 
     def select(self, rows: Int[Tensor, " kept"]) -> "MixtureState":
         """The state of some rows of the batch."""
-        return MixtureState(self.backbone.select(rows), self.components.select(rows))
+        keys = None if self.keys is None else self.keys.select(rows)
+        return MixtureState(self.backbone.select(rows), self.components.select(rows), keys)
 
 
 # -- 4. The system ----------------------------------------------------------------------------------------------------
 
 
 class DMLM(LeftToRight):
-    """A Dependency-based Mixture Language Model over any backbone with self-attention.
+    """A Dependency-based Mixture Language Model over any backbone.
 
     Trained in two phases: dependency modelling (Eq. 1), then language modelling by the mixture (Eq. 4) from the best
     weights of the first, with a fresh optimiser and schedule.
@@ -219,7 +227,10 @@ class DMLM(LeftToRight):
         dependency_modeling_epochs: length of the first phase (paper: half of the budget); 0 leaves it out.
         language_modeling_epochs: length of the second phase. `trainer.max_epochs` is their sum.
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
-        window: mix the last so many positions only; None: all (paper: none for Transformers).
+        attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
+            `depgen.nn.mixture_attention.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
+        window: mix the last so many positions only; None: all (paper: none for Transformers; for LSTMs 56 on
+            ROCStories, 36 on news, 16 on PTB).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
@@ -235,6 +246,7 @@ class DMLM(LeftToRight):
         dependency_modeling_epochs: int = 30,
         language_modeling_epochs: int = 30,
         attention_layer: int = -2,
+        attention: AttentionFactory | None = None,
         window: int | None = None,
         mixture_space: MixtureSpace = "probability",
         root_target: bool = True,
@@ -245,10 +257,15 @@ class DMLM(LeftToRight):
     ) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
-        self.backbone = backbone(vocabulary_size)
-        self.max_length = self.backbone.max_length
+        self.read_with(backbone(vocabulary_size))
+        self.attention = None if attention is None else attention(self.backbone.width)
         layers = self.backbone.attention_layers
-        if not -layers <= attention_layer < layers:
+        if self.attention is None and not layers:
+            raise UserError(
+                f"{type(self.backbone).__name__} has no self-attention that could weigh DMLM's mixture. "
+                "Name one beside it: model.init_args.attention: depgen.nn.mixture_attention.QueryKeyAttention"
+            )
+        if self.attention is None and not -layers <= attention_layer < layers:
             raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
         if dependency_modeling_epochs < 0 or language_modeling_epochs < 1:
             raise UserError(
@@ -282,20 +299,40 @@ class DMLM(LeftToRight):
         if batch.dependents is None:
             raise UserError("Dependency modelling needs trees: name an annotator under data.init_args.annotator.")
         hidden = self.backbone(batch.inputs).hidden
-        return dependency_nll(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.dependents)
+        nll = dependency_nll(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.dependents)
+        if self.attention is not None:  # without effect: data-parallel training waits for a gradient of every parameter
+            nll = nll + 0 * sum(each.sum() for each in self.attention.parameters())
+        return nll
+
+    def trained_parameters(self) -> list[Parameter]:
+        """All; in phase 1, which mixes nothing, without what weighs the mixture (its weights would only decay)."""
+        spared = set(self.attention.parameters()) if self.attention is not None and self.models_dependencies else set()
+        return [parameter for parameter in super().trained_parameters() if parameter not in spared]
 
     # Phase 2, Eqs. 3 and 4
 
-    def _attend(self, output: BackboneOutput) -> Float[Tensor, "batch length context"]:
+    @property
+    def _own_layer(self) -> int | None:
+        """The backbone's layer whose attention weighs the mixture; None where `attention` does."""
+        return self.attention_layer if self.attention is None else None
+
+    def _attend(
+        self, output: BackboneOutput, padding: Bool[Tensor, "batch length"] | None = None, past: SeenKeys | None = None
+    ) -> tuple[Float[Tensor, "batch length context"], SeenKeys | None]:
+        """Log a^(t), and the keys to go on from where the backbone's state does not hold them."""
+        if self.attention is not None:
+            log_attention, keys = self.attention(output.undropped, padding=padding, past=past, window=self.window)
+            return log_attention, keys
         assert output.attention is not None, f"{type(self.backbone).__name__} returned no attention"
-        return dependency_attention(output.attention, window=self.window)
+        return log_dependency_attention(output.attention, window=self.window), None
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
-        output = self.backbone(batch.inputs, attention_layer=self.attention_layer)
+        output = self.backbone(batch.inputs, attention_layer=self._own_layer)
+        log_attention, _ = self._attend(output)
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        return mix(self._attend(output), output.hidden, weight, bias, batch.targets)
+        return mix(log_attention, output.hidden, weight, bias, batch.targets)
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
@@ -323,19 +360,23 @@ class DMLM(LeftToRight):
         state: MixtureState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], MixtureState]:
         """Log-probabilities of the next token by the exact trained mixture, and the state to go on from."""
-        carried = None if state is None else state.backbone
-        output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self.attention_layer, carry=True)
+        carried, past = (None, None) if state is None else (state.backbone, state.keys)
+        output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self._own_layer, carry=True)
         assert output.state is not None
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         probability = self.mixture_space == "probability"
         new = log_softmax_over_vocabulary(output.hidden, weight, bias).exp() if probability else output.hidden
         components = Growing.of(new, dim=1) if state is None else state.components.extended(new)
-        mixed = (self._attend(output)[:, -1:].exp() @ components.tensor)[:, 0]
+        if self.window is not None:
+            components = components.last(self.window)
+        log_attention, keys = self._attend(output, padding, past)
+        mixed = (log_attention[:, -1:, -len(components) :].exp() @ components.tensor)[:, 0]
         log_probs = mixed.log() if probability else log_softmax_over_vocabulary(mixed, weight, bias)
-        return log_probs, MixtureState(output.state, components)
+        return log_probs, MixtureState(output.state, components, keys)
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:
         """a^(t) for a sentence, Figure 3: row t when predicting token t + 1, over `<eos>` and the tokens before it."""
         inputs = torch.tensor([[eos, *tokens[:-1]]], device=self.device)
-        return self._attend(self.backbone(inputs, attention_layer=self.attention_layer))[0].exp()
+        log_attention, _ = self._attend(self.backbone(inputs, attention_layer=self._own_layer))
+        return log_attention[0].exp()

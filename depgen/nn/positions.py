@@ -39,6 +39,8 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, width: int, *, initial_length: int = 512) -> None:
         super().__init__()
         self.register_buffer("table", sinusoids(initial_length, width), persistent=False)
+        # no buffer: data-parallel training copies those between processes, which may need other lengths
+        self._longer: Tensor | None = None
 
     def forward(self, positions: Int[Tensor, "batch length"] | range, *, stop: int) -> Tensor:
         """Embeddings of positions: [batch length width], or [length width] for a range, which all rows share.
@@ -47,14 +49,17 @@ class SinusoidalPositions(nn.Module):
             positions: 0-based positions, all below `stop`.
             stop: a bound known without looking into `positions`, so that a GPU need not be waited for.
         """
-        if stop > self.table.size(0):
+        table = self.table if stop <= self.table.size(0) else self._grown(stop)
+        return table[positions.start : positions.stop] if isinstance(positions, range) else table[positions]
+
+    def _grown(self, stop: int) -> Tensor:
+        longer = self._longer
+        if longer is None or stop > longer.size(0) or longer.device != self.table.device:
             # Not an inference tensor, even if the longest text comes in validation: training reads the table too.
             with torch.inference_mode(False):
-                grown = sinusoids(max(stop, 2 * self.table.size(0)), self.table.size(1))
-                self.table = grown.to(device=self.table.device, dtype=self.table.dtype)
-        if isinstance(positions, range):
-            return self.table[positions.start : positions.stop]
-        return self.table[positions]
+                longer = sinusoids(2 * stop, self.table.size(1)).to(self.table)
+            self._longer = longer
+        return longer
 
 
 class LearnedPositions(nn.Module):

@@ -21,8 +21,8 @@ def training_callbacks(
 ) -> list[L.Callback]:
     """Everything that makes a `fit` of `model` resumable, with its checkpoints in `folder`.
 
-    `PhaseSwitch` comes first, so that all others see the phase that a step belongs to; `Resume` last, so that it saves
-    what all others have settled.
+    `PhaseSwitch` comes first of ours, so that they see the phase that a step belongs to; `Resume` last, so that it
+    saves what all others have settled.
     """
     return [
         PhaseSwitch(folder),

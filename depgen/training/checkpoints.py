@@ -47,6 +47,8 @@ def _load(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
     try:
         # explicit: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off, but not this
         content = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
+    except PermissionError as error:
+        raise UserError(f"The checkpoint {path} can't be read ({error.strerror}): change its rights.") from error
     except pickle.UnpicklingError as error:
         if path.stat().st_size >= 4 and ("Unsupported" in str(error) or "GLOBAL" in str(error)):
             raise UserError(

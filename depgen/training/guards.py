@@ -202,7 +202,8 @@ class DiskGuard(L.Callback):
         kept = [*(f"{phase.name}-best.ckpt" for phase in phases), BEST, RESUME]
         parameters = sum(parameter.numel() for parameter in pl_module.parameters())
         present = sum((self.folder / name).stat().st_size for name in kept if (self.folder / name).exists())
-        need = int(1.2 * len(kept) * 3 * parameters * 4) - present
+        one = int(1.2 * 3 * parameters * 4)  # a file is written beside the one it replaces
+        need = max(one, len(kept) * one - present)
         free = shutil.disk_usage(self.folder).free
         if free < need:
             raise UserError(

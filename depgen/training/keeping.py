@@ -52,7 +52,7 @@ class PhaseCheckpoint(Checkpoint):
         if switch.in_last_phase and trainer.is_global_zero:
             link_or_copy(self.path, self.folder / BEST)
         trainer.strategy.barrier("best checkpoint")
-        _tell_loggers(trainer, self)
+        _tell_loggers(trainer)
 
     def state_dict(self) -> dict[str, Any]:
         """The best value so far."""
@@ -107,10 +107,10 @@ class Resume(Checkpoint):
             return
         trainer.save_checkpoint(self.path)
         self._saved_at = trainer.global_step
-        _tell_loggers(trainer, self)
+        _tell_loggers(trainer)
 
 
-def _tell_loggers(trainer: L.Trainer, callback: Checkpoint) -> None:
+def _tell_loggers(trainer: L.Trainer) -> None:
     """Let loggers write out what they hold, so that the curve on disk reaches as far as the weights."""
     if trainer.is_global_zero:
         for each in trainer.loggers:

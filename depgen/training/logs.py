@@ -144,7 +144,6 @@ IGNORED_WARNINGS = (
     ".*does not have many workers which may be a bottleneck.*",
     ".*Be aware that when using `ckpt_path`.*",
     ".*smaller than the logging interval.*",
-    ".*Checkpoint directory .* exists and is not empty.*",
     ".*exists and is not empty.*",
     ".*srun.*command is available on your system but is not used.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",

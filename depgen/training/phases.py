@@ -146,6 +146,12 @@ class PhaseSwitch(L.Callback):
         if self.in_last_phase:
             self._limit(trainer)
 
+    def is_over(self, trainer: L.Trainer) -> bool:
+        """Whether training has come to the end of the last phase, and was not stopped on the way."""
+        steps, end = trainer.max_steps, self._end()
+        out_of_steps = steps > 0 and trainer.global_step >= steps
+        return self.in_last_phase and (out_of_steps or (end is not None and trainer.current_epoch >= end))
+
     def _end(self) -> int | None:
         """The epoch at which the phase at hand is over."""
         if self.stopped_at is not None:

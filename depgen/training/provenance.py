@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+import depgen
+
 PACKAGES = ("depgen", "torch", "lightning", "jsonargparse", "torchmetrics", "datasets", "spacy", "supar", "numpy")
 
 
@@ -40,7 +42,7 @@ def versions() -> dict[str, str]:
 
 def commit() -> str | None:
     """The checkout's commit, with "+changes" where files of the package differ from it; None outside git."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.abspath(depgen.__file__))
 
     def git(*arguments: str) -> str:
         return subprocess.run(

@@ -14,6 +14,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import runs_root, write_atomically
+from depgen.processes import process_rank
 from depgen.training.checkpoints import BEST, RESUME
 
 logger = logging.getLogger(__name__)
@@ -92,14 +93,6 @@ def _make_unique(parent: Path, stamp: str) -> Path:
     raise UserError(f"A thousand runs have started in the same second under {parent}.")
 
 
-def process_rank() -> int:
-    """This process's number within a distributed run; 0 is the first, or the only one."""
-    for variable in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
-        if os.environ.get(variable, "").isdigit():
-            return int(os.environ[variable])
-    return 0
-
-
 def announce_run(run: Path) -> None:
     """Tell the other processes of this run where it lies: those started from here, and those started beside us."""
     os.environ[RUN_VARIABLE] = str(run.absolute())
@@ -109,8 +102,17 @@ def announce_run(run: Path) -> None:
 
 
 def forget_run() -> None:
-    """Let the next run of this process have its own folder."""
+    """Let the next run of this process, and of a job of the same name, have its own folder."""
     os.environ.pop(RUN_VARIABLE, None)
+    job = _job()
+    if job is not None and process_rank() == 0:
+        (runs_root() / f".job-{job}").unlink(missing_ok=True)
+
+
+def announced_run() -> Path | None:
+    """The run that the first process works on, where this is another one that was told."""
+    told = os.environ.get(RUN_VARIABLE)
+    return Path(told) if told is not None and process_rank() > 0 else None
 
 
 def _job() -> str | None:
@@ -190,8 +192,12 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
     )
 
 
-def find_run(reference: str | Path) -> Path:
+def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     """The run folder meant by a path, by `<experiment>/<timestamp>`, or by an experiment's name (its newest run).
+
+    Args:
+        reference: path or name.
+        holding: the checkpoint that the newest run of an experiment must hold.
 
     Raises:
         UserError: there is no such run.
@@ -200,7 +206,7 @@ def find_run(reference: str | Path) -> Path:
         if (folder / "run.json").is_file():
             return folder
     if all_runs(str(reference)):
-        return newest_run(str(reference))
+        return newest_run(str(reference), holding=holding)
     raise UserError(f"No run at {Path(reference).absolute()} nor at {(runs_root() / reference).absolute()}.")
 
 

@@ -4,6 +4,7 @@ import csv
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 
 import lightning as L
@@ -11,8 +12,10 @@ import pytest
 import torch
 
 from depgen.cli import main
+from depgen.cli.requests import Request
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.locks import RunLock
+from depgen.training.runs import RUN_VARIABLE, is_finished, read_record, update_record
 from tests.cli.conftest import runs_of
 
 
@@ -40,6 +43,45 @@ def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsy
     preset = str(presets / "early_stopping.yaml")
     assert main(["fit", "--config", tiny, "--config", preset, "--resume"]) == 2
     assert "trainer.early_stopping: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "finished"), [(["--trainer.max_steps=2"], False), (["--trainer.max_steps=8"], True), ([], True)]
+)
+def test_a_run_is_finished_when_its_last_phase_is(tiny, tmp_path, capsys, options, finished):
+    assert main(["fit", "--config", tiny, *options]) == 0
+    (run,) = runs_of(tmp_path)
+    assert is_finished(run) is finished
+    assert ("Go on with: depgen fit --resume" in capsys.readouterr().err) is not finished
+
+
+def test_resuming_a_finished_run_leaves_its_time(run, tiny):
+    before = read_record(run)
+    assert main(["fit", "--config", tiny, "--resume"]) == 0
+    assert read_record(run)["finished"] == before["finished"]
+
+
+def test_a_trial_of_the_code_resumes_nothing(run, tiny, capsys):
+    assert main(["fit", "--config", tiny, "--resume", "--trainer.fast_dev_run", "1"]) == 2
+    assert "leave --resume out" in capsys.readouterr().err
+
+
+def test_an_experiments_newest_run_is_resumed_even_before_its_last_phase(run, tiny, tmp_path, capsys):
+    assert main(["fit", "--config", tiny, "--trainer.max_steps=1"]) == 0
+    (stopped,) = (path for path in runs_of(tmp_path) if path != run)
+    capsys.readouterr()
+    assert main(["fit", "--resume", "tiny", "--trainer.max_steps=1"]) == 0
+    assert f"Run: {stopped}" in capsys.readouterr().err
+
+
+def test_another_process_works_on_the_run_that_it_was_told(run, monkeypatch):
+    newer = run.parent / "2999-01-01_00-00-00"
+    shutil.copytree(run, newer)
+    update_record(newer, {"started": "2999-01-01"})
+    assert Request.of("test", []).find()[0] == newer
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv(RUN_VARIABLE, str(run))
+    assert Request.of("test", []).find() == (run, run / "checkpoints" / "best.ckpt")
 
 
 def test_fit_refuses_a_checkpoint_to_start_from(run, tiny, tmp_path, capsys):

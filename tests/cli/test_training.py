@@ -90,6 +90,33 @@ def test_what_lightning_complains_of_is_one_message(tiny, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("depgen: the settings don't go together\n")
 
 
+class Stops(L.Callback):
+    """Ctrl-C where no training step is under way."""
+
+    def on_test_start(self, trainer, pl_module):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_outside_training_ends_with_130(run, tiny, tmp_path):
+    stop = {"callbacks": {"class_path": "tests.cli.test_training.Stops"}}  # one callback, without a list around it
+    (tmp_path / "stop.yaml").write_text(yaml.safe_dump({"trainer": stop}))
+    assert main(["test", "--config", tiny, "--config", "stop.yaml"]) == 130
+
+
+class Replaces(L.Callback):
+    """Another process that goes on training."""
+
+    def on_test_end(self, trainer, pl_module):
+        with open(trainer.ckpt_path, "ab") as stream:
+            stream.write(b"newer")
+
+
+def test_scores_of_weights_that_are_gone_are_not_kept(run, capsys):
+    assert main(["test", "--trainer.callbacks+=tests.cli.test_training.Replaces"]) == 0
+    assert "was replaced while it was evaluated" in capsys.readouterr().err
+    assert not (run / "test.json").exists()
+
+
 def test_accumulating_batches_warns_that_their_tokens_do_not_count(tiny, capsys):
     assert main(["fit", "--config", tiny, "--trainer.accumulate_grad_batches=2"]) == 0
     assert "accumulate_grad_batches=2 averages the means" in capsys.readouterr().err

@@ -69,6 +69,11 @@ def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing
         model.generate([[2] * 9], max_new_tokens=1, **options)
 
 
+def test_a_network_that_sees_later_words_is_refused(backbone):
+    with pytest.raises(UserError, match="causal: true"):
+        model_of(partial(backbone, causal=False))
+
+
 def test_each_phase_gets_a_fresh_optimiser(backbone):
     model = model_of(backbone)
     first, second = model.configure_optimizers(), model.configure_optimizers()

@@ -1,6 +1,7 @@
 """The mixture and its losses against literal versions of the equations; causality, invariance, generation, learning."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,17 +9,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
 from depgen.models.dmlm import (
     DMLM,
     collate_dependents,
-    dependency_attention,
     dependency_nll,
+    log_dependency_attention,
     mixture_log_probs,
     pooled_log_probs,
 )
+from depgen.nn.mixture_attention import QueryKeyAttention
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
 
@@ -100,7 +103,7 @@ def test_mixture_and_its_gradients_equal_eq_3(with_bias):
     inputs = [x for x in (hidden, weight, bias) if x is not None]
 
     dense = dense_mixture(scores.exp().mean(1), hidden, weight, bias).gather(-1, targets[..., None])[..., 0].log()
-    found = mixture_log_probs(dependency_attention(scores), hidden, weight, bias, targets)
+    found = mixture_log_probs(log_dependency_attention(scores), hidden, weight, bias, targets)
     torch.testing.assert_close(found, dense)
     for ours, literal in zip(
         torch.autograd.grad(found.sum(), inputs), torch.autograd.grad(dense.sum(), inputs), strict=True
@@ -115,7 +118,7 @@ def test_gradient_reaches_the_attention_as_in_eq_3():
     hidden, weight = torch.randn(1, 4, 3).double(), torch.randn(6, 3).double()
     targets = torch.randint(6, (1, 4))
     attention = raw.masked_fill(mask, -math.inf).log_softmax(-1)
-    ours = mixture_log_probs(dependency_attention(attention), hidden, weight, None, targets).sum()
+    ours = mixture_log_probs(log_dependency_attention(attention), hidden, weight, None, targets).sum()
     literal = dense_mixture(raw.masked_fill(mask, -math.inf).softmax(-1).mean(1), hidden, weight, None)
     literal = literal.gather(-1, targets[..., None]).log().sum()
     torch.testing.assert_close(torch.autograd.grad(ours, raw)[0], torch.autograd.grad(literal, raw)[0])
@@ -124,7 +127,7 @@ def test_gradient_reaches_the_attention_as_in_eq_3():
 def test_mixing_logits_pools_the_logits():
     torch.manual_seed(3)
     hidden, weight, bias = torch.randn(2, 4, 3).double(), torch.randn(6, 3).double(), torch.randn(6).double()
-    attention = dependency_attention(causal_attention(2, 2, 4))
+    attention = log_dependency_attention(causal_attention(2, 2, 4))
     targets = torch.randint(6, (2, 4))
     logits = attention.exp() @ (hidden @ weight.T + bias)
     expected = logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
@@ -138,7 +141,7 @@ def test_a_window_renormalises_over_the_last_positions(window):
     mean = log_probs.exp().mean(1)
     keep = torch.ones(5, 5).tril().bool() & torch.ones(5, 5).triu(1 - window).bool()
     expected = (mean * keep) / (mean * keep).sum(-1, keepdim=True)
-    torch.testing.assert_close(dependency_attention(log_probs, window=window).exp(), expected)
+    torch.testing.assert_close(log_dependency_attention(log_probs, window=window).exp(), expected)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -257,3 +260,70 @@ def test_dependency_modeling_without_trees_says_what_to_name(model):
 def test_an_attention_layer_that_does_not_exist_is_refused(backbone):
     with pytest.raises(UserError, match="layer 7"):
         DMLM(backbone, VOCABULARY, attention_layer=7)
+
+
+# -- over a network without attention of its own ----------------------------------------------------------------------
+
+
+RECURRENT = partial(AWDLSTM, embedding_size=6, hidden_size=8)
+
+
+def over_lstm(**options):
+    torch.manual_seed(0)
+    return DMLM(RECURRENT, VOCABULARY, 1, 1, attention=QueryKeyAttention, **options).eval()
+
+
+def test_dm_lstm_has_the_published_size():
+    model = DMLM(AWDLSTM, 10_001, attention=QueryKeyAttention)
+    assert sum(each.numel() for each in model.parameters()) == 24_222_001 + 2 * (400**2 + 400)  # 24.54 M
+
+
+def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
+    model, batch = over_lstm(window=3), collate_dependents(items(0, 1))
+    output = model.backbone(batch.inputs)
+    weights, _ = model.attention(output.undropped, window=3)
+    dense = dense_mixture(weights.exp(), output.hidden, model.backbone.output_weight, model.backbone.output_bias)
+    expected = dense.gather(-1, batch.targets[..., None])[..., 0].log()
+    torch.testing.assert_close(model.log_probs(batch), expected)
+
+
+@pytest.mark.parametrize("space", ["probability", "logit"])
+@pytest.mark.parametrize("window", [None, 1, 3])
+def test_its_steps_are_those_of_teacher_forcing(space, window):
+    model, batch = over_lstm(window=window, mixture_space=space), collate_dependents(items(0, 1))
+    with torch.no_grad():
+        taught = model.log_probs(batch)
+        log_probs, state = model.generation_step(batch.inputs[:, :4], None, None)  # a prompt of four, then one by one
+        stepwise = [log_probs]
+        for t in range(4, batch.inputs.shape[1]):
+            log_probs, state = model.generation_step(batch.inputs[:, t : t + 1], None, state)
+            stepwise.append(log_probs)
+            assert window is None or len(state.components) == len(state.keys.keys) == min(window, t + 1)
+    found = torch.stack(stepwise, 1).gather(-1, batch.targets[:, 3:, None])[..., 0]
+    torch.testing.assert_close(found[batch.mask[:, 3:]], taught[:, 3:][batch.mask[:, 3:]], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_its_texts_are_the_same_for_any_batch_size(window):
+    prompts = [[2, 3], [4], [], [5, 6, 7, 8], [9, 2]]
+    options = {"eos": 0, "sampling": Sampling(top_p=0.9), "seeds": range(5), "max_new_tokens": 8}
+    model = over_lstm(window=window)
+    together = model.generate(prompts, batch_size=5, **options)
+    assert together == model.generate(prompts, batch_size=1, **options)
+    assert len({tuple(text) for text in together}) > 1
+
+
+def test_phase_1_leaves_what_weighs_the_mixture_alone():
+    model, batch = over_lstm().train(), collate_dependents(items(0, 1))
+    held = {id(each) for each in model.attention.parameters()}
+    model._dependency_nll(batch).backward()
+    assert all(not each.grad.any() for each in model.attention.parameters())
+    for phase, trained in ((0, False), (1, True)):
+        model.enter_phase(phase)
+        groups = model.configure_optimizers().param_groups
+        assert any(id(each) in held for group in groups for each in group["params"]) is trained
+
+
+def test_a_network_without_attention_wants_one_beside_it():
+    with pytest.raises(UserError, match=r"AWDLSTM has no self-attention.*QueryKeyAttention"):
+        DMLM(RECURRENT, VOCABULARY)

@@ -26,3 +26,24 @@ def test_rows_can_be_chosen_and_grow_on():
     with torch.no_grad():
         chosen = Growing.of(first, dim=1).select(torch.tensor([2, 0])).extended(new)
     torch.testing.assert_close(chosen.tensor, torch.cat([first[[2, 0]], new], 1))
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_the_last_few_are_kept_and_no_more_memory(gradients):
+    parts = [torch.randn(2, 1, 3) for _ in range(40)]
+    with torch.set_grad_enabled(gradients):
+        window = Growing.of(parts[0], dim=1)
+        for number, part in enumerate(parts[1:], start=2):
+            window = window.extended(part).last(4)
+            torch.testing.assert_close(window.tensor, torch.cat(parts[max(0, number - 4) : number], 1))
+        earlier = window.extended(parts[0])
+        window.extended(parts[1])
+    torch.testing.assert_close(earlier.tensor, torch.cat([*parts[-4:], parts[0]], 1))
+    assert earlier.tensor.untyped_storage().nbytes() <= 2 * 10 * 3 * 4
+
+
+def test_rows_of_a_window_grow_on():
+    values = torch.randn(3, 6, 2)
+    with torch.no_grad():
+        chosen = Growing.of(values, dim=1).last(2).select(torch.tensor([2, 0])).extended(values[[2, 0], :1])
+    torch.testing.assert_close(chosen.tensor, torch.cat([values[[2, 0], 4:], values[[2, 0], :1]], 1))

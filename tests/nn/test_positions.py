@@ -25,8 +25,9 @@ def test_the_table_grows_and_stays_out_of_the_checkpoint():
     with torch.inference_mode():
         grown = positions(range(3, 9), stop=9)
     assert torch.equal(grown, sinusoids(9, 8)[3:].double())
-    assert not positions.table.is_inference()
+    assert not positions(range(9), stop=9).is_inference()
     assert not positions.state_dict()
+    assert [tuple(each.shape) for each in positions.buffers()] == [(4, 8)]  # processes share it, so its size stays
     ids = torch.tensor([[0, 30], [2, 1]])
     assert torch.equal(positions(ids, stop=31), sinusoids(31, 8).double()[ids])
 

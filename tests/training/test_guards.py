@@ -28,9 +28,12 @@ def test_a_full_disk_is_seen_before_training(tmp_path, monkeypatch):
 
 def test_room_taken_by_checkpoints_that_will_be_replaced_counts(tmp_path, monkeypatch):
     fit(tmp_path)
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 0))
+    usage, free = namedtuple("usage", "total used free"), [1000]  # one file of 67 parameters: 965 bytes
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, free[0]))
     fit(tmp_path, resume=True)
+    free[0] = 900  # a new file is written beside the one that it replaces
+    with pytest.raises(UserError, match="Make room"):
+        fit(tmp_path, resume=True)
 
 
 class NanOnTheSecond(TinyModel):

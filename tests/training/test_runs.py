@@ -2,12 +2,14 @@ import json
 import multiprocessing
 import os
 import re
+import subprocess
 
 import pytest
 
+import depgen
 from depgen.errors import UserError
 from depgen.training import runs
-from depgen.training.provenance import describe_run
+from depgen.training.provenance import commit, describe_run
 from depgen.training.runs import (
     all_runs,
     best_checkpoint,
@@ -77,7 +79,7 @@ def test_processes_started_by_torchrun_find_the_first_ones_folder(monkeypatch):
     monkeypatch.setenv("MASTER_PORT", "29500")
     monkeypatch.setenv("RANK", "0")
     run = create_run("x")
-    forget_run()
+    monkeypatch.delenv(runs.RUN_VARIABLE)
     monkeypatch.setenv("RANK", "1")
     assert create_run("x") == run.absolute()
 
@@ -88,7 +90,7 @@ def test_a_note_of_an_earlier_job_is_not_taken(monkeypatch):
     create_run("x")
     (note,) = runs.runs_root().glob(".job-*")
     os.utime(note, (1, 1))
-    forget_run()
+    monkeypatch.delenv(runs.RUN_VARIABLE)
     monkeypatch.setenv("RANK", "1")
     with pytest.raises(UserError, match="made no run folder"):
         runs._run_of_first_process("x", patience=0.3)
@@ -165,3 +167,26 @@ def test_records():
     (run / "run.json").write_text(json.dumps(read_record(run))[:-5])
     with pytest.raises(UserError, match=r"run.json can't be read"):
         read_record(run)
+
+
+def test_the_commit_notices_a_change_anywhere_in_the_package(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    (package / "models").mkdir(parents=True)
+    for name in ("__init__.py", "models/system.py"):
+        (package / name).write_text("")
+    monkeypatch.setattr(depgen, "__file__", str(package / "__init__.py"))
+    assert commit() is None  # outside git
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+    assert re.fullmatch("[0-9a-f]{40}", commit())
+    (package / "models" / "system.py").write_text("changed = True")
+    assert commit().endswith("+changes")
+
+
+def test_a_job_of_the_same_name_finds_no_note_of_the_last(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    create_run("first")
+    assert list(runs.runs_root().glob(".job-*"))
+    forget_run()
+    assert not list(runs.runs_root().glob(".job-*"))
