@@ -77,6 +77,11 @@ VERBS = {
         "depgen.reporting.record:record",
         positionals=("table",),
     ),
+    "curves": Verb(
+        "draw validation perplexity against training tokens seen, one line a system and seed",
+        "depgen.reporting.curves:draw_curves",
+        positionals=("table",),
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 

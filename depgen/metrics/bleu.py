@@ -45,10 +45,7 @@ def bleu(
     >>> bleu(["a b c d"], ["a b c x"], [1])[1].tolist()
     [75.0]
     """
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"BLEU wants one reference a text: found {len(hypotheses)} texts and {len(references)} references."
-        )
+    _check_pairs(hypotheses, references)
     scores = {order: np.zeros(len(hypotheses)) for order in orders}
     dropped = 0
     for index, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
@@ -120,10 +117,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokeniz
     Raises:
         UserError: the numbers of texts and references differ, or sacreBLEU is not installed.
     """
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"BLEU wants one reference a text: found {len(hypotheses)} texts and {len(references)} references."
-        )
+    _check_pairs(hypotheses, references)
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:

@@ -33,15 +33,6 @@ def perplexity(nll_sum: float, tokens: int) -> float:
         return math.inf
 
 
-def perplexity_from_log_probs(log_probs: Float[Tensor, " tokens"]) -> float:
-    """The perplexity of tokens whose log-probabilities (nats) are given, summed in float64.
-
-    >>> round(perplexity_from_log_probs(torch.tensor([0.5, 0.125]).log()), 6)
-    4.0
-    """
-    return perplexity(-float(log_probs.double().sum()), log_probs.numel())
-
-
 class Perplexity(Metric):  # type: ignore[misc]
     """exp(summed nll / tokens) over everything seen since the last reset, on all devices.
 

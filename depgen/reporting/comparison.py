@@ -8,13 +8,17 @@ from typing import Literal
 
 import numpy as np
 
-from depgen.metrics.significance import difference_over_seeds, holm, paired_bootstrap, paired_t_test
+from depgen.metrics import significance
+from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, item_scores
 
 Results = Mapping[str, Sequence[Result]]
-Verdict = Literal["wins", "loses", "undecided"]
+Verdict = Literal["wins", "loses", "undecided", "not compared"]
 LEVEL = 0.05
+EMPTY_TOLERANCE = 0.01
+"""How far the shares of empty texts may lie apart where a measure depends on them."""
+_MOVED_BY_EMPTY_TEXTS = ("bleu", "sacrebleu", "distinct", "selfbleu")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class Comparison:
         margin: two standard errors of the gain over seeds; None where a system has one seed.
         p_value: two-sided, corrected; None where nothing was tested.
         untested: why nothing was tested; None where something was.
+        seeds: of the system and of the other one.
+        contradicted: whether the test over items and the figures point in opposite directions.
+        incomparable: why the figures do not compare at all; None where they do.
     """
 
     row: str
@@ -47,6 +54,9 @@ class Comparison:
     margin: float | None
     p_value: float | None
     untested: str | None = None
+    seeds: tuple[int, int] = (1, 1)
+    contradicted: bool = False
+    incomparable: str | None = None
 
     @property
     def significant(self) -> bool:
@@ -56,8 +66,10 @@ class Comparison:
     @property
     def verdict(self) -> Verdict:
         """A win or a loss counts beyond two standard errors over seeds and, where a test was made, if it agrees."""
+        if self.incomparable is not None:
+            return "not compared"
         outside = self.margin is not None and abs(self.gain) > self.margin
-        if not outside or (self.p_value is not None and not self.significant):
+        if not outside or self.contradicted or (self.p_value is not None and not self.significant):
             return "undecided"
         return "wins" if self.gain > 0 else "loses"
 
@@ -96,38 +108,59 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
     """Each system against the best other one and against the rows it names, measure by measure; and the tests made.
 
     Tests pair the items' scores averaged over seeds. The p-values are Holm's over all tests of the table (the same two
-    systems in the same measure count once).
+    systems in the same measure count once). A test whose items differ in the other direction than the figures counts
+    among them, and nothing follows from it. Measures that empty texts move are not compared where the shares of empty
+    texts differ.
     """
     pairs = list(_pairs(definition, results))
-    raw: dict[tuple[str, frozenset[str]], float] = {}
-    reasons: dict[tuple[str, frozenset[str]], str] = {}
+    tested: dict[tuple[str, frozenset[str]], _Tested] = {}
     for row, other, column in pairs:
-        test = (column.key, frozenset((row.name, other.name)))
-        if test not in raw and test not in reasons:
-            p_value, reason = _test(column, results[row.name], row, results[other.name], other)
-            if p_value is None:
-                reasons[test] = reason
-            else:
-                raw[test] = p_value
+        pair = (column.key, frozenset((row.name, other.name)))
+        if pair not in tested:
+            tested[pair] = _tested(column, results[row.name], row, results[other.name], other)
+    raw = {pair: each.p_value for pair, each in tested.items() if each.p_value is not None}
     corrected = dict(zip(raw, holm(list(raw.values())), strict=True))
     comparisons = []
     for row, other, column in pairs:
-        test = (column.key, frozenset((row.name, other.name)))
-        mine, theirs = summarise(results[row.name], column.key), summarise(results[other.name], column.key)
-        assert mine is not None
-        assert theirs is not None
+        pair = (column.key, frozenset((row.name, other.name)))
+        mine, theirs, outcome = results[row.name], results[other.name], tested[pair]
         comparisons.append(
             Comparison(
                 row.name,
                 other.name,
                 column.key,
-                gain(column, mine.mean, theirs.mean),
-                _margin(results[row.name], results[other.name], column.key),
-                corrected.get(test),
-                reasons.get(test),
+                gain(column, _mean(mine, column), _mean(theirs, column)),
+                _margin(mine, theirs, column.key),
+                corrected[pair] if outcome.untested is None else None,
+                outcome.untested,
+                (len(_figures(mine, column.key)), len(_figures(theirs, column.key))),
+                outcome.contradicted,
+                outcome.incomparable,
             )
         )
     return comparisons, len(raw)
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """What came of comparing two systems in a measure: an uncorrected p-value, or reasons as in `Comparison`."""
+
+    p_value: float | None = None
+    untested: str | None = None
+    contradicted: bool = False
+    incomparable: str | None = None
+
+
+def _tested(column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row) -> _Tested:
+    unequal = _unequal_empty_texts(column, mine, row, theirs, other)
+    if unequal is not None:
+        return _Tested(untested=unequal, incomparable=unequal)
+    outcome = _test(column, mine, row, theirs, other)
+    if isinstance(outcome, str):
+        return _Tested(untested=outcome)
+    if gain(column, _mean(mine, column), _mean(theirs, column)) * gain(column, outcome.difference, 0.0) < 0:
+        return _Tested(outcome.p_value, "the items differ in the other direction than the figures", contradicted=True)
+    return _Tested(outcome.p_value)
 
 
 def starred(definition: TableDefinition, results: Results, comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
@@ -154,27 +187,59 @@ def _pairs(definition: TableDefinition, results: Results) -> list[tuple[Row, Row
     return list(pairs.values())
 
 
+def _figures(results: Sequence[Result], key: str) -> list[float]:
+    return [result.metrics[key] for result in results if key in result.metrics]
+
+
+def _mean(results: Sequence[Result], column: Column) -> float:
+    summary = summarise(results, column.key)
+    assert summary is not None
+    return summary.mean
+
+
+def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
+    """How many texts of a row are empty, of how many over all seeds; None where no seed counted them."""
+    counted = [result.metrics for result in results if {"texts", "empty"} <= set(result.metrics)]
+    if not counted:
+        return None
+    return round(sum(each["empty"] for each in counted)), round(sum(each["texts"] for each in counted))
+
+
+def _unequal_empty_texts(
+    column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row
+) -> str | None:
+    """Why a measure that empty texts move does not compare; None where it does, or nobody counted."""
+    first, second = empty_texts(mine), empty_texts(theirs)
+    if not column.key.startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
+        return None
+    share, another = first[0] / first[1], second[0] / second[1]
+    if abs(share - another) <= EMPTY_TOLERANCE:
+        return None
+    return (
+        f"{100 * share:.1f} % of the texts of {row.name} are empty and {100 * another:.1f} % of those of {other.name}"
+    )
+
+
 def _margin(mine: Sequence[Result], theirs: Sequence[Result], key: str) -> float | None:
     """Two standard errors of the difference over seeds; None where a system has one seed."""
-    first, second = ([result.metrics[key] for result in results if key in result.metrics] for results in (mine, theirs))
-    error = difference_over_seeds(first, second).standard_error
+    error = standard_error_over_seeds(_figures(mine, key), _figures(theirs, key))
     return None if math.isnan(error) else 2 * error
 
 
 def _test(
     column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row
-) -> tuple[float | None, str]:
-    """The two-sided p-value of a measure's paired test, or None with the reason."""
+) -> significance.Comparison | str:
+    """The outcome of a measure's paired test, or the reason why there is none."""
     if column.test == "none":
-        return None, "no test for this measure"
+        return "no test for this measure"
     name = column.items or column.key
     first, second = item_scores(mine, row.slug, name), item_scores(theirs, other.slug, name)
     if first is None or second is None:
         lacking = row.name if first is None else other.name
-        return None, f"no per-item scores of {lacking}"
+        return f"no per-item scores of {lacking}"
     if len(first) != len(second):
-        return None, f"{row.name} has {len(first)} items and {other.name} {len(second)}"
+        return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
     if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:
-        return None, "fewer than two items with scores of both"
+        return "fewer than two items with scores of both"
     test = paired_t_test if column.test == "paired_t" else paired_bootstrap
-    return test(first, second).p_value, ""
+    return test(first, second)

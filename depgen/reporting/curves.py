@@ -1,5 +1,6 @@
 """Validation perplexity against training tokens seen: where each system stops improving."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.measured import read_measured
+from depgen.reporting.measured import join, read_measured
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
@@ -15,14 +16,19 @@ from depgen.reporting.results import Result, read_results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+logger = logging.getLogger(__name__)
+
 
 def draw_curves(table: str, *, profile: str | None = None, rows: Sequence[str] = (), output: Path | None = None) -> str:
-    """Where the picture went: one line a system and seed.
+    """Validation perplexity against training tokens seen, drawn as one line a system and seed.
+
+    Returns where the picture went, and the lowest point of each line. Local results go before tracked ones of the same
+    seed.
 
     Args:
-        table: the table's name.
+        table: the table's name, or a YAML file of one.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
-        rows: which systems; none: all that have a curve. Local results go before tracked ones.
+        rows: which systems; none: all that have a curve. One without a curve is named in the log.
         output: the PNG; unset: `results/<table>/curves-<profile>.png`.
 
     Raises:
@@ -33,7 +39,11 @@ def draw_curves(table: str, *, profile: str | None = None, rows: Sequence[str] =
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
     found = {name: results for name, results in _results(definition, profile).items() if name in wanted}
     if not found:
-        raise UserError(f"No validation curve at profile {profile}. Make one: depgen reproduce {definition.table}.")
+        command = f"depgen reproduce {definition.argument} --profile {profile}"
+        raise UserError(f"No validation curve at profile {profile}. Make one: {command}.")
+    for name in wanted if rows else ():
+        if name not in found:
+            logger.warning("%s has no validation curve at profile %s and is not drawn.", name, profile)
     path = output or results_root() / definition.table / f"curves-{profile}.png"
     save(curves_figure(found, title=f"{definition.caption} ({profile})"), path)
     lowest = [
@@ -46,14 +56,14 @@ def draw_curves(table: str, *, profile: str | None = None, rows: Sequence[str] =
 
 
 def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result]]:
-    """Results with a curve by row: local ones, else tracked ones."""
+    """Results with a curve by row: local ones, and tracked ones of other seeds where these are of the same make."""
     measured = read_measured(definition, profile=profile)
     found = {}
     for row in definition.rows:
         local = [result for result in read_results(definition.table, row.slug, profile=profile) if result.curve]
         tracked = [result for result in measured[row.name].results if result.curve] if row.name in measured else []
         if local or tracked:
-            found[row.name] = local or tracked
+            found[row.name] = list(join(local, tracked)) if local else tracked
     return found
 
 

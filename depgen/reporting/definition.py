@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,8 @@ class Row:
     Attributes:
         name: as the paper prints it.
         experiment: the YAML in `experiments/` (without its ending) that makes the row; None where nothing does yet.
-        floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can pass.
+        floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can be expected
+            to pass.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
@@ -110,6 +112,7 @@ class TableDefinition:
         rows: systems, in order.
         generation: how texts are made; None where no measure needs any.
         notes: lines printed below the table.
+        given: the name or path that the table was asked for by; no part of its file.
     """
 
     table: str
@@ -121,6 +124,12 @@ class TableDefinition:
     seeds: tuple[int, ...] = (1, 2)
     generation: Generation | None = None
     notes: tuple[str, ...] = ()
+    given: str | None = field(default=None, metadata={"in_file": False})
+
+    @property
+    def argument(self) -> str:
+        """What a command is given for this table: the path that it was read from, else its name."""
+        return shlex.quote(self.given or self.table)
 
     def row(self, name: str) -> Row:
         """The row of that name or slug.
@@ -186,7 +195,7 @@ def load_definition(name: str) -> TableDefinition:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise UserError(f"{path} is not YAML: {error}") from error
-    return _definition(content, path)
+    return dataclasses.replace(_definition(content, path), given=name)
 
 
 def _definition(content: object, path: Path) -> TableDefinition:
@@ -200,7 +209,11 @@ def _definition(content: object, path: Path) -> TableDefinition:
             )
     columns = _parts(Column, content.get("columns"), f"{where}: columns")
     rows = tuple(
-        dataclasses.replace(row, stars=tuple(row.stars), against=tuple(row.against))
+        dataclasses.replace(
+            row,
+            stars=_list(row.stars, str, f"{where}: row {row.name}: stars"),
+            against=_list(row.against, str, f"{where}: row {row.name}: against"),
+        )
         for row in _parts(Row, content.get("rows"), f"{where}: rows")
     )
     generation = content.get("generation")
@@ -209,9 +222,9 @@ def _definition(content: object, path: Path) -> TableDefinition:
         "rows": rows,
         "generation": None if generation is None else _part(Generation, generation, f"{where}: generation"),
     }
-    for key in ("profiles", "seeds", "notes"):
+    for key, kind in (("profiles", str), ("seeds", int), ("notes", str)):
         if key in content:
-            content[key] = tuple(content[key])
+            content[key] = _list(content[key], kind, f"{where}: {key}")
     definition = _part(TableDefinition, content, where)
     _check(definition, where)
     return definition
@@ -226,7 +239,11 @@ def _mapping(content: object, where: str) -> Mapping[str, Any]:
 def _part(kind: type[_Part], content: object, where: str) -> _Part:
     """One dataclass from its mapping, unknown and missing names refused."""
     given = _mapping(content, where)
-    fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {
+        item.name: item
+        for item in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if item.metadata.get("in_file", True)
+    }
     unknown = sorted(set(given) - set(fields))
     if unknown:
         raise UserError(f"{where}: unknown {', '.join(unknown)}. Known: {', '.join(fields)}.")
@@ -246,12 +263,29 @@ def _parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
     return tuple(_part(kind, item, f"{where}[{number}]") for number, item in enumerate(content))
 
 
+def _list(content: object, kind: type[_Part], where: str) -> tuple[_Part, ...]:
+    """The entries of a list, each of one kind."""
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise UserError(f"{where}: expected a list, found {content!r}. Put it into brackets: [{content}].")
+    for item in content:
+        if not isinstance(item, kind) or isinstance(item, bool):
+            raise UserError(f"{where}: expected a list of {kind.__name__}, found {item!r} in it.")
+    return tuple(content)
+
+
 def _check(definition: TableDefinition, where: str) -> None:
     """Every name in the file refers to something in it."""
     keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
+    slugs: dict[str, str] = {}
+    for row in definition.rows:
+        other = slugs.setdefault(row.slug, row.name)
+        if other != row.name:
+            raise UserError(
+                f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
+            )
     for row in definition.rows:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:

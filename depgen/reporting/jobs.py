@@ -123,7 +123,7 @@ def fit(job: Job, depgen: Depgen) -> FinishedRun:
     if runs and begun.is_file() and begun.read_text().strip() != digest:
         raise UserError(
             f"{job.config} has changed since {job.name} was begun ({runs[-1]}). Put it back, or begin anew: "
-            f"depgen reproduce {job.definition.table} --row {job.row.slug} --profile {job.profile} --redo"
+            f"depgen reproduce {job.definition.argument} --row {job.row.slug} --profile {job.profile} --redo"
         )
     if not runs or not is_finished(runs[-1]):
         write_atomically(begun, f"{digest}\n")
@@ -259,10 +259,16 @@ def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 
     return Prompts(tuple(prompts), tuple(references))
 
 
-def generate(job: Job, trained: FinishedRun, prompts: Prompts) -> tuple[str, ...]:
+def generate(job: Job, trained: FinishedRun, prompts: Prompts, *, device: str | None = None) -> tuple[str, ...]:
     """One text for each prompt, written by the job's model unless the same run wrote them before in the same way.
 
     `texts.json` says how the texts were written. It is written before them, so that texts never lie beside another's.
+
+    Args:
+        job: whose.
+        trained: its run.
+        prompts: what the texts go on from.
+        device: where the model writes; unset: a GPU where there is one.
 
     Raises:
         UserError: the model does not write, or wrote another number of texts.
@@ -276,7 +282,7 @@ def generate(job: Job, trained: FinishedRun, prompts: Prompts) -> tuple[str, ...
         write_atomically(asked, content)
     note = job.folder / "texts.json"
     how = _how(job, trained, generation)
-    if not _written_so(written, note, how, best_checkpoint(trained.run)):
+    if not _written_so(written, note, how):
         written.unlink(missing_ok=True)
         write_atomically(note, json.dumps(how, indent=2) + "\n")
         part = written.with_name(".texts.part.txt")
@@ -288,6 +294,7 @@ def generate(job: Job, trained: FinishedRun, prompts: Prompts) -> tuple[str, ...
             temperature=generation.temperature,
             seed=generation.seed + job.seed,
             max_new_tokens=generation.max_new_tokens,
+            device=device,
         )
         part.replace(written)
     texts = tuple(written.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
@@ -313,20 +320,13 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _written_so(written: Path, note: Path, how: Mapping[str, Any], checkpoint: Path) -> bool:
-    """Whether there are texts that were written in just this way.
-
-    Texts without a note are older than the notes. They are taken for this run's if the checkpoint was there before
-    them, and get their note.
-    """
+def _written_so(written: Path, note: Path, how: Mapping[str, Any]) -> bool:
+    """Whether there are texts that were written in just this way, as the note beside them says."""
     if not written.is_file():
         return False
     if not note.is_file():
-        if written.stat().st_mtime < checkpoint.stat().st_mtime:
-            logger.warning("%s is older than %s and is written again.", written, checkpoint)
-            return False
-        write_atomically(note, json.dumps(how, indent=2) + "\n")
-        return True
+        logger.warning("%s is written again: no %s says how it was written.", written, note.name)
+        return False
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
     except json.JSONDecodeError:

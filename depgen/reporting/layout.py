@@ -1,17 +1,17 @@
 """A table's numbers put side by side: the paper's, the tracked, the local, and the difference."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from depgen.reporting.comparison import Results, Summary, compare, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.measured import Measured
+from depgen.reporting.measured import Measured, join
 from depgen.reporting.notes import notes_of
 from depgen.reporting.results import Result
 
-Numbers = Literal["paper", "measured", "local", "difference"]
+Numbers = Literal["paper", "measured", "local", "joined", "difference"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Cell:
         signed: whether a plus is printed (differences).
         word: what stands in place of a number.
         decimals: digits after the point.
+        seeds: how many seeds the number is over; None where that is not asked.
+        partial: whether the row has more seeds than that.
     """
 
     value: float | None = None
@@ -33,6 +35,8 @@ class Cell:
     signed: bool = False
     word: str = ""
     decimals: int = 2
+    seeds: int | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,65 @@ class Layout:
 
 
 def lay_out(definition: TableDefinition, *, profile: str, results: Results, measured: Mapping[str, Measured]) -> Layout:
-    """The table of local and tracked results beside the published ones."""
+    """The table of local and tracked results beside the published ones.
+
+    Where the tracked results of a row have other seeds of the same configuration as the local ones, both are one line.
+    A floor has no seeds: its first result counts.
+    """
+    floors = {row.name for row in definition.rows if row.floor_of is not None}
+    results = {name: tuple(each[:1] if name in floors else each) for name, each in results.items()}
+    measured = {
+        name: dataclasses.replace(each, results=each.results[:1]) if name in floors else each
+        for name, each in measured.items()
+    }
+    results, measured, joined = _joined(results, measured, floors)
     comparisons, tests = compare(definition, results)
     stars = starred(definition, results, comparisons)
     lines: list[Line] = []
     for row in definition.rows:
-        lines += _lines(definition, row, results.get(row.name, ()), measured.get(row.name), stars)
+        lines += _lines(definition, row, results.get(row.name, ()), measured.get(row.name), stars, row.name in joined)
     notes = notes_of(
-        definition, profile=profile, results=results, measured=measured, comparisons=comparisons, tests=tests
+        definition,
+        profile=profile,
+        results=results,
+        measured=measured,
+        comparisons=comparisons,
+        tests=tests,
+        joined=joined,
     )
-    return Layout(definition, profile, tuple(lines), tuple(notes))
+    return Layout(definition, profile, tuple(lines), (*_partial(definition, lines), *notes))
+
+
+def _joined(
+    results: Results, measured: Mapping[str, Measured], floors: Collection[str]
+) -> tuple[dict[str, tuple[Result, ...]], dict[str, Measured], set[str]]:
+    """Local results with tracked seeds beside them, tracked results that stay a line of their own, the rows joined."""
+    ours = {name: tuple(each) for name, each in results.items()}
+    apart, joined = dict(measured), set()
+    for name, tracked in measured.items():
+        local = ours.get(name, ())
+        both = join(local, tracked.results)
+        if not local or name in floors or len(both) == len(local):
+            continue
+        seeds = {result.seed for result in both}
+        ours[name], rest = both, tuple(each for each in tracked.results if each.seed not in seeds)
+        joined.add(name)
+        del apart[name]
+        if rest:
+            apart[name] = Measured(rest, ())
+    return ours, apart, joined
+
+
+def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:
+    """Which numbers are over fewer seeds than their row has."""
+    cells = [
+        f"{line.row.name} ({line.numbers}) {column.header}: {cell.seeds} of {line.seeds}"
+        for line in lines
+        for column, cell in zip(definition.columns, line.cells, strict=True)
+        if cell.partial
+    ]
+    if cells:
+        yield f"‡: over some of the row's seeds only: {'; '.join(cells)}."
 
 
 def _lines(
@@ -80,6 +133,7 @@ def _lines(
     local: Sequence[Result],
     measured: Measured | None,
     stars: set[tuple[str, str]],
+    joined: bool,
 ) -> list[Line]:
     """A row's lines; one that has no numbers at all keeps a line that says so."""
     columns = definition.columns
@@ -90,7 +144,8 @@ def _lines(
     if measured is not None:
         lines.append(_ours(row, columns, measured.results, set(measured.stars), "measured"))
     if local:
-        lines.append(_ours(row, columns, local, {c.key for c in columns if (row.name, c.key) in stars}, "local"))
+        won = {c.key for c in columns if (row.name, c.key) in stars}
+        lines.append(_ours(row, columns, local, won, "joined" if joined else "local"))
     ours = local or (measured.results if measured is not None else ())
     if row.values and ours:
         lines.append(Line(row, "", "difference", tuple(_difference(row, c, summarise(ours, c.key)) for c in columns)))
@@ -118,7 +173,16 @@ def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars:
     for column in columns:
         summary = summarise(results, column.key)
         if summary is not None:
-            cells.append(Cell(summary.mean, summary.deviation, star=column.key in stars, decimals=column.decimals))
+            cells.append(
+                Cell(
+                    summary.mean,
+                    summary.deviation,
+                    star=column.key in stars,
+                    decimals=column.decimals,
+                    seeds=summary.seeds,
+                    partial=summary.seeds < len(results),
+                )
+            )
         else:
             missing = any(column.key in result.not_computed for result in results)
             cells.append(Cell(word="n/c" if missing else ""))

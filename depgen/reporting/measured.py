@@ -58,6 +58,13 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
     return found
 
 
+def join(local: Sequence[Result], tracked: Sequence[Result]) -> tuple[Result, ...]:
+    """The local results of a row, and the tracked ones of other seeds made from the same configuration; by seed."""
+    seeds, configurations = {result.seed for result in local}, {result.config_sha256 for result in local}
+    others = [each for each in tracked if each.seed not in seeds and each.config_sha256 in configurations]
+    return tuple(sorted([*local, *others], key=lambda result: result.seed))
+
+
 def _seeds(entry: Mapping[str, Any], table: str, row: str, profile: str, where: str) -> tuple[Result, ...]:
     if not isinstance(entry.get("seeds"), Mapping):
         raise UserError(f"{where}: expected `seeds`.")

@@ -1,6 +1,7 @@
 """The result of one row at one profile and seed, from its trained model or from its source."""
 
 import dataclasses
+import io
 import math
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
+from depgen.locations import write_atomically
 from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, measure_test, prompts_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
@@ -41,8 +43,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     settings: dict[str, str] = {}
     if job.definition.generation is not None:
         prompts = prompts_of(data.corpus, job.definition.generation)
-        evaluation = evaluate(job, generate(job, trained, prompts), prompts, options)
+        evaluation = evaluate(job, generate(job, trained, prompts, device=options.device), prompts, options)
         metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
+        metrics |= {"texts": float(evaluation.texts), "empty": float(evaluation.empty)}
         not_computed |= evaluation.not_computed
         items, settings = items | evaluation.items, evaluation.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
@@ -65,6 +68,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         date=today(),
         commit=short_commit(record.get("commit")),
         config_sha256=trained.config_sha256,
+        generation=job.definition.generation,
+        measured_commit=short_commit(provenance.commit()),
     )
 
 
@@ -93,6 +98,7 @@ def floor(job: Job) -> Result:
         date=today(),
         commit=short_commit(provenance.commit()),
         config_sha256=config_digest(job.config),
+        measured_commit=short_commit(provenance.commit()),
     )
 
 
@@ -121,11 +127,15 @@ def sift(
 
 
 def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
-    """Write per-item scores beside the result; their paths relative to its folder."""
-    job.folder.mkdir(parents=True, exist_ok=True)
+    """Write per-item scores beside the result, each file whole or not at all; their paths relative to its folder.
+
+    They are written before the JSON that names them, so that it never names what is not there.
+    """
     paths = {}
     for name, scores in items.items():
         path = job.folder / f"{name}.npy"
-        np.save(path, np.asarray(scores, dtype=np.float64), allow_pickle=False)
+        stream = io.BytesIO()
+        np.save(stream, np.asarray(scores, dtype=np.float64), allow_pickle=False)
+        write_atomically(path, stream.getvalue())
         paths[name] = str(path.relative_to(job.result.parent))
     return paths

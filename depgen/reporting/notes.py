@@ -1,9 +1,10 @@
 """The lines under a table: what the marks mean, who wins, what is missing, and where every number comes from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from depgen.reporting.comparison import LEVEL, Comparison, Results
-from depgen.reporting.definition import Row, TableDefinition
+from depgen.metrics.significance import false_positive_rate
+from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts
+from depgen.reporting.definition import Generation, Row, TableDefinition
 from depgen.reporting.measured import Measured
 from depgen.reporting.results import Result
 
@@ -18,14 +19,21 @@ def notes_of(
     measured: Mapping[str, Measured],
     comparisons: Sequence[Comparison],
     tests: int,
+    joined: Collection[str] = (),
 ) -> list[str]:
-    """Every line under the table, in order."""
+    """Every line under the table, in order; `joined` names the rows whose results are local and tracked ones."""
     shown = {name: tuple(item.results) for name, item in measured.items()}
     shown |= {name: tuple(group) for name, group in results.items() if group}
     lines = list(_marks(definition, results, measured, tests))
+    if joined:
+        lines.append(
+            "joined: local seeds and those of the same configuration tracked in experiments/measured, as one system; "
+            "tracked seeds keep no per-item scores, so that nothing of these rows is tested."
+        )
     lines += _reduced(definition, shown)
     lines += _verdicts(definition, comparisons)
-    lines += _not_computed(definition, shown)
+    lines += _not_computed(definition, profile, shown)
+    lines += _empty(definition, comparisons, shown)
     for column in definition.columns:
         if column.explanation is not None:
             lines.append(f"{column.header}: {column.explanation}.")
@@ -39,17 +47,13 @@ def notes_of(
     lines += _data(definition, shown)
     for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
         for row in definition.rows:
-            lines += _origin(row, source, groups.get(row.name, ()))
-    if definition.generation is not None and shown:
-        made = definition.generation
-        lines.append(
-            f"Texts: prompted with the first {made.prompt_sentences} sentences of each test document, the next one is "
-            f"the reference; top-p {made.top_p}, temperature {made.temperature}, sampling seed {made.seed} + the run's."
-        )
+            named = "local and measured" if source == "local" and row.name in joined else source
+            lines += _origin(row, named, groups.get(row.name, ()))
+    lines += _texts(definition, shown)
     if any(shown.get(row.name) for row in definition.rows if row.floor_of is None):
-        lines.append("Seeds vary weights and dropout; the order of the data is the same for all.")
+        lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
     if not shown:
-        lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.table}.")
+        lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.argument}.")
     return lines + [f"{note.rstrip('.')}." for note in definition.notes]
 
 
@@ -95,28 +99,42 @@ def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) ->
         yield (
             "Verdicts: gain (positive where the first system is better) ± two standard errors over seeds. A win or a "
             "loss exceeds them and, where a test was made, is significant too; with one seed nothing is decided."
+            f"{_chance(comparisons)}"
         )
     for row, other, items in asked:
         said = [
             f"{verdict} {', '.join(_gain(definition, item) for item in items if item.verdict == verdict)}"
-            for verdict in ("wins", "loses", "undecided")
+            for verdict in ("wins", "loses", "undecided", "not compared")
             if any(item.verdict == verdict for item in items)
         ]
         if said:
             yield f"{row} against {other}: " + "; ".join(said) + "."
 
 
+def _chance(comparisons: Sequence[Comparison]) -> str:
+    """How often two equal systems exceed two standard errors with the seeds at hand."""
+    seeds = sorted({(min(item.seeds), max(item.seeds)) for item in comparisons if min(item.seeds) > 1})
+    rates = [f"{100 * false_positive_rate(*pair):.0f} % ({pair[0]} seeds against {pair[1]})" for pair in seeds]
+    if not rates:
+        return ""
+    return f" Two equal systems exceed two standard errors by chance in about {', '.join(rates)} of comparisons."
+
+
 def _gain(definition: TableDefinition, item: Comparison) -> str:
     column = definition.column(item.column)
     margin = " ± ?" if item.margin is None else f" ± {item.margin:.{column.decimals}f}"
     test = "" if item.p_value is None else f", p = {item.p_value:.2g}"
-    if item.untested is not None and column.test != "none":
+    if item.untested is not None and item.incomparable is None and column.test != "none":
         test = f", not tested: {item.untested}"
     return f"{column.header} ({item.gain:+.{column.decimals}f}{margin}{test})"
 
 
-def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """Each missing measure with its reason, rows of the same reason together."""
+def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:
+    """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
+    keys = {column.key for column in definition.columns}
+    if any(keys & set(result.not_computed) for results in shown.values() for result in results):
+        command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
+        yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     for column in definition.columns:
         reasons: dict[str, list[str]] = {}
         for row in definition.rows:
@@ -126,6 +144,44 @@ def _not_computed(definition: TableDefinition, shown: Results) -> Iterator[str]:
                     reasons[reason].append(row.name)
         for reason, names in reasons.items():
             yield f"Not computed: {column.header} ({_listed(names)}): {reason.rstrip('.')}."
+
+
+def _empty(definition: TableDefinition, comparisons: Sequence[Comparison], shown: Results) -> Iterator[str]:
+    """How many texts of each row are empty, if any is; and which measures of which systems do not compare for that."""
+    counted = {row.name: count for row in definition.rows if (count := empty_texts(shown.get(row.name, ())))}
+    if any(empty for empty, _ in counted.values()):
+        for name, (empty, texts) in counted.items():
+            yield f"{name}: {empty:,} of {texts:,} endings are empty."
+    headers: dict[frozenset[str], dict[str, str]] = {}
+    for item in comparisons:
+        if item.incomparable is not None:
+            pair = headers.setdefault(frozenset((item.row, item.other)), {})
+            pair.setdefault(definition.column(item.column).header, item.incomparable)
+    for reasons in headers.values():
+        reason = next(iter(reasons.values()))
+        yield f"Not compared: {', '.join(reasons)}, since {reason}; no star and no verdict between these two."
+
+
+def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """How texts were made, rows that made them alike together."""
+    if definition.generation is None:
+        return
+    ways: dict[Generation | None, list[str]] = {}
+    for row in definition.rows:
+        for result in shown.get(row.name, ()) if row.floor_of is None else ():
+            names = ways.setdefault(result.generation, [])
+            if row.name not in names:
+                names.append(row.name)
+    for way, names in ways.items():
+        made = way or definition.generation
+        of = f" of {_listed(names)}" if len(ways) > 1 else ""
+        line = (
+            f"Texts{of}: prompted with the first {made.prompt_sentences} sentences of each test document, the next one "
+            f"is the reference; top-p {made.top_p}, temperature {made.temperature}, sampling seed {made.seed} + the "
+            f"run's, at most {made.max_new_tokens} tokens"
+        )
+        kept = "" if way is not None else " (as the table says now; these results do not keep their settings)"
+        yield f"{line}{kept}."
 
 
 def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
@@ -232,6 +288,9 @@ def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
         parts.append(f"{first.budget.epochs} epochs")
     for name in ("hardware", "date", "commit"):
         parts.append(" / ".join(dict.fromkeys(str(getattr(result, name)) for result in results)))
+    measured_with = dict.fromkeys(result.measured_commit for result in results if result.measured_commit is not None)
+    if measured_with and set(measured_with) != {result.commit for result in results}:
+        parts.append(f"measured by {' / '.join(measured_with)}")
     yield f"{row.name} ({source}): " + "; ".join(parts) + "."
     if len({result.config_sha256 for result in results}) > 1:
         yield f"{row.name} ({source}): its seeds were made from different configurations."

@@ -8,9 +8,9 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.comparison import Comparison, compare, starred
-from depgen.reporting.definition import Row, load_definition
-from depgen.reporting.measured import measured_path, read_measured_file
+from depgen.reporting.comparison import Comparison, Results, compare, starred
+from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.measured import Measured, join, measured_path, read_measured, read_measured_file
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
 
@@ -21,23 +21,30 @@ CURVE_POINTS = 40
 def record(table: str, *, profile: str | None = None) -> str:
     """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a profile's entry in each.
 
+    Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
+    Stars and comparisons are over both. One that the table tests but whose systems lack per-item scores of a seed
+    (tracked seeds have none) is left out and named in the log.
+
     Args:
         table: the table's name.
         profile: whose results to copy; unset: `paper` where a GPU is found, `small` elsewhere.
 
     Raises:
-        UserError: there are no results at that profile.
+        UserError: there are no results at that profile, or tracked seeds are of another configuration.
     """
     definition = load_definition(table)
     profile, reason = choose_profile(definition.profiles, profile)
-    results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
-    rows = [row for row in definition.rows if results[row.name]]
+    local = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
+    rows = [row for row in definition.rows if local[row.name]]
     if not rows:
         raise UserError(
             f"No results of profile {profile} under {results_root() / definition.table}. "
-            f"Make them first: depgen reproduce {definition.table} --profile {profile}."
+            f"Make them first: depgen reproduce {definition.argument} --profile {profile}."
         )
-    comparisons, _ = compare(definition, results)
+    measured = read_measured(definition, profile=profile)
+    results = {row.name: _merged(definition, row, local[row.name], measured.get(row.name)) for row in definition.rows}
+    ours = [each for each in compare(definition, results)[0] if local[each.row]]
+    comparisons = [each for each in ours if _is_recorded(definition, each, results)]
     stars = starred(definition, results, comparisons)
     written = [reason]
     for row in rows:
@@ -54,6 +61,48 @@ def record(table: str, *, profile: str | None = None) -> str:
         seeds = ", ".join(str(result.seed) for result in results[row.name])
         written.append(f"{path}: {row.name}, profile {profile}, seeds {seeds}")
     return "\n".join(written)
+
+
+def _merged(
+    definition: TableDefinition, row: Row, local: Sequence[Result], measured: Measured | None
+) -> tuple[Result, ...]:
+    """A row's local and tracked results by seed.
+
+    Raises:
+        UserError: a tracked seed that has no local result is of another configuration than the local ones.
+    """
+    tracked = () if measured is None else measured.results
+    if not local:
+        return tuple(tracked)
+    merged = join(local, tracked)
+    lost = [each for each in tracked if each.seed not in {result.seed for result in merged}]
+    if lost:
+        path = measured_path(definition.table, row.slug)
+        local_digests = ", ".join(sorted({result.config_sha256 for result in local}))
+        raise UserError(
+            f"{path}: seed {lost[0].seed} of profile {lost[0].profile} was made with the configuration "
+            f"{lost[0].config_sha256}, but the local results with {local_digests}; one row holds one configuration. "
+            f"Make the seed again (depgen reproduce {definition.argument} --row {row.slug} --profile {lost[0].profile} "
+            f"--seeds [{lost[0].seed}] --redo) or delete the tracked entry."
+        )
+    return merged
+
+
+def _is_recorded(definition: TableDefinition, item: Comparison, results: Results) -> bool:
+    """Whether a comparison is over all seeds; what is left out is logged with the reason."""
+    column = definition.column(item.column)
+    if column.test == "none" or item.incomparable is not None:
+        return True
+    name = column.items or column.key
+    for row in (item.row, item.other):
+        lacking = [str(each.seed) for each in results[row] if column.key in each.metrics and name not in each.items]
+        if lacking:
+            logger.warning(
+                "%s against %s in %s is not recorded: no per-item scores of %s, seed %s, on this machine.",
+                item.row, item.other, column.header, row, ", ".join(lacking),
+            )  # fmt: skip
+            return False
+    return True
 
 
 def _plain(result: Result) -> dict[str, Any]:

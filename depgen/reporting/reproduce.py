@@ -34,7 +34,7 @@ def reproduce(
     on the same row and seed: the second waits, and then finds it done.
 
     Args:
-        table: the table's name.
+        table: the table's name, or a YAML file of one.
         row: only this row; unset: every row that has an experiment.
         profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
         seeds: of training; unset: the table's own.
@@ -54,16 +54,15 @@ def reproduce(
         raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
     done = []
     for each in rows:
-        for seed in seeds or definition.seeds:
+        # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
+        for seed in (seeds or definition.seeds) if each.floor_of is None else definition.seeds[:1]:
             line = make(Job(definition, each, profile, seed), remeasure=remeasure, redo=redo, options=text_options)
             logger.info("%s", line)
             done.append(line)
-            if each.floor_of is not None:
-                break
     lines = "\n".join([reason, *done])
     if row is not None:
         return lines
-    _, _, text = render_table(definition.table, profile=profile, format="text").partition("\n\n")
+    _, _, text = render_table(table, profile=profile, format="text").partition("\n\n")
     return f"{lines}\n\n{text}{_how_to_write(definition, rows, profile, (seeds or definition.seeds)[0])}"
 
 
@@ -105,7 +104,7 @@ def make(
         if redo:
             _put_aside(job)
         if job.result.is_file() and not remeasure:
-            return f"{job.name}: there already, {job.result}{_age(job)}"
+            return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
         if job.row.floor_of is not None:
             result = floor(job)
         else:
@@ -117,10 +116,25 @@ def make(
 
 
 def _age(job: Job) -> str:
-    """A word on a result that was made from another configuration than today's."""
-    if read_result(job.result).config_sha256 == config_digest(job.config):
+    """A word on a result that was made from another configuration or with other generation settings than today's."""
+    result = read_result(job.result)
+    if result.config_sha256 != config_digest(job.config):
+        return f" (made before {job.config} was changed; --redo makes it again)"
+    if result.generation is not None and result.generation != job.definition.generation:
+        return " (made with other generation settings; --redo (or --remeasure) makes it again)"
+    return ""
+
+
+def _texts(job: Job, options: TextOptions | None) -> str:
+    """How to measure the texts of a result that is there, where that may give more or other numbers."""
+    if job.definition.generation is None or job.row.floor_of is not None:
         return ""
-    return f" (made before {job.config} was changed; --redo makes it again)"
+    missing = read_result(job.result).not_computed
+    headers = [column.header for column in job.definition.columns if column.key in missing]
+    reasons = [f"without {', '.join(headers)}"] if headers else []
+    if options is not None and options != TextOptions():
+        reasons.append("options of the text measures were not used")
+    return f" ({'; '.join(reasons)}; --remeasure measures the texts again)" if reasons else ""
 
 
 def _put_aside(job: Job) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
+from depgen.reporting.definition import Generation
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class DataSource:
         corpus: the corpus's name.
         reduced: whether its files are smaller than the published statistics.
         train_documents: documents in the training split; None where nobody counted.
-        fingerprint: digest of the training and test splits' content and reading options.
+        fingerprint: digest of every split's content and reading options, and of the limit on training documents where
+            there is one.
     """
 
     corpus: str
@@ -59,9 +61,11 @@ class Result:
         budget: passes and tokens.
         hardware: in words.
         date: ISO, in UTC.
-        commit: of the code, `+` where the tree had changes.
+        commit: of the code that trained, `+` where the tree had changes.
         config_sha256: of the experiment's YAML.
         curve: (training tokens seen, validation perplexity), in order.
+        generation: how its texts were made; None where there are none, or where an older version did not keep it.
+        measured_commit: of the code that measured, as in `commit`; None where an older version did not keep it.
     """
 
     table: str
@@ -81,6 +85,8 @@ class Result:
     parameters: int | None = None
     budget: Budget = Budget()
     curve: Sequence[tuple[float, float]] = ()
+    generation: Generation | None = None
+    measured_commit: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""
@@ -101,6 +107,8 @@ class Result:
         values = dict(content)
         values["data"] = _nested(DataSource, content["data"], f"{where}: data")
         values["budget"] = _nested(Budget, content.get("budget") or {}, f"{where}: budget")
+        generation = content.get("generation")
+        values["generation"] = None if generation is None else _nested(Generation, generation, f"{where}: generation")
         values["curve"] = tuple((float(x), float(y)) for x, y in content.get("curve", ()))
         for name in ("metrics", "not_computed", "items", "settings"):
             if not isinstance(values.get(name, {}), Mapping):
@@ -125,7 +133,7 @@ def _check_names(kind: type[Any], content: Mapping[str, Any], where: str) -> Non
         raise UserError(f"{where} is no result of this version: {'; '.join(parts)}. Delete it to make it again.")
 
 
-def _nested(kind: type[Any], content: object, where: str) -> Any:  # noqa: ANN401 - one of two dataclasses
+def _nested(kind: type[Any], content: object, where: str) -> Any:  # noqa: ANN401 - one of three dataclasses
     if not isinstance(content, Mapping):
         raise UserError(f"{where}: expected an object, found {type(content).__name__}.")
     _check_names(kind, content, where)

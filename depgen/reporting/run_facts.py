@@ -44,13 +44,19 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
 
 
 def source_of(corpus: Any, *, max_documents: int | None = None) -> DataSource:  # noqa: ANN401 - any corpus
-    """The corpus by name, size and content; "reduced" where a split has fewer documents than were published."""
+    """The corpus by name, size and content; "reduced" where a split has fewer documents than were published.
+
+    A limit on training documents is part of the fingerprint, since it makes other data of the same files.
+    """
     sizes = {split: sum(1 for _ in corpus.documents(split)) for split in SPLITS}
     if max_documents is not None:
         sizes["train"] = min(sizes["train"], max_documents)
     published = {split: statistics.documents for split, statistics in corpus.published.items()}
     reduced = any(size < (published.get(split) or 0) for split, size in sizes.items())
-    content = "\n".join(corpus.fingerprint(split) for split in SPLITS)
+    parts = [corpus.fingerprint(split) for split in SPLITS]
+    if max_documents is not None:
+        parts.append(f"max_documents {max_documents}")
+    content = "\n".join(parts)
     return DataSource(corpus.name, reduced, sizes["train"], hashlib.sha256(content.encode()).hexdigest())
 
 

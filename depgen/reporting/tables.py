@@ -49,7 +49,7 @@ def render(layout: Layout, *, format: Format) -> str:
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](layout)
 
 
-def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*") -> str:
+def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str = "‡") -> str:
     """A cell's words.
 
     >>> show(Cell(21.494, 0.3, star=True))
@@ -61,7 +61,7 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*") -> str:
     text = f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"
     if cell.deviation is not None:
         text += f"{plus_minus}{cell.deviation:.{cell.decimals}f}"
-    return text + (star if cell.star else "")
+    return text + (star if cell.star else "") + (partial if cell.partial else "")
 
 
 def _head(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
@@ -94,7 +94,7 @@ def _latex(layout: Layout) -> str:
         if line.row.group != group:
             lines.append(r"\midrule")
             group = line.row.group
-        cells = [show(cell, plus_minus=r" $\pm$ ", star=r"$^{*}$") for cell in line.cells]
+        cells = [show(cell, plus_minus=r" $\pm$ ", star=r"$^{*}$", partial=r"$^{\ddagger}$") for cell in line.cells]
         lines.append(" & ".join([_escape(line.label), line.numbers, *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_escape(layout.caption)}}}", r"\end{table}"]
     return "\n".join([*lines, *(f"% {note}" for note in layout.notes)]) + "\n"
@@ -117,7 +117,7 @@ def _csv(layout: Layout) -> str:
             if cell.value is None and not cell.word:
                 continue
             numbers = ["" if number is None else f"{number:.10g}" for number in (cell.value, cell.deviation)]
-            seeds = "" if line.seeds is None else line.seeds
+            seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
             place = [layout.definition.table, layout.profile, line.row.name, line.numbers, column.key]
             writer.writerow([*place, *numbers, seeds, int(cell.star), cell.word])
     return stream.getvalue()

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from depgen.metrics import significance as module
 from depgen.metrics.significance import (
     bootstrap_interval,
-    difference_over_seeds,
+    false_positive_rate,
     holm,
     paired_bootstrap,
-    paired_bootstrap_of,
     paired_t_test,
+    standard_error_over_seeds,
     welch_t_test,
 )
 
@@ -79,15 +79,10 @@ def test_bootstrap_p_value_equals_full_enumeration():
     assert outcome.difference == pytest.approx(differences.mean())
 
 
-def test_bootstrap_of_a_mean_agrees_with_the_general_form_and_repeats_by_seed():
+def test_bootstrap_repeats_by_seed():
     generator = np.random.default_rng(3)
     first, second = generator.normal(0.3, 1, 60), generator.normal(0, 1, 60)
     quick = paired_bootstrap(first, second, resamples=3000, seed=1)
-    general = paired_bootstrap_of(
-        lambda items: float(first[items].mean()), lambda items: float(second[items].mean()), 60, resamples=3000, seed=1
-    )
-    assert general.difference == pytest.approx(quick.difference)
-    assert general.p_value == pytest.approx(quick.p_value, abs=0.03)
     assert paired_bootstrap(first, second, resamples=3000, seed=1) == quick
     assert paired_bootstrap(first, second, resamples=3000, seed=2).p_value != quick.p_value
 
@@ -96,9 +91,6 @@ def test_bootstrap_pairs_the_items():
     easy_and_hard = np.linspace(0, 100, 40)
     better = easy_and_hard + np.tile([0.5, 1.5], 20)
     assert paired_bootstrap(better, easy_and_hard, resamples=999).p_value == pytest.approx(0.001)
-    assert paired_bootstrap_of(
-        lambda items: float(better[items].mean()), lambda items: float(easy_and_hard[items].mean()), 40, resamples=999
-    ).p_value == pytest.approx(0.001)
 
 
 def test_p_values_are_calibrated_when_there_is_no_difference():
@@ -146,20 +138,26 @@ def test_holm_refuses_what_is_no_probability():
         holm([0.1, math.nan])
 
 
-def test_two_standard_errors_over_seeds():
-    close = difference_over_seeds([50.0, 52.0], [49.0, 51.0])
-    assert close.mean == pytest.approx(1.0)
-    assert close.standard_error == pytest.approx(math.sqrt(2 / 2 + 2 / 2))
-    assert close.counts is False
-    assert difference_over_seeds([40.0, 42.0], [49.0, 51.0]).counts is True
-    edge = difference_over_seeds([0.0, 2.0], [1.0 - math.sqrt(4.0), 1.0 - math.sqrt(4.0)])
-    assert edge.mean == pytest.approx(2 * edge.standard_error)
-    assert edge.counts is False
-    lone = difference_over_seeds([50.0], [49.0, 51.0])
-    assert lone.counts is None
-    assert math.isnan(lone.standard_error)
+def test_the_standard_error_over_seeds_is_of_independent_runs():
+    assert standard_error_over_seeds([50.0, 52.0], [49.0, 51.0]) == pytest.approx(math.sqrt(2 / 2 + 2 / 2))
+    assert math.isnan(standard_error_over_seeds([50.0], [49.0, 51.0]))
     with pytest.raises(ValueError, match="found 0 and 1"):
-        difference_over_seeds([], [1.0])
+        standard_error_over_seeds([], [1.0])
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_equal_systems_lie_two_standard_errors_apart_as_often_as_said(seeds):
+    figures = np.random.default_rng(seeds).normal(size=(2, 4000, seeds))
+    apart = [
+        abs(a.mean() - b.mean()) > 2 * standard_error_over_seeds(list(a), list(b))
+        for a, b in zip(*figures, strict=True)
+    ]
+    assert np.mean(apart) == pytest.approx(false_positive_rate(seeds, seeds), abs=0.02)
+
+
+def test_one_seed_has_no_rate():
+    with pytest.raises(ValueError, match="found 1 and 2"):
+        false_positive_rate(1, 2)
 
 
 def test_doctests():

@@ -131,3 +131,32 @@ def test_rivals_come_from_the_same_block(store):
     definition = load_definition("toy")
     results = {"Old": [store("Old", 1, {"bleu1": 99.0})], "Base": [store("Base", 1, {"bleu1": 1.0})]}
     assert best_other(definition, results, definition.row("Base"), definition.column("bleu1")) is None
+
+
+def test_a_test_that_points_the_other_way_decides_nothing(store, scores):
+    rows = (("Base", 12.0, scores["base"]), ("DM-Base", 10.0, scores["better"]))
+    results = {
+        row: [store(row, seed, {"bleu1": figure}, {"bleu1": items}) for seed in (1, 2)] for row, figure, items in rows
+    }
+    definition = load_definition("toy")
+    comparisons, tests = compare(definition, results)
+    assert tests == 1
+    assert {item.untested for item in comparisons} == {"the items differ in the other direction than the figures"}
+    assert {item.verdict for item in comparisons} == {"undecided"}
+    assert starred(definition, results, comparisons) == set()
+
+
+@pytest.mark.parametrize(("empty", "verdict"), [(1.0, "wins"), (3.0, "not compared")])
+def test_unequal_shares_of_empty_texts_do_not_compare(store, scores, empty, verdict):
+    results = {}
+    for row, items, count in (("Base", scores["base"], 0.0), ("DM-Base", scores["better"], empty)):
+        metrics = {"bleu1": float(items.mean()), "texts": 200.0, "empty": count}
+        results[row] = [store(row, seed, metrics, {"bleu1": items}) for seed in (1, 2)]
+    definition = load_definition("toy")
+    comparisons, tests = compare(definition, results)
+    (mine,) = [item for item in comparisons if item.row == "DM-Base"]
+    assert mine.verdict == verdict
+    assert tests == (verdict == "wins")
+    assert bool(starred(definition, results, comparisons)) == (verdict == "wins")
+    if verdict != "wins":
+        assert "1.5 % of those of DM-Base" in mine.incomparable

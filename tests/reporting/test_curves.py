@@ -36,3 +36,11 @@ def test_the_axes_hold_the_points():
     assert list(axes.lines[0].get_xdata()) == [10_000, 20_000, 40_000]
     assert (list(axes.lines[1].get_xdata()), list(axes.lines[1].get_ydata())) == ([20_000], [70.0])
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Base", "DM"]
+
+
+def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):
+    store("Base", 1, {"bleu1": 1.0})
+    store("DM-Base", 1, {"bleu1": 1.0}, curve=())
+    draw_curves("toy", profile="small", rows=["Base", "DM-Base"], output=project / "c.png")
+    assert "DM-Base has no validation curve at profile small" in caplog.text
+    assert "left chain" not in caplog.text

@@ -27,6 +27,12 @@ def test_reads_columns_rows_and_slugs(project):
         ("values: {bleu1: 9.0}", "values: {bleu9: 9.0}", "bleu9 are no columns"),
         ("against: [Base]", "against: [Bass]", "'Bass', which is no row"),
         ("name: Later", "name: Old", "a row stands twice"),
+        ("name: Later", "name: DM-Base left chain", "'DM-Base, left chain' and 'DM-Base left chain' share the folder"),
+        ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
+        ("seeds: [1, 2]", "seeds: [one]", "seeds: expected a list of int, found 'one'"),
+        ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
+        ("against: [Base]", "against: Base", "row DM-Base: against: expected a list, found 'Base'"),
+        ("seeds: [1, 2]", "given: x", "unknown given"),
         ("table: toy", "[", "is not YAML"),
     ],
 )

@@ -2,7 +2,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
 from pathlib import Path
 
 import lightning as L
@@ -218,6 +217,7 @@ def test_texts_are_written_once_a_prompt_file(job, stub):
     (options,) = stub.written
     assert options == {
         "checkpoint": str(trained.run), "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60,
+        "device": None,
     }  # fmt: skip
     generate(job, trained, Prompts(("a b", "other"), ("e", "f")))
     assert len(stub.written) == 2
@@ -259,20 +259,12 @@ def test_another_checkpoint_writes_other_texts(job, stub, written):
     assert len(stub.written) == 2
 
 
-def test_texts_older_than_notes_are_taken_and_get_one(job, stub, written):
+def test_texts_that_nothing_vouches_for_are_written_again(job, stub, written, caplog):
     (job.folder / "texts.json").unlink()
-    generate(job, *written)
-    assert len(stub.written) == 1
+    generate(job, *written, device="cpu")
+    assert [options["device"] for options in stub.written] == [None, "cpu"]
     assert (job.folder / "texts.json").is_file()
-
-
-def test_texts_older_than_the_checkpoint_are_written_again(job, stub, written):
-    trained, _ = written
-    (job.folder / "texts.json").unlink()
-    later = (job.folder / "texts.txt").stat().st_mtime + 10
-    os.utime(trained.run / "checkpoints" / "best.ckpt", (later, later))
-    generate(job, *written)
-    assert len(stub.written) == 2
+    assert "no texts.json says how it was written" in caplog.text
 
 
 def test_a_stop_while_writing_leaves_no_texts_of_another_kind(job, stub, written, monkeypatch):

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 import yaml
 
@@ -65,3 +67,37 @@ def test_a_thinned_curve_keeps_its_ends_and_its_lowest_point(length):
     assert (kept[0], kept[-1]) == (curve[0], curve[-1])
     assert min(curve, key=lambda point: point[1]) in kept
     assert kept == sorted(kept)
+
+
+def test_a_machine_with_one_seed_keeps_the_tracked_other(store, project, caplog):
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0}, {"bleu1": [1.0, 2.0, 3.0]})
+    store("DM-Base", 1, {"bleu1": 20.0, "perplexity": 40.0}, {"bleu1": [2.0, 3.1, 4.0]})
+    record("toy", profile="small")
+    shutil.rmtree(project / "results")
+    store("DM-Base", 2, {"bleu1": 22.0, "perplexity": 42.0}, {"bleu1": [2.0, 3.1, 4.0]})
+    assert "seeds 1, 2" in record("toy", profile="small")
+    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
+    assert {seed: each["metrics"]["bleu1"] for seed, each in entry["seeds"].items()} == {1: 20.0, 2: 22.0}
+    assert entry["stars"] == []
+    assert [(each["column"], each["gain"]) for each in entry["comparisons"]] == [("perplexity", 9.0)]
+    assert "DM-Base against Base in B-1 is not recorded: no per-item scores of DM-Base, seed 1" in caplog.text
+
+
+def test_a_local_result_goes_before_the_tracked_one_of_its_seed(store):
+    store("Base", 1, {"bleu1": 10.0}, config_sha256="old")
+    record("toy", profile="small")
+    store("Base", 1, {"bleu1": 11.0})
+    record("toy", profile="small")
+    (found,) = read_measured(load_definition("toy"), profile="small")["Base"].results
+    assert (found.metrics["bleu1"], found.config_sha256) == (11.0, "c0ffee")
+
+
+def test_seeds_of_two_configurations_are_refused_by_name(store, project):
+    store("Base", 1, {"bleu1": 10.0}, config_sha256="01dc0de")
+    record("toy", profile="small")
+    before = measured_path("toy", "Base").read_text()
+    shutil.rmtree(project / "results")
+    store("Base", 2, {"bleu1": 10.0})
+    with pytest.raises(UserError, match=r"seed 1 .*01dc0de.*c0ffee.*--redo.*or delete the tracked entry"):
+        record("toy", profile="small")
+    assert measured_path("toy", "Base").read_text() == before

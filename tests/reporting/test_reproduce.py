@@ -1,17 +1,20 @@
+import dataclasses
 import functools
 import math
 import threading
+from pathlib import Path
 
 import pytest
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.reporting import jobs, provenance, reproduce
+from depgen.evaluation.text import TextOptions
+from depgen.reporting import jobs, measurement, provenance, reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
-from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.results import item_scores, read_result, write_result
 from tests.reporting.conftest import make_result
-from tests.reporting.stub import Stub
+from tests.reporting.stub import Stub, change
 
 
 @pytest.fixture
@@ -183,3 +186,56 @@ def test_missing_measures_have_a_reason(project, job):
     assert reasons == {"perplexity": "it came out as inf", "selfbleu2": "one text"}
     assert sift(job, {}, {})[1]["bleu1"] == "nothing here computes it yet"
     assert make_result("Base", 1, kept).metrics == kept
+
+
+def test_a_table_by_its_path_is_rendered_by_its_path(stub, project, monkeypatch):
+    (project / "experiments/published/toy.yaml").rename(project / "mine.yaml")
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: f"{job.name}: done")
+    text = reproduce.reproduce("mine.yaml", profile="small")
+    assert "Invented numbers" in text
+    assert "depgen reproduce mine.yaml." in text
+
+
+def test_a_result_keeps_its_texts_settings_and_how_many_are_empty(stub, job):
+    reproduce.make(job, depgen=stub)
+    result = read_result(job.result)
+    assert result.generation == job.definition.generation
+    assert (result.metrics["texts"], result.metrics["empty"]) == (3, 1)
+    assert result.measured_commit
+
+
+def test_other_generation_settings_are_noticed(stub, job):
+    reproduce.make(job, depgen=stub)
+    assert "generation settings" not in reproduce.make(job, depgen=stub)
+    change(Path("experiments/published/toy.yaml"), generation={"prompt_sentences": 4, "seed": 10, "top_p": 0.9})
+    changed = dataclasses.replace(job, definition=load_definition("toy"))
+    assert "(made with other generation settings; --redo (or --remeasure) makes it again)" in reproduce.make(
+        changed, depgen=stub
+    )
+    reproduce.make(changed, depgen=stub, remeasure=True)
+    assert read_result(job.result).generation.top_p == 0.9
+    assert [options["top_p"] for options in stub.written] == [0.5, 0.9]
+
+
+def test_options_that_come_too_late_are_said_to(stub, job):
+    reproduce.make(job, depgen=stub)
+    assert reproduce.make(job, depgen=stub, options=TextOptions()).endswith("small-seed2.json")
+    assert "not used; --remeasure measures the texts again" in reproduce.make(
+        job, depgen=stub, options=TextOptions(empty="drop")
+    )
+    write_result(dataclasses.replace(read_result(job.result), not_computed={"selfbleu2": "no"}), job.result)
+    assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(job, depgen=stub)
+
+
+def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
+    reproduce.reproduce("toy", row="Floor", profile="small", seeds=[7, 8])
+    assert [path.name for path in (project / "results/toy/Floor").glob("*.json")] == ["small-seed1.json"]
+
+
+def test_item_scores_are_written_whole(stub, job, monkeypatch):
+    written = []
+    monkeypatch.setattr(measurement, "write_atomically", lambda path, content: written.append(path.name))
+    reproduce.make(job, depgen=stub)
+    assert {"bleu1.npy", "selfbleu2.npy"} <= set(written)

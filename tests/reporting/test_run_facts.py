@@ -34,6 +34,7 @@ def test_reduced_means_fewer_documents_than_published():
     assert not source_of(corpus).reduced
     limited = source_of(corpus, max_documents=3)
     assert (limited.reduced, limited.train_documents) == (True, 3)
+    assert limited.fingerprint not in {source_of(corpus).fingerprint, source_of(corpus, max_documents=2).fingerprint}
     corpus.published = {"test": SplitStatistics(documents=2)}
     assert source_of(corpus).reduced
     assert source_of(corpus).fingerprint != source_of(GeneratedStories(train=5, valid=1, test=1)).fingerprint

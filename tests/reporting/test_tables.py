@@ -1,12 +1,13 @@
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.text import NAMES, TextOptions
-from depgen.reporting.definition import load_definition
+from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import Job, Prompts
 from depgen.reporting.layout import Cell
 from depgen.reporting.measurement import evaluate, sift
@@ -61,7 +62,7 @@ def test_the_notes_say_what_a_reader_must_know(results):
     assert "Base (local): Stories (reduced), 1,000 training documents; trees: left chain; seeds: 1, 2" in notes
     assert "4 epochs; CPU (x86_64), 2 cores, 1 thread; 2026-01-02; 0123456789ab" in notes
     assert "- PPL: per token.\n- PPL: test tokens that are <unk>: 1.13 % (Base).\n" in notes
-    assert "- Seeds vary weights and dropout; the order of the data is the same for all.\n" in notes
+    assert "- Seeds vary weights, dropout and sampling; the order of the data is the same for all.\n" in notes
     assert "- Trained on less data than was published (Base, DM-Base): compare these rows" in notes
     assert "- †: not in the paper.\n" in notes
     assert "sampling seed 10 + the run's" in notes
@@ -215,3 +216,82 @@ def test_a_table_without_results_says_how_to_make_them(project):
 )
 def test_cells(cell, words):
     assert show(cell) == words
+
+
+def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, project):
+    store("Base", 1, {"bleu1": 10.0})
+    record("toy", profile="small")
+    shutil.rmtree(project / "results")
+    store("Base", 2, {"bleu1": 12.0})
+    text = table("toy", profile="small")
+    assert "|  | joined | 11.00 ± 1.41 |  |  |\n|  | difference | +1.00 |  |  |" in text
+    assert "| measured |" not in text
+    assert "- joined: local seeds and those of the same configuration tracked" in text
+    assert (
+        "Base (local and measured): Stories (reduced), 1,000 training documents; trees: left chain; seeds: 1, 2" in text
+    )
+    store("Base", 2, {"bleu1": 12.0}, config_sha256="other")
+    text = table("toy", profile="small")
+    assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text
+
+
+def test_a_number_over_part_of_the_seeds_is_marked(store):
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
+    store("Base", 2, {"bleu1": 11.0})
+    text = table("toy", profile="small")
+    assert "|  | local | 10.50 ± 0.71 |  | 50.00‡ |" in text
+    assert "- ‡: over some of the row's seeds only: Base (local) PPL: 1 of 2.\n" in text
+    rows = list(csv.DictReader(io.StringIO(table("toy", profile="small", format="csv"))))
+    assert [row["seeds"] for row in rows if (row["system"], row["numbers"]) == ("Base", "local")] == ["2", "1"]
+
+
+def test_empty_texts_are_counted_and_forbid_comparison(store):
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 10.0, "perplexity": 50.0, "texts": 1000.0, "empty": 0.0}, {"bleu1": SAME})
+        store("DM-Base", seed, {"bleu1": 11.0, "perplexity": 45.0, "texts": 1000.0, "empty": 156.0}, {"bleu1": HIGHER})
+    text = table("toy", profile="small")
+    assert "| 11.00 ± 0.00 |" in text
+    assert "- Base: 0 of 2,000 endings are empty.\n- DM-Base: 312 of 2,000 endings are empty.\n" in text
+    assert (
+        "- Not compared: B-1, since 0.0 % of the texts of Base are empty and 15.6 % of those of DM-Base; no star"
+        in text
+    )
+    assert "wins PPL (+5.00 ± 0.00); not compared B-1 (+1.00 ± 0.00)." in text
+
+
+def test_the_note_says_how_the_texts_were_made_not_how_the_table_would_now(store):
+    store("Base", 1, {"bleu1": 10.0}, generation=Generation(top_p=0.9, seed=3))
+    assert "- Texts: prompted with the first 4 sentences" in table("toy", profile="small")
+    assert "top-p 0.9, temperature 1.0, sampling seed 3 + the run's" in table("toy", profile="small")
+    store("DM-Base", 1, {"bleu1": 10.0})
+    text = table("toy", profile="small")
+    assert "- Texts of DM-Base: " in text
+    assert "sampling seed 10 + the run's, at most 60 tokens (as the table says now" in text
+
+
+def test_what_two_standard_errors_mean_with_so_few_seeds(store):
+    for seed in (1, 2, 3):
+        store("DM-Base", seed, {"perplexity": 45.0 + seed})
+        if seed < 3:
+            store("Base", seed, {"perplexity": 50.0 + seed})
+    text = table("toy", profile="small")
+    assert "exceed two standard errors by chance in about 14 % (2 seeds against 3) of" in text
+
+
+def test_a_floor_has_no_spread(store, project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
+    for seed in (1, 2):
+        store("Floor", seed, {"perplexity": 8.1})
+    assert "| Floor | local |  |  | 8.10 |" in table("toy", profile="small")
+
+
+def test_not_computed_says_how_to_measure_again(results):
+    assert "- n/c: `depgen reproduce toy --profile small --remeasure` measures the texts again" in table(
+        "toy", profile="small"
+    )
+
+
+def test_the_code_that_measured_is_named_where_it_did_not_train(store):
+    store("Base", 1, {"bleu1": 10.0}, measured_commit="feedfeedfeed")
+    assert "0123456789ab; measured by feedfeedfeed." in table("toy", profile="small")
