@@ -8,39 +8,59 @@ from depgen.errors import UserError
 
 def data_root() -> Path:
     """The folder of corpora: `$DEPGEN_DATA`, by default `./data`."""
-    return Path(os.environ.get("DEPGEN_DATA", "data")).expanduser()
+    return _root("DEPGEN_DATA", "data")
 
 
 def cache_root() -> Path:
     """The folder of trained parsers and annotated corpora: `$DEPGEN_CACHE`, by default `~/.cache/depgen`."""
-    return Path(os.environ.get("DEPGEN_CACHE", "~/.cache/depgen")).expanduser()
+    return _root("DEPGEN_CACHE", "~/.cache/depgen")
 
 
 def runs_root() -> Path:
     """The folder of run folders: `$DEPGEN_RUNS`, by default `./runs`."""
-    return Path(os.environ.get("DEPGEN_RUNS", "runs")).expanduser()
+    return _root("DEPGEN_RUNS", "runs")
 
 
 def results_root() -> Path:
     """The folder of result files: `$DEPGEN_RESULTS`, by default `./results`."""
-    return Path(os.environ.get("DEPGEN_RESULTS", "results")).expanduser()
+    return _root("DEPGEN_RESULTS", "results")
+
+
+def _root(variable: str, default: str) -> Path:
+    return Path(os.environ.get(variable) or default).expanduser()  # an empty variable counts as unset
 
 
 def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     """The path of a corpus file or folder; a relative path is sought under `$DEPGEN_DATA`.
 
     Raises:
-        UserError: nothing lies there; the message says where it was sought, how to get it and which variable to set.
+        UserError: nothing lies there; the message says where it was sought, how to get it and which variable to set
+            for a relative path.
     """
     path = Path(relative).expanduser()
-    if not path.is_absolute():
-        path = data_root() / path
+    if path.is_absolute():
+        if not path.exists():
+            raise UserError(f"No corpus at {path}. {how_to_get}")
+        return path
+    path = data_root() / path
     if not path.exists():
         root = os.environ.get("DEPGEN_DATA")
         setting = f"DEPGEN_DATA is {root}" if root else "DEPGEN_DATA is not set, so ./data is used"
         raise UserError(
             f"No corpus at {path.absolute()} ({setting}). {how_to_get} Set DEPGEN_DATA to the folder of corpora."
         )
+    return path
+
+
+def find_file(relative: str | Path, *, how_to_get: str) -> Path:
+    """The path of a corpus file, as `find_data` finds it.
+
+    Raises:
+        UserError: nothing lies there, or a folder.
+    """
+    path = find_data(relative, how_to_get=how_to_get)
+    if path.is_dir():
+        raise UserError(f"{path}: expected a file, found a folder.")
     return path
 
 

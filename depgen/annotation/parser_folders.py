@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,12 @@ DESCRIPTION = "parser.json"
 
 SCORES = "scores.json"
 """Attachment scores and speed; no part of the parser's fingerprint."""
+
+
+MADE_BY_MAKE = ("ewt", "ewt_lowercased")
+"""The parsers of `make parser`; experiments/ has a file for each of them and for `ewt_supar`."""
+
+SPACY_PACKAGE = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
 
 def parser_folder(name: str) -> Path:
@@ -38,11 +45,22 @@ def find_parser(name: str, *, packages: bool = False) -> Path:
     places = [str(candidate.absolute()) for candidate in candidates]
     if packages:
         places.append(f"an installed package {name!r}")
-    experiment = f"experiments/parser_{Path(name).name}.yaml"
     raise UserError(
-        f"No parser {name!r}; looked for {' and '.join(places)}. Train it by `make parser` or `depgen train-parser "
-        f"--config {experiment}`, or set DEPGEN_CACHE to the folder whose parsers/ has it."
+        f"No parser {name!r}; looked for {' and '.join(places)}. {_how_to_get(name, spacy=packages)}, or set "
+        "DEPGEN_CACHE to the folder whose parsers/ has it."
     )
+
+
+def _how_to_get(name: str, *, spacy: bool) -> str:
+    train = "depgen train-parser --config experiments/parser"
+    if name in MADE_BY_MAKE:
+        return f"Train it by `make parser` or `{train}_{name}.yaml`"
+    if name == "ewt_supar":
+        return f"Train it by `{train}_{name}.yaml`"
+    if spacy and SPACY_PACKAGE.fullmatch(name):
+        return f"Install it by `python -m spacy download {name}`"
+    own = Path(name).name
+    return f"Train one of your own by `{train}_{'ewt' if spacy else 'ewt_supar'}.yaml --name {own}`"
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -51,10 +69,29 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        description: dict[str, Any] = json.loads(path.read_text())
+        description = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path}: expected JSON, found {error}. Train the parser again with --overwrite.") from error
+    if not isinstance(description, dict):
+        raise UserError(
+            f"{path}: expected a JSON object, found a {type(description).__name__}. Train the parser again with "
+            "--overwrite."
+        )
     return description
+
+
+def check_kind(folder: Path, kind: str) -> None:
+    """Nothing, if a parser that was trained here is of this kind; others don't say what they are.
+
+    Raises:
+        UserError: it is of another kind.
+    """
+    found = read_description(folder).get("kind", kind)
+    if found != kind:
+        raise UserError(
+            f"{folder}: expected a {kind} parser, found one of kind {found}. Name it by the annotator of its kind: "
+            "depgen.annotation.spacy_parser.SpacyAnnotator or depgen.annotation.supar_parser.SuparAnnotator."
+        )
 
 
 def files_digest(folder: Path) -> str:

@@ -17,7 +17,7 @@ class ParserScores:
         las: words with the right head and relation, punctuation included.
         uas_without_punctuation: over words whose gold relation is not `punct`.
         las_without_punctuation: the like.
-        tag_accuracy: words with the right tag, None without tags.
+        tag_accuracy: words with the right tag among those with gold and own tags; None without any.
         words: how many words were compared, punctuation included.
         sentences: how many sentences.
         words_per_second: speed of the parser alone.
@@ -60,12 +60,14 @@ def attachment_scores(
 
     Relation subtypes count: `nmod:poss` is not `nmod`.
     """
-    counts = {"words": 0, "uas": 0, "las": 0, "content": 0, "uas_content": 0, "las_content": 0, "tags": 0}
+    names = ("words", "uas", "las", "content", "uas_content", "las_content", "tags", "tagged")
+    counts = dict.fromkeys(names, 0)
     for reference, guess in zip(gold, predicted, strict=True):
         gold_heads, gold_relations = _tree(reference)
         heads, relations = _tree(guess)
         assert reference.words == guess.words
         if reference.tags is not None and guess.tags is not None:
+            counts["tagged"] += len(reference)
             counts["tags"] += sum(a == b for a, b in zip(reference.tags, guess.tags, strict=True))
         for index, relation in enumerate(gold_relations):
             attached = gold_heads[index] == heads[index]
@@ -93,7 +95,7 @@ def _shares(counts: dict[str, int], *, sentences: int, seconds: float | None) ->
         las=100 * counts["las"] / words,
         uas_without_punctuation=100 * counts["uas_content"] / content,
         las_without_punctuation=100 * counts["las_content"] / content,
-        tag_accuracy=100 * counts["tags"] / words if counts["tags"] else None,
+        tag_accuracy=100 * counts["tags"] / counts["tagged"] if counts["tagged"] else None,
         words=counts["words"],
         sentences=sentences,
         words_per_second=counts["words"] / seconds if seconds else float("nan"),

@@ -8,10 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from depgen.annotation.parser_folders import files_digest, find_parser, read_description
+from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
 from depgen.annotation.spacy_documents import document, tree_of, use_numpy_ops
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
+from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class SpacyAnnotator:
             import spacy
 
             folder = find_parser(self.pipeline, packages=True)
+            check_kind(folder, "spaCy")
             use_numpy_ops()
             source = folder if (folder / "config.cfg").is_file() else self.pipeline
             try:
@@ -98,14 +100,14 @@ def check_words(sentences: Sequence[Sentence]) -> None:
     """Nothing, if every sentence has words and every word has a visible character.
 
     Raises:
-        UserError: one has not; says which.
+        SentenceError: one has not.
     """
     for number, sentence in enumerate(sentences, start=1):
         if not sentence.words:
-            raise UserError(f"Expected words to parse, found that sentence {number} of {len(sentences)} is empty.")
+            raise SentenceError(number, "expected words to parse, found none.")
         for position, word in enumerate(sentence.words, start=1):
             if not word.strip():
-                raise UserError(
-                    f"Expected words to parse, found {word!r} as word {position} of sentence {number}: "
-                    f"{' '.join(sentence.words[:8])!r}"
+                raise SentenceError(
+                    number,
+                    f"expected words to parse, found {word!r} as word {position}: {' '.join(sentence.words[:8])!r}",
                 )

@@ -1,4 +1,4 @@
-"""All that SuPar 1.1.4 (2023) needs to run beside today's torch and transformers, in one place.
+"""What SuPar 1.1.4 (2023) needs so that depgen can load, train and predict with it beside today's torch.
 
 `tests/annotation/test_supar_compatibility.py` notices when one is no longer needed. The fixes touch SuPar's own modules
 only, never torch's: loading stays safe for everybody else in the process.
@@ -72,16 +72,6 @@ def load_supar_file(path: str | Path) -> Any:  # noqa: ANN401  (supar.Parser)
         return supar.Parser.load(str(path))
 
 
-def _adamw_in_transformers() -> None:
-    """`from transformers import AdamW` at the start of training with encoder='bert': it left transformers in 4.50."""
-    try:
-        import transformers
-    except ImportError:  # an optional extra, without which there is no encoder='bert'
-        return
-    if not hasattr(transformers, "AdamW"):
-        transformers.AdamW = torch.optim.AdamW
-
-
 def pad(
     tensors: Sequence[Tensor],
     padding_value: int | float = 0,
@@ -118,35 +108,7 @@ def _apply_permutation() -> None:
     supar.modules.lstm.apply_permutation = apply_permutation
 
 
-def _sampled_logsumexp() -> None:
-    from supar.structs.fn import SampledLogsumexp
-
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, None]:  # noqa: ANN401
-        (x,), dim = ctx.saved_tensors, ctx.dim
-        if not ctx.needs_input_grad[0]:
-            return None, None
-        choice = torch.distributions.OneHotCategorical(logits=x.movedim(dim, -1))
-        sample: Tensor = choice.sample().movedim(-1, dim)  # type: ignore[no-untyped-call]
-        return grad_output.unsqueeze(dim).mul(sample), None
-
-    SampledLogsumexp.backward = staticmethod(backward)
-
-
-def _fields_per_transform() -> None:
-    from supar.utils.transform import Transform
-
-    def append(self: Any, field: Any) -> None:  # noqa: ANN401
-        if field.name not in self.fields:
-            self.fields = [*self.fields, field.name]  # on the instance; SuPar's own list belongs to the class
-        setattr(self, field.name, field)
-
-    Transform.append = append
-
-
 FIXES = (
-    Fix("AdamW", "training with encoder='bert': ImportError, AdamW has left transformers", _adamw_in_transformers),
     Fix("pad", "every padded batch: UserWarning on indexing by a list of slices", _pad),
     Fix("apply_permutation", "LSTM states: FutureWarning, torch's function is deprecated", _apply_permutation),
-    Fix("SampledLogsumexp", "DependencyCRF.sample: AttributeError, saved_tensors is a tuple", _sampled_logsumexp),
-    Fix("Transform.append", "after predict(prob=True), every predict(prob=False) fails", _fields_per_transform),
 )

@@ -8,10 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from depgen.annotation.parser_folders import files_digest, find_parser, read_description
+from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
 from depgen.annotation.spacy_parser import check_words
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
+from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
 MAX_WORDS = 900
@@ -24,7 +25,7 @@ class SuparAnnotator:
     Args:
         path: the name of a parser that was trained here (`depgen train-parser`), its folder, or SuPar's own file.
         trust_checkpoint: load SuPar's own file, which is a pickle: whoever made it can run any code here. With it, a
-            name that SuPar knows, such as `biaffine-dep-en`, is downloaded by SuPar.
+            name that SuPar knows, such as `biaffine-dep-en`, or an `https://` address is downloaded by SuPar.
         batch_size: sentences parsed at a time.
         scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
     """
@@ -67,9 +68,10 @@ class SuparAnnotator:
         check_words(sentences)
         for number, sentence in enumerate(sentences, start=1):
             if len(sentence) > MAX_WORDS:
-                raise UserError(
-                    f"Sentence {number} has {len(sentence)} words; SuPar's search for trees takes at most {MAX_WORDS}. "
-                    "Split it, or use depgen.annotation.spacy_parser.SpacyAnnotator."
+                raise SentenceError(
+                    number,
+                    f"{len(sentence)} words; SuPar's search for trees takes at most {MAX_WORDS}. Split it, or use "
+                    "depgen.annotation.spacy_parser.SpacyAnnotator.",
                 )
         if self._parse is None:
             self._parse = self._load()
@@ -87,11 +89,11 @@ class SuparAnnotator:
         return str((read_description(place) if place.is_dir() else {}).get("scheme", f"{Path(self.path).name}, SuPar"))
 
     def _place(self) -> Path | None:
-        """The parser's folder or file; None for a trusted name that SuPar downloads."""
+        """The parser's folder or file; None for a trusted name or address that SuPar downloads."""
         try:
             place = find_parser(self.path)
         except UserError:
-            if self.trust_checkpoint and Path(self.path).name == self.path:
+            if self.trust_checkpoint and _is_downloadable(self.path):
                 return None
             raise
         if place.is_dir() or self.trust_checkpoint:
@@ -105,13 +107,20 @@ class SuparAnnotator:
     def _load(self) -> Callable[[list[Sentence]], list[Sentence]]:
         place = self._place()
         if place is not None and place.is_dir():
-            from depgen.annotation.supar_training import BiaffineParser
+            from depgen.annotation.supar_training import BiaffineParser, SuparTraining
 
+            check_kind(place, SuparTraining.kind)
             self._lowercase = bool(read_description(place).get("lowercase", False))
             return partial(BiaffineParser.load(place).parse, batch_size=self.batch_size)
         from depgen.annotation.supar_compatibility import load_supar_file
 
         return partial(_parse_by_supar, load_supar_file(place or self.path))
+
+
+def _is_downloadable(path: str) -> bool:
+    import supar
+
+    return path.startswith(("http://", "https://")) or any(path in names for names in supar.MODEL.values())
 
 
 def _parse_by_supar(parser: Any, sentences: Sequence[Sentence]) -> list[Sentence]:  # noqa: ANN401  (supar.Parser)

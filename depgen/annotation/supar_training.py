@@ -26,6 +26,9 @@ from depgen.trees.sentence import Sentence
 logger = logging.getLogger(__name__)
 
 PAD, UNK, BOS = 0, 1, 2
+WORD_PAIRS = 2**18
+"""Pairs of words scored at a time when parsing: with 50 relations their scores take 50 MB."""
+
 WEIGHTS, VOCABULARY = "weights.pt", "vocabulary.json"
 
 
@@ -195,8 +198,7 @@ class BiaffineParser(L.LightningModule):
         self.eval()
         parsed: dict[int, Sentence] = {}
         order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
-        for start in range(0, len(order), batch_size):
-            chosen = order[start : start + batch_size]
+        for chosen in parsing_batches(order, [len(sentence) for sentence in sentences], batch_size):
             batch = collate([sentences[index] for index in chosen], self.vocabulary).to(self.device)
             for index, heads, labels in zip(chosen, *(t.tolist() for t in self.trees(batch)), strict=True):
                 parsed[index] = _with_tree(
@@ -224,7 +226,7 @@ class BiaffineParser(L.LightningModule):
             UserError: a file is missing, cut short or does not fit the other.
         """
         try:
-            content = json.loads((folder / VOCABULARY).read_text())
+            content = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
             parser = cls(sizes=BiaffineSizes(**content.pop("sizes")), vocabulary=ParserVocabulary(**content))
             parser.load_state_dict(torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True))
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError) as error:
@@ -234,6 +236,20 @@ class BiaffineParser(L.LightningModule):
                 "experiments/parser_ewt_supar.yaml"
             ) from error
         return parser.eval()
+
+
+def parsing_batches(order: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Batches of at most `batch_size` items and `WORD_PAIRS` squared lengths, in order; a longer item stands alone."""
+    batch: list[int] = []
+    pairs = 0
+    for index in order:
+        if batch and (len(batch) == batch_size or pairs + lengths[index] ** 2 > WORD_PAIRS):
+            yield batch
+            batch, pairs = [], 0
+        batch.append(index)
+        pairs += lengths[index] ** 2
+    if batch:
+        yield batch
 
 
 def single_root_trees(

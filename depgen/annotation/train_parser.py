@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder
+from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
 from depgen.annotation.training import ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
 from depgen.locations import write_atomically
@@ -37,7 +37,7 @@ def train_parser(treebank: Treebank, parser: ParserTraining, name: str, seed: in
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if folder.exists() and not overwrite:
-            if _trained_fingerprint(folder) != fingerprint:
+            if read_description(folder).get("fingerprint") != fingerprint:
                 raise UserError(
                     f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
                     "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
@@ -83,11 +83,6 @@ def save_parser(
         shutil.rmtree(old)
     else:
         part.replace(folder)
-
-
-def _trained_fingerprint(folder: Path) -> str | None:
-    path = folder / DESCRIPTION
-    return json.loads(path.read_text()).get("fingerprint") if path.is_file() else None
 
 
 def _report(folder: Path) -> str:

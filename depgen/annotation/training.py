@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -103,4 +103,4 @@ class Treebank:
 
     def _path(self, part: str) -> Path:
         relative: str = getattr(self, part)
-        return find_data(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
+        return find_file(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")

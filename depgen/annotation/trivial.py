@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from depgen.errors import UserError
+from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
 
@@ -148,13 +148,15 @@ class GoldTrees:
         """The sentences as they are; relations are `_` where the corpus has only heads.
 
         Raises:
-            UserError: a sentence has no heads.
+            SentenceError: a sentence has no heads.
         """
         for number, sentence in enumerate(sentences, start=1):
             if sentence.heads is None:
-                raise UserError(
-                    f"GoldTrees expected a corpus with trees; sentence {number} of the chunk has none: "
-                    f"{' '.join(sentence.words[:8])!r}. Name an annotator that parses, such as "
-                    "depgen.annotation.spacy_parser.SpacyAnnotator."
+                raise SentenceError(
+                    number,
+                    f"GoldTrees keeps a corpus's own trees, but this one has none: {' '.join(sentence.words[:8])!r}. "
+                    "If `joining: whole` made it of a document with trees, set data.init_args.joining to roots or "
+                    "previous_sentence; if the corpus has no trees, name an annotator that parses, such as "
+                    "depgen.annotation.spacy_parser.SpacyAnnotator.",
                 )
         return [s if s.relations is not None else replace(s, relations=("_",) * len(s)) for s in sentences]

@@ -12,7 +12,7 @@ import pickle
 import shutil
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -25,7 +25,7 @@ from filelock import FileLock
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, write_atomically
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, SentenceError
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "1"
 """Part of every table's fingerprint: raised when the columns change."""
+
+TABLE = "table.arrow"
 
 DOCUMENTS_PER_CHUNK = 256
 """Documents annotated and written at a time: what is held in memory."""
@@ -73,22 +75,27 @@ def annotated_split(
         processes: how many processes annotate; worth it for slow parsers and large corpora.
 
     Raises:
-        UserError: corpus or parser missing, an annotator that changes words or gives no tree.
+        UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
+            while it was read.
     """
     import datasets
     from datasets.table import MemoryMappedTable
 
     digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
     folder = cache_root() / "annotations" / digest
-    if not folder.is_dir():
+    if not (folder / TABLE).is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{folder}.lock"):
-            if not folder.is_dir():
-                documents = corpus.documents(split)
+            if not (folder / TABLE).is_file():
+                documents = _unchanged(
+                    corpus.documents(split),
+                    lambda: annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents) == digest,
+                    title=f"{corpus.name} {split}",
+                )
                 if whole_documents:
                     documents = map(merge_sentences, documents)
                 _write(folder, documents, annotator, processes=processes, title=f"{corpus.name} {split}")
-    table = MemoryMappedTable.from_file(str(folder / "table.arrow"))
+    table = MemoryMappedTable.from_file(str(folder / TABLE))
     return datasets.Dataset(table, fingerprint=digest)
 
 
@@ -100,6 +107,13 @@ def annotation_summary(corpus: Corpus, split: Split, annotator: Annotator | None
     return summary
 
 
+def _unchanged(documents: Iterable[Document], is_unchanged: Callable[[], bool], *, title: str) -> Iterator[Document]:
+    """The documents, and at their end a refusal if they are no longer those that the table is named after."""
+    yield from documents
+    if not is_unchanged():
+        raise UserError(f"{title} changed while it was read: start again when its files are complete.")
+
+
 def _write(
     folder: Path, documents: Iterable[Document], annotator: Annotator | None, *, processes: int, title: str
 ) -> None:
@@ -109,13 +123,14 @@ def _write(
     part.mkdir(parents=True)
     started = time.perf_counter()
     try:
-        counts = _write_table(part / "table.arrow", documents, annotator, processes=processes, title=title)
+        counts = _write_table(part / TABLE, documents, annotator, processes=processes, title=title)
         if not counts["documents"]:
             raise UserError(f"{title}: expected documents, found none.")
         seconds = time.perf_counter() - started
         scheme = None if annotator is None else annotator.scheme
         summary = {"title": title, "scheme": scheme, "processes": processes, **counts, "seconds": round(seconds, 3)}
         write_atomically(part / "summary.json", json.dumps(summary, indent=2) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)  # what a cleaned cache left of a table
         part.replace(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -192,10 +207,14 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
     """One row a document, trees checked: a single head a word, within the sentence, no cycle.
 
     Raises:
-        UserError: an empty document, other words than were given, no heads, heads that form no tree.
+        UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads,
+            heads that form no tree.
     """
     sentences = [sentence for document in documents for sentence in document.sentences]
-    annotated = iter(sentences if annotator is None else annotator.annotate(sentences))
+    try:
+        annotated = iter(sentences if annotator is None else annotator.annotate(sentences))
+    except SentenceError as error:
+        raise UserError(f"{_place(documents, error.number)}: {error.complaint}") from error
     rows: list[Row] = []
     for document in documents:
         if not any(len(sentence) for sentence in document.sentences):
@@ -211,7 +230,19 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
             row["heads"] = [head for tree in trees for head in tree.heads or ()]
             row["relations"] = [relation for tree in trees for relation in tree.relations or ("_",) * len(tree)]
         rows.append(row)
+    if annotator is not None and (surplus := len(list(annotated))):
+        raise UserError(
+            f"{documents[-1].identifier}: the annotator ({annotator.scheme}) gave back {surplus} sentences too many."
+        )
     return rows
+
+
+def _place(documents: Sequence[Document], number: int) -> str:
+    """Document and sentence within it of the sentence with this number (from 1) among all of them."""
+    places = (
+        f"{document.identifier}, sentence {n}" for document in documents for n in range(1, len(document.sentences) + 1)
+    )
+    return next(islice(places, number - 1, None))
 
 
 def _check(document: Document, trees: Sequence[Sentence], annotator: Annotator) -> None:

@@ -67,7 +67,7 @@ def delexicalize_file(
     """
     if ner and tagger:
         raise UserError("Expected a pipeline for ner or for tagger, found both: give one.")
-    genders = read_name_genders(name_genders) if name_genders else library_name_genders()
+    genders: Mapping[str, Gender | None] = read_name_genders(name_genders) if name_genders else library_name_genders()
     stories = [[_tokens(text) for text in texts] for _, texts in read_stories(source)]
     finder: NameFinder = (
         EntityNames(ner) if ner else ProperNounNames(tagger, genders) if tagger else CapitalizedNames(stories, genders)
@@ -83,8 +83,11 @@ def delexicalize_file(
     return Delexicalization(len(stories), dict(counts), finder.method)
 
 
-def genders_in_story(story: Story, positions: set[Position], genders: Mapping[str, Gender]) -> dict[Position, Gender]:
-    """One gender a name throughout a story: the list's; for other names that of the story's pronouns if they agree.
+def genders_in_story(
+    story: Story, positions: set[Position], genders: Mapping[str, Gender | None]
+) -> dict[Position, Gender]:
+    """One gender a name throughout a story: the list's; for other names, and for names listed with None, that of the
+    story's pronouns if they agree.
 
     >>> genders_in_story([["Kit", "met", "Ann", "."], ["Kit", "fed", "his", "cat"]], {(0, 0), (0, 2), (1, 0)},
     ...                  {"ann": "FEMALE"})
@@ -94,8 +97,7 @@ def genders_in_story(story: Story, positions: set[Position], genders: Mapping[st
     inferred: Gender = pronouns.pop() if len(pronouns) == 1 else "NEUTRAL"
     result: dict[Position, Gender] = {}
     for number, index in sorted(positions):
-        listed = genders.get(story[number][index].lower(), "NEUTRAL")
-        result[number, index] = inferred if listed == "NEUTRAL" else listed
+        result[number, index] = genders.get(story[number][index].lower()) or inferred
     return result
 
 

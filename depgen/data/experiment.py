@@ -13,7 +13,7 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
     """The data module of an experiment's or a run's YAML.
 
     Raises:
-        UserError: the file has no `data`, or what stands there is refused.
+        UserError: the file is no YAML in UTF-8 or has no `data`, or what stands there is refused.
     """
     import lightning as L
     from jsonargparse import ArgumentError, ArgumentParser
@@ -22,7 +22,12 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
 
     if not config.is_file():
         raise UserError(f"No experiment at {config.absolute()}; the project's own lie in experiments/.")
-    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{config}: expected UTF-8, found {error}; convert the file, for instance by iconv.") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{config}: expected YAML, found: {error}") from error
     data = content.get("data") if isinstance(content, Mapping) else None
     if not isinstance(data, Mapping):
         raise UserError(f"{config}: expected `data`, the data module.")

@@ -9,7 +9,7 @@ from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
 from depgen.data.tokenization import split_sentences, tokenize
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -18,7 +18,7 @@ class JsonDocuments:
     """A corpus of JSON lines (`.jsonl`, `.jsonl.gz`), one document each; by default Wikinews.
 
     A document's sentences are a list under `sentences_field` (of strings, or of lists of tokens), else its text under
-    `text_field` is cut. Documents without a token are left out and counted.
+    `text_field` is cut. Documents without a token, and listed sentences without one, are left out and counted.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
@@ -27,7 +27,7 @@ class JsonDocuments:
         test: the test split's file.
         text_field: the field of the text; read where `sentences_field` is None.
         sentences_field: the field of the list of sentences.
-        identifier_field: the field of the identifier; file and line where an object lacks it.
+        identifier_field: the field of the identifier; file and line where an object lacks it or has null.
         sentence_splitter: how a text becomes sentences: each line one, or by `depgen.data.tokenization`.
         tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
         lowercase: whether words are lower-cased.
@@ -60,20 +60,25 @@ class JsonDocuments:
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split, in file order."""
         path = self._path(split)
-        kept = empty = 0
+        kept = empty = blank = 0
         for number, line in read_lines(path):
             if not line.strip():
                 continue
             fields = _json_object(line, f"{path}:{number}")
-            words = (tuple(self._words(sentence)) for sentence in self._sentences(fields, f"{path}:{number}"))
+            words = [
+                self._words(sentence, f"{path}:{number}") for sentence in self._sentences(fields, f"{path}:{number}")
+            ]
             if sentences := tuple(Sentence(sentence) for sentence in words if sentence):
-                document = Document(sentences, str(fields.get(self.identifier_field, f"{path.name}:{number}")))
+                blank += (len(words) - len(sentences)) * (self.sentences_field is not None)
+                identifier = fields.get(self.identifier_field)
+                document = Document(sentences, f"{path.name}:{number}" if identifier is None else str(identifier))
                 yield lowercased(document) if self.lowercase else document
                 kept += 1
             else:
                 empty += 1
         if not kept:
             raise UserError(f"{path}: expected documents, found none with a token.")
+        log_left_out(blank, "sentences without a token", corpus=self.name, split=split)
         log_left_out(empty, "documents without a token", corpus=self.name, split=split)
 
     def fingerprint(self, split: Split) -> str:
@@ -83,7 +88,7 @@ class JsonDocuments:
 
     def _path(self, split: Split) -> Path:
         how_to_get = 'Put one JSON object on each line, such as {"id": "1", "text": "…"}; see the fields\' arguments.'
-        return find_data(Path(self.folder) / self.files[split], how_to_get=how_to_get)
+        return find_file(Path(self.folder) / self.files[split], how_to_get=how_to_get)
 
     def _sentences(self, fields: dict[str, Any], where: str) -> list[Any]:
         name = self.sentences_field or self.text_field
@@ -98,10 +103,15 @@ class JsonDocuments:
             return list(value)
         return split_sentences(value) if self.sentence_splitter == "rules" else str(value).splitlines()
 
-    def _words(self, sentence: Any) -> list[str]:  # noqa: ANN401, a JSON value
-        if isinstance(sentence, list):
-            return [str(word) for word in sentence]
-        return tokenize(str(sentence)) if self.tokens == "rules" else str(sentence).split()
+    def _words(self, sentence: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401, a JSON value
+        if isinstance(sentence, str):
+            return tuple(tokenize(sentence) if self.tokens == "rules" else sentence.split())
+        if not isinstance(sentence, list) or not all(isinstance(word, str) and word.strip() for word in sentence):
+            raise UserError(
+                f"{where}: expected each sentence of {self.sentences_field!r} as a string or a list of tokens that are "
+                f"not blank, found {json.dumps(sentence)[:80]}."
+            )
+        return tuple(sentence)
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def read_name_genders(path: Path) -> dict[str, Gender]:
     return genders
 
 
-def library_name_genders() -> dict[str, Gender]:
-    """Genders by lower-cased name, from the English name lists of Faker (MIT); NEUTRAL for names on both lists.
+def library_name_genders() -> dict[str, Gender | None]:
+    """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists.
 
     Raises:
         UserError: Faker is not installed.
@@ -64,9 +64,9 @@ def library_name_genders() -> dict[str, Gender]:
             "Expected a list of names and their genders: install Faker by pip install 'depgen[names]', or give a file "
             "of your own, one name, tab and male, female or neutral a line."
         ) from error
-    genders: dict[str, Gender] = {name.lower(): "FEMALE" for name in Provider.first_names_female}
+    genders: dict[str, Gender | None] = {name.lower(): "FEMALE" for name in Provider.first_names_female}
     for name in Provider.first_names_male:
-        genders[name.lower()] = "NEUTRAL" if genders.get(name.lower(), "MALE") != "MALE" else "MALE"
+        genders[name.lower()] = None if genders.get(name.lower(), "MALE") != "MALE" else "MALE"
     return genders
 
 
@@ -100,7 +100,7 @@ class ProperNounNames:
         UserError: no such pipeline.
     """
 
-    def __init__(self, pipeline: str, genders: Mapping[str, Gender]) -> None:
+    def __init__(self, pipeline: str, genders: Mapping[str, Gender | None]) -> None:
         self.method = f"proper nouns of the spaCy pipeline {pipeline}"
         self._pipeline = _load_pipeline(pipeline)
         self._genders = genders
@@ -129,7 +129,7 @@ class CapitalizedNames:
 
     method = "capitalised words"
 
-    def __init__(self, stories: Sequence[Story], genders: Mapping[str, Gender]) -> None:
+    def __init__(self, stories: Sequence[Story], genders: Mapping[str, Gender | None]) -> None:
         self._genders = genders
         self._lower: Counter[str] = Counter()
         self._capitalized: Counter[str] = Counter()
@@ -177,7 +177,7 @@ class CapitalizedNames:
         return token in names or self._lower[token.lower()] <= self._capitalized[token]
 
 
-def people(story: Story, proper: set[Position], genders: Mapping[str, Gender]) -> set[Position]:
+def people(story: Story, proper: set[Position], genders: Mapping[str, Gender | None]) -> set[Position]:
     """The proper nouns that name people: known names, and in a story of he or she what starts a sentence and recurs.
 
     A proper noun right after a name belongs to it (a surname).
@@ -222,8 +222,8 @@ def _load_pipeline(pipeline: str) -> Any:  # noqa: ANN401, spaCy is untyped here
         return spacy.load(pipeline)
     except OSError as error:
         raise UserError(
-            f"No spaCy pipeline {pipeline}, neither installed nor at {Path(pipeline).absolute()}: install it by "
-            f"python -m spacy download, or train one by depgen train-parser."
+            f"No spaCy pipeline {pipeline}, neither installed nor at {Path(pipeline).absolute()}: install one by "
+            "python -m spacy download en_core_web_sm, and name it."
         ) from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -44,7 +44,7 @@ class RocStories:
         self.name = name
 
     def documents(self, split: Split) -> Iterator[Document]:
-        """The stories of a split; identifiers are file and line."""
+        """The stories of a split; identifiers are file and first line."""
         incomplete = 0
         for path in self._paths(split):
             for line, texts in read_stories(path):
@@ -61,17 +61,17 @@ class RocStories:
 
     def _paths(self, split: Split) -> list[Path]:
         names = [f"{split}.csv", *(self.additional_train if split == "train" else ())]
-        return [find_data(Path(self.folder) / name, how_to_get=HOW_TO_GET) for name in names]
+        return [find_file(Path(self.folder) / name, how_to_get=HOW_TO_GET) for name in names]
 
 
 def read_stories(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the five texts of each story in a CSV file.
+    """The first line's number and the five texts of each story in a CSV file; blank lines are passed over.
 
     Raises:
         UserError: no such columns, a row of another length, bad CSV or UTF-8, a file without stories.
     """
     rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
-    stories = 0
+    stories, line = 0, 1
     try:
         header = next(rows)
         if missing := [column for column in COLUMNS if column not in header]:
@@ -79,14 +79,15 @@ def read_stories(path: Path) -> Iterator[tuple[int, list[str]]]:
                 f"{path}:1: expected the columns {', '.join(COLUMNS)}, found {', '.join(header)}: add {missing}."
             )
         indices = [header.index(column) for column in COLUMNS]
+        line = rows.line_num + 1
         for row in rows:
-            if len(row) != len(header):
-                raise UserError(
-                    f"{path}:{rows.line_num}: expected {len(header)} fields, found {len(row)}; are commas quoted?"
-                )
-            stories += 1
-            yield rows.line_num, [row[index] for index in indices]
+            if row and len(row) != len(header):
+                raise UserError(f"{path}:{line}: expected {len(header)} fields, found {len(row)}; are commas quoted?")
+            if row:
+                stories += 1
+                yield line, [row[index] for index in indices]
+            line = rows.line_num + 1
     except csv.Error as error:
-        raise UserError(f"{path}:{rows.line_num}: expected CSV, found: {error}.") from error
+        raise UserError(f"{path}:{line}: expected CSV, found: {error}.") from error
     if not stories:
         raise UserError(f"{path}: expected stories below the header, found none.")

@@ -1,11 +1,13 @@
 """Token-budget batches of items of like length, the same on every machine and after every restart.
 
 The order is a pure function of seed and epoch. Batches are cut globally and then shared between the ranks, so that one
-device and eight see the same global batches; a rank never gets an empty share.
+device and eight see the same global batches wherever a batch has an item for each rank; a shorter one is filled up with
+the next shorter items, so that a rank never gets an empty share.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +31,7 @@ class TokenBudgetBatches(Sampler[Share]):
     Args:
         lengths: target tokens of each item.
         tokens_per_batch: budget of the *global* batch: longest item times number of items. In evaluation a longer item
-            is a batch by itself.
+            is a batch by itself. A batch beyond the budget has fewer than twice as many items as there are ranks.
         seed: seed of the order.
         epoch: the order changes with it.
         shuffle: False keeps items sorted by length, for evaluation.
@@ -58,16 +60,18 @@ class TokenBudgetBatches(Sampler[Share]):
             )
         self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
         self.start = 0
+        if 0 < len(lengths) < world:
+            raise UserError(f"{len(lengths)} items can't be shared by {world} devices: use fewer devices or more data.")
         order = np.random.default_rng((seed, epoch)).permutation(len(lengths)) if shuffle else np.arange(len(lengths))
         generator = np.random.default_rng((seed, epoch, 1))
         batches: list[Int[np.ndarray, " _"]] = []
-        per_pool = max(1, pool * tokens_per_batch // max(1, int(lengths.mean()) if len(lengths) else 1))
-        for start in range(0, len(order), per_pool if shuffle else max(1, len(order))):
-            part = order[start : start + per_pool] if shuffle else order
-            batches.extend(_cut(part[np.argsort(lengths[part], kind="stable")], lengths, tokens_per_batch))
+        per_pool = max(world, pool * tokens_per_batch // max(1, int(lengths.mean()) if len(lengths) else 1))
+        for part in _pools(order, per_pool if shuffle else max(1, len(order)), world):
+            ordered = part[np.argsort(lengths[part], kind="stable")]
+            batches.extend(_cut(ordered, lengths, tokens_per_batch, world))
         if shuffle:
             batches = [batches[i] for i in generator.permutation(len(batches))]
-        self.batches = _merge_short(batches, world)
+        self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -77,33 +81,33 @@ class TokenBudgetBatches(Sampler[Share]):
             yield Share(batch[self.rank :: self.world], int(self.lengths[batch].sum()))
 
 
+def _pools(order: Int[np.ndarray, " items"], size: int, world: int) -> Iterator[Int[np.ndarray, " _"]]:
+    """Pools of so many items; a rest of fewer than `world` belongs to the last."""
+    starts = [start for start in range(0, len(order), size) if start == 0 or len(order) - start >= world]
+    for start, end in pairwise([*starts, len(order)]):
+        yield order[start:end]
+
+
 def _cut(
-    ordered: Int[np.ndarray, " part"], lengths: Int[np.ndarray, " items"], budget: int
+    ordered: Int[np.ndarray, " part"], lengths: Int[np.ndarray, " items"], budget: int, world: int
 ) -> list[Int[np.ndarray, " _"]]:
-    batches, start = [], 0
-    for end in range(1, len(ordered) + 1):
-        if end == len(ordered) or (end + 1 - start) * lengths[ordered[end]] > budget:
-            batches.append(ordered[start:end])
-            start = end
-    return batches
+    """Batches within the budget of items sorted by length, each with an item for every rank.
 
-
-def _merge_short(batches: list[Int[np.ndarray, " _"]], world: int) -> list[Int[np.ndarray, " _"]]:
-    """Batches of at least one item a rank: shorter ones join, and a short rest joins the batch before it.
-
-    Only a budget of fewer than `world` items is exceeded, and then by no more than it takes.
+    From the longest items down, a batch of fewer than `world` takes the missing ones from the end of the batch before
+    it. That exceeds the budget only where it holds fewer than `world` items, or where fewer than `world` are left over
+    at the short end, which join the next batch.
     """
-    merged: list[Int[np.ndarray, " _"]] = []
-    for batch in batches:
-        if merged and len(merged[-1]) < world:
-            merged[-1] = np.concatenate([merged[-1], batch])
-        else:
-            merged.append(batch)
-    if len(merged) > 1 and len(merged[-1]) < world:
-        merged[-2:] = [np.concatenate(merged[-2:])]
-    if merged and len(merged[0]) < world:
-        raise UserError(f"{len(merged[0])} items can't be shared by {world} devices: use fewer devices or more data.")
-    return merged
+    starts = [0]
+    for end in range(1, len(ordered)):
+        if (end + 1 - starts[-1]) * lengths[ordered[end]] > budget:
+            starts.append(end)
+    moved, end = [], len(ordered)
+    for start in reversed(starts):
+        if start < end:  # else the batches after it took all it had
+            end = min(start, end - world)
+            moved.append(end)
+    bounds = [0, *(start for start in reversed(moved) if start >= world), len(ordered)]
+    return [ordered[start:end] for start, end in pairwise(bounds)]
 
 
 class ResumableLoader(DataLoader[Any]):

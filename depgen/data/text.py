@@ -73,7 +73,8 @@ class TextData(L.LightningDataModule):
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
         joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
-        tokens_per_batch: budget of the global batch, padding included, whatever the number of devices.
+        tokens_per_batch: budget of the global batch, padding included, whatever the number of devices; where it holds
+            fewer items than there are devices, `depgen.data.sampler` says what happens.
         eval_tokens_per_batch: the same at validation and test.
         workers: processes that collate; 0 collates in the training process.
         max_documents: use only the first so many documents of the training split; None for all.

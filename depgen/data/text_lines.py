@@ -7,7 +7,7 @@ from typing import Literal
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -84,4 +84,4 @@ class TextLines:
         return content_fingerprint([self._path(split)], reader="TextLines", lowercase=self.lowercase)
 
     def _path(self, split: Split) -> Path:
-        return find_data(Path(self.folder) / self.files[split], how_to_get=self._how_to_get)
+        return find_file(Path(self.folder) / self.files[split], how_to_get=self._how_to_get)

@@ -8,7 +8,7 @@ from typing import Literal
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, lowercased
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.dependency_columns import read_dependency_columns
 from depgen.trees.sentence import Document
@@ -62,7 +62,7 @@ class ConlluTreebank:
         how_to_get = (
             "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
         )
-        return [find_data(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
+        return [find_file(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
 
 
 class DependencyColumns:
@@ -120,9 +120,10 @@ class DependencyColumns:
         return content_fingerprint(self._paths(split), reader="DependencyColumns", lowercase=self.lowercase)
 
     def _paths(self, split: Split) -> list[Path]:
-        folder = find_data(self.folder, how_to_get="The sample is NLTK's: nltk.download('dependency_treebank').")
+        how_to_get = "The sample is NLTK's: nltk.download('dependency_treebank')."
+        folder = find_data(self.folder, how_to_get=how_to_get)
         if self.files:
-            return [find_data(folder.absolute() / name, how_to_get="") for name in self.files[split]]
+            return [find_file(folder.absolute() / name, how_to_get=how_to_get) for name in self.files[split]]
         paths = sorted(folder.glob("*.dp"), key=self._rank)
         test, valid = self.test_documents, self.test_documents + self.valid_documents
         if len(paths) <= valid:

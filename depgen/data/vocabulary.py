@@ -20,6 +20,7 @@ from depgen.locations import write_atomically
 
 EOS, UNK = 0, 1
 EOS_WORD, UNK_WORD = "<eos>", "<unk>"
+SPECIAL, BYTES = 2, 256
 VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -128,7 +129,13 @@ class SubwordVocabulary:
         from tokenizers import Tokenizer
 
         self._json, self._eos_token, self._unk_token = tokenizer_json, eos_token, unk_token
-        self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        try:
+            self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        except Exception as error:  # the library raises nothing narrower
+            raise UserError(
+                f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. "
+                "Copy the file again."
+            ) from error
         self._tokenizer.encode_special_tokens = True  # a literal end-of-text in a corpus is text, not an end
         eos = self._tokenizer.token_to_id(eos_token)
         if eos is None:
@@ -173,15 +180,24 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
     path = folder / VOCABULARY_FILE
     if not path.is_file():
         raise UserError(f"No vocabulary at {path}. A run folder carries its own; name one that `depgen fit` made.")
-    content = json.loads(path.read_text(encoding="utf-8"))
-    match content.get("kind"):
-        case "word":
-            return Vocabulary(content["words"])
-        case "subword":
-            text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
-            return SubwordVocabulary(text, eos_token=content["eos_token"], unk_token=content["unk_token"])
-        case kind:
-            raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {kind!r}.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: expected JSON, found: {error}. Copy the file again.") from error
+    match content:
+        case {"kind": "word", "words": list(words)}:
+            return Vocabulary(words)
+        case {"kind": "subword", "eos_token": eos_token, "unk_token": unk_token}:
+            return SubwordVocabulary(_text(folder / TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
+        case _:
+            raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {str(content)[:80]}.")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: expected a tokenizer's JSON, found: {error}. Copy the file again.") from error
 
 
 @runtime_checkable
@@ -202,10 +218,14 @@ class WordVocabulary:
 
     Args:
         min_count: words seen less often become `<unk>`.
-        max_size: keep at most so many types, the special ones included.
+        max_size: keep at most so many types, the special ones included; at least 3.
     """
 
     def __init__(self, min_count: int = 1, max_size: int | None = None) -> None:
+        if max_size is not None and max_size <= SPECIAL:
+            raise UserError(
+                f"max_size must be at least {SPECIAL + 1}: {EOS_WORD}, {UNK_WORD} and a word; found {max_size}."
+            )
         self.min_count, self.max_size = min_count, max_size
 
     def build(self, counts: Counter[str]) -> AnyVocabulary:
@@ -221,18 +241,22 @@ class SubwordPieces:
     """Builds a byte-level BPE vocabulary, or takes a ready tokenizer.
 
     Args:
-        size: number of types to learn; not used with `tokenizer`.
+        size: number of types to learn, the special ones and the 256 bytes included; not used with `tokenizer`.
         tokenizer: path of a `tokenizer.json`, or a folder that holds one (a Hugging Face model's).
         eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
     """
 
     def __init__(self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD) -> None:
+        if tokenizer is None and size < SPECIAL + BYTES:
+            raise UserError(
+                f"size must be at least {SPECIAL + BYTES}: {EOS_WORD}, {UNK_WORD} and the {BYTES} bytes; found {size}."
+            )
         self.size, self.tokenizer, self.eos_token = size, tokenizer, eos_token
 
     def build(self, counts: Counter[str]) -> AnyVocabulary:
         """Pieces learnt from the word counts, or the ready ones."""
         if self.tokenizer is not None:
-            return SubwordVocabulary(self._file().read_text(encoding="utf-8"), eos_token=self.eos_token, unk_token=None)
+            return SubwordVocabulary(_text(self._file()), eos_token=self.eos_token, unk_token=None)
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
         tokenizer = Tokenizer(models.BPE())

@@ -3,7 +3,24 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
+
+
+class SentenceError(UserError):
+    """A sentence that an annotator can't take.
+
+    Args:
+        number: which of the sentences given, from 1; whoever gave them knows the document.
+        complaint: what was expected and found, and the remedy.
+    """
+
+    def __init__(self, number: int, complaint: str) -> None:
+        super().__init__(number, complaint)
+        self.number, self.complaint = number, complaint
+
+    def __str__(self) -> str:
+        return f"sentence {self.number}: {self.complaint}"
 
 
 @runtime_checkable
@@ -21,5 +38,9 @@ class Annotator(Protocol):
         ...
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The same sentences, word for word, with heads and relations filled in."""
+        """The same sentences, word for word, with heads and relations filled in.
+
+        Raises:
+            SentenceError: one of them can't be annotated.
+        """
         ...

@@ -5,6 +5,7 @@ enhanced arcs that touch them are left out, and how many is logged once a file.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 TagColumn = Literal["xpos", "upos"]
 _TAG_COLUMN = {"upos": 3, "xpos": 4}
+_RANGE, _EMPTY_NODE = re.compile(r"[0-9]+-[0-9]+"), re.compile(r"[0-9]+\.[0-9]+")
 
 
 @dataclass
@@ -53,7 +55,7 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
             sentence is a document of its own with its `# sent_id` as identifier.
 
     Raises:
-        UserError: a line without ten columns, tokens out of order, heads that form no tree, an empty file.
+        UserError: a line without ten columns or form, tokens out of order, heads that form no tree, an empty file.
     """
     open_document: tuple[str, list[Sentence]] | None = None
     sentences = arcs_lost = 0
@@ -99,11 +101,13 @@ def _add_row(block: _Block, number: int, columns: list[str]) -> None:
     if identifier.isdecimal():
         if int(identifier) != len(block.words) + 1:
             raise UserError(f"{block.path}:{number}: expected token {len(block.words) + 1}, found {identifier}")
+        if not columns[1].strip():
+            raise UserError(f"{block.path}:{number}: expected a form, found {columns[1]!r} for token {identifier}")
         block.words.append(columns)
         block.numbers.append(number)
-    elif "." in identifier:
+    elif _EMPTY_NODE.fullmatch(identifier):
         block.empty_nodes.append(columns)
-    elif "-" not in identifier:
+    elif not _RANGE.fullmatch(identifier):
         raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
 
 
@@ -158,14 +162,24 @@ def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn =
     """Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
 
     Raises:
-        UserError: a word, tag or relation is empty or holds a tab or a line end.
+        UserError: a document without sentences, an identifier that is blank at an end or holds a line end; a word, tag
+            or relation that is empty or holds a tab or a line end, heads that are not annotated (-1).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for document in documents:
+            _check_writable(document)
             stream.write(f"# newdoc id = {document.identifier}\n")
             for index, sentence in enumerate(document.sentences, start=1):
                 stream.write(f"# sent_id = {document.identifier}-{index}\n{format_conllu(sentence, tags=tags)}\n")
+
+
+def _check_writable(document: Document) -> None:
+    identifier = document.identifier
+    if not identifier or identifier != identifier.strip() or "\n" in identifier:
+        raise UserError(f"CoNLL-U: expected an identifier in one line without blanks around it, found {identifier!r}.")
+    if not document.sentences:
+        raise UserError(f"{identifier}: CoNLL-U holds no documents without sentences; leave the empty document out.")
 
 
 def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
@@ -190,9 +204,11 @@ def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
             row[7] = sentence.relations[index]
         if index + 1 in deps:
             row[8] = "|".join(deps[index + 1])
-        if any(not value or "\t" in value or "\n" in value for value in row):
+        if any(not value.strip() or "\t" in value or "\n" in value for value in row):
             raise UserError(
                 f"Expected words, tags and relations without tabs and line ends, found {row} in a sentence."
             )
+        if row[6] == "-1":
+            raise UserError(f"CoNLL-U: expected heads of all words or of none, found -1 (not annotated) in {row}.")
         lines.append("\t".join(row) + "\n")
     return "".join(lines)

@@ -33,7 +33,7 @@ def read_dependency_columns(path: Path) -> Iterator[Sentence]:
 
 def _columns(line: str, where: str) -> list[str]:
     columns = line.rstrip().split("\t")
-    if len(columns) != 3 or not columns[2].isdecimal():
+    if len(columns) != 3 or not columns[0].strip() or not columns[2].isdecimal():
         raise UserError(f"{where}: expected form, tag and head (a number) separated by tabs, found {line!r}")
     return columns
 

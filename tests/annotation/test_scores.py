@@ -25,6 +25,11 @@ def test_counts_by_hand():
     assert (scores.words, scores.sentences, scores.words_per_second) == (5, 2, 10)
 
 
+def test_no_right_tag_is_an_accuracy_of_zero():
+    gold, wrong = (Sentence(("go",), (0,), ("root",), (tag,)) for tag in ("VB", "NN"))
+    assert attachment_scores([gold], [wrong]).tag_accuracy == 0.0
+
+
 def test_sub_types_of_relations_count():
     gold = [Sentence(("her", "dog"), (2, 0), ("nmod:poss", "root"))]
     predicted = [Sentence(("her", "dog"), (2, 0), ("nmod", "root"))]

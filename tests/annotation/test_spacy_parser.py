@@ -49,9 +49,9 @@ def test_no_sentences_no_trees(annotator):
 
 
 def test_empty_sentences_and_words_are_refused():
-    with pytest.raises(UserError, match="sentence 2 of 2 is empty"):
+    with pytest.raises(UserError, match="sentence 2: expected words to parse, found none"):
         check_words([Sentence(("a",)), Sentence(())])
-    with pytest.raises(UserError, match="' ' as word 2 of sentence 1: 'a   b'"):
+    with pytest.raises(UserError, match="sentence 1: expected words to parse, found ' ' as word 2: 'a   b'"):
         check_words([Sentence(("a", " ", "b"))])
 
 
@@ -90,9 +90,24 @@ def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache
         with pytest.raises(UserError) as caught:
             ask()
         message = str(caught.value)
-        for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "make parser", "DEPGEN_CACHE"):
+        for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "DEPGEN_CACHE"):
             assert part in message
-        assert "depgen train-parser --config experiments/parser_nowhere.yaml" in message
+        assert "depgen train-parser --config experiments/parser_ewt.yaml --name nowhere" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("ewt", "`make parser` or `depgen train-parser --config experiments/parser_ewt.yaml`"),
+        ("ewt_supar", "Train it by `depgen train-parser --config experiments/parser_ewt_supar.yaml`"),
+        ("en_core_web_xx", "--name en_core_web_xx"),
+        ("xx_core_news_sm", "python -m spacy download xx_core_news_sm"),
+    ],
+)
+def test_the_remedy_for_a_missing_parser_is_one_that_there_is(own_cache, name, remedy):
+    with pytest.raises(UserError) as caught:
+        SpacyAnnotator(name).fingerprint()
+    assert remedy in str(caught.value)
 
 
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):

@@ -16,11 +16,8 @@ UNPATCHED = """
 import json, pickle, tempfile, warnings
 import dill, torch
 import supar
-from supar.structs.fn import SampledLogsumexp
 from supar.utils import Config
-from supar.utils.field import Field
 from supar.utils.fn import pad
-from supar.utils.transform import CoNLL
 import supar.modules.lstm
 
 def fails(action, error):
@@ -39,22 +36,11 @@ def load():
         torch.save({"args": Config(n=1)}, file.name, pickle_module=dill)
         supar.Parser.load(file.name)
 
-def adamw():
-    from transformers import AdamW
-
-def fields():
-    CoNLL().append(Field("probs"))
-    assert "probs" not in CoNLL.fields
-
-x = torch.zeros(2, 3, requires_grad=True)
 print(json.dumps({
     "trusted_loading": fails(load, pickle.UnpicklingError),
-    "AdamW": fails(adamw, ImportError),
     "pad": fails(lambda: pad([torch.ones(2), torch.ones(1)]), UserWarning),
     "apply_permutation": fails(
         lambda: supar.modules.lstm.apply_permutation(torch.ones(1, 2), torch.tensor([1, 0])), FutureWarning),
-    "SampledLogsumexp": fails(lambda: SampledLogsumexp.apply(x).sum().backward(), AttributeError),
-    "Transform.append": fails(fields, AssertionError),
 }))
 """
 
@@ -115,25 +101,3 @@ def test_states_are_permuted(fixed):
     state = torch.arange(6).view(1, 3, 2)
     permuted = supar.modules.lstm.apply_permutation(state, torch.tensor([2, 0, 1]))
     assert permuted.tolist() == [[[4, 5], [0, 1], [2, 3]]]
-
-
-def test_sampled_gradients_are_one_hot_and_right_on_average(fixed):
-    from supar.structs.fn import SampledLogsumexp
-
-    torch.manual_seed(0)
-    logits = torch.tensor([0.0, 1.0, 2.0]).repeat(4000, 1).requires_grad_()
-    SampledLogsumexp.apply(logits).sum().backward()
-    assert logits.grad.sum(1).eq(1).all()
-    torch.testing.assert_close(logits.grad.mean(0), torch.tensor([0.0, 1.0, 2.0]).softmax(0), atol=0.03, rtol=0)
-
-
-def test_fields_are_appended_to_one_transform_only(fixed):
-    from supar.utils.field import Field
-    from supar.utils.transform import CoNLL
-
-    length = len(CoNLL.fields)
-    transform = CoNLL()
-    transform.append(Field("probs"))
-    transform.append(Field("probs"))
-    assert len(transform.fields) == length + 1
-    assert len(CoNLL.fields) == len(CoNLL().fields) == length

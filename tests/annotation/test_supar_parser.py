@@ -8,9 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.annotation.supar_training import BiaffineParser, LengthBatches, single_root_trees
+from depgen.annotation.supar_training import (
+    WORD_PAIRS,
+    BiaffineParser,
+    LengthBatches,
+    parsing_batches,
+    single_root_trees,
+)
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import write_conllu
@@ -49,7 +56,7 @@ def test_the_trees_do_not_depend_on_the_batch(annotator):
 
 
 def test_a_long_sentence_is_refused_by_name(annotator):
-    with pytest.raises(UserError, match=r"Sentence 2 has 901 words; .* at most 900"):
+    with pytest.raises(UserError, match=r"sentence 2: 901 words; .* at most 900"):
         annotator.annotate([Sentence(("a",)), Sentence(("a",) * 901)])
 
 
@@ -115,8 +122,22 @@ def test_loading_stays_safe_for_others(supar_file):
 
 
 def test_a_missing_parser_says_where_it_was_sought(own_cache):
-    with pytest.raises(UserError, match=r"experiments/parser_nowhere\.yaml"):
+    with pytest.raises(UserError, match=r"--config experiments/parser_ewt_supar\.yaml --name nowhere"):
         SuparAnnotator("nowhere").fingerprint()
+
+
+def test_a_mistyped_name_is_not_downloaded(own_cache):
+    with pytest.raises(UserError, match="No parser 'biaffine-dep-em'"):
+        SuparAnnotator("biaffine-dep-em", trust_checkpoint=True).annotate([Sentence(("Go",))])
+    assert SuparAnnotator("biaffine-dep-en", trust_checkpoint=True).fingerprint()
+    assert SuparAnnotator("https://example.org/parser.zip", trust_checkpoint=True).fingerprint()
+
+
+def test_a_parser_of_another_kind_is_named(toy_parsers, own_cache):
+    with pytest.raises(UserError, match=r"toy: expected a SuPar biaffine parser, found .* spaCy"):
+        SuparAnnotator("toy").annotate([Sentence(("Go",))])
+    with pytest.raises(UserError, match=r"toy_supar: expected a spaCy parser, found .* SuPar biaffine"):
+        SpacyAnnotator("toy_supar").annotate([Sentence(("Go",))])
 
 
 def best_single_root_score(scores):
@@ -153,6 +174,15 @@ def test_hundreds_of_would_be_roots_take_no_minutes():
     mask = torch.ones(1, 301, dtype=torch.bool)
     mask[:, 0] = False
     check_tree(single_root_trees(scores, mask)[0, 1:].tolist(), "here", single_root=True)
+
+
+def test_long_sentences_are_parsed_few_at_a_time():
+    lengths = [5] * 100 + [300] * 4 + [900] * 2
+    batches = list(parsing_batches(range(106), lengths, 64))
+    assert [index for batch in batches for index in batch] == list(range(106))
+    assert len(batches[0]) == 64
+    for batch in batches:
+        assert len(batch) == 1 or sum(lengths[index] ** 2 for index in batch) <= WORD_PAIRS
 
 
 def test_batches_cover_all_within_the_budget():

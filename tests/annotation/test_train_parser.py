@@ -55,6 +55,20 @@ def test_a_parser_that_was_trained_otherwise_is_not_replaced_unasked(toy_parsers
         train_parser(toy_treebank, tiny_spacy(steps=61), "toy")
 
 
+@pytest.mark.parametrize("content", ["{", "[1]"])
+def test_a_broken_description_is_named(tmp_path, monkeypatch, toy_treebank, content):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    (tmp_path / "parsers/toy").mkdir(parents=True)
+    (tmp_path / "parsers/toy/parser.json").write_text(content)
+    with pytest.raises(UserError, match=r"parser\.json: expected .*JSON.*--overwrite"):
+        train_parser(toy_treebank, Never({}), "toy")
+
+
+def test_a_folder_in_place_of_a_treebank_is_named(tmp_path):
+    with pytest.raises(UserError, match="expected a file, found a folder"):
+        Treebank("Folder", *[str(tmp_path)] * 3).fingerprint()
+
+
 def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)

@@ -79,7 +79,7 @@ def test_gold_trees_are_kept():
 
 
 def test_gold_trees_of_a_corpus_without_any_are_refused():
-    with pytest.raises(UserError, match=r"sentence 2 .* has none: 'she sang'.*SpacyAnnotator"):
+    with pytest.raises(UserError, match=r"sentence 2: .* has none: 'she sang'.*`joining: whole`.*SpacyAnnotator"):
         GoldTrees().annotate([Sentence(("hi",), (0,)), Sentence(("she", "sang"))])
 
 

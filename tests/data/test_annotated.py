@@ -12,10 +12,11 @@ from typing import ClassVar
 import pytest
 
 from depgen.annotation.annotate import annotate_corpus
-from depgen.annotation.trivial import LeftChain, RandomTree
+from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import annotated
 from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.errors import UserError
+from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -173,6 +174,53 @@ def test_an_annotator_that_loses_sentences_is_refused(corpus):
 
     with pytest.raises(UserError, match=r"train-1: .* too few sentences"):
         annotated_split(corpus, "train", Losing())
+
+
+def test_an_annotator_that_adds_sentences_is_refused(corpus):
+    class Adding(LeftChain):
+        def annotate(self, sentences):
+            return [*super().annotate(sentences), Sentence(("more",), (0,))]
+
+    with pytest.raises(UserError, match=r"train-1: .* 1 sentences too many"):
+        annotated_split(corpus, "train", Adding())
+
+
+class Refusing(LeftChain):
+    def annotate(self, sentences):
+        for number, sentence in enumerate(sentences, start=1):
+            if "laughed" in sentence.words:
+                raise SentenceError(number, "no laughing.")
+        return super().annotate(sentences)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
+    corpus.path.write_text("go !\n\n" + corpus.path.read_text())
+    with pytest.raises(UserError, match=r"^train-1, sentence 2: no laughing\.$"):
+        annotated_split(corpus, "train", Refusing(), processes=processes)
+
+
+def test_gold_trees_of_whole_documents_name_the_joining(corpus):
+    with pytest.raises(UserError, match=r"train-0, sentence 1: .*`joining: whole`.* roots or previous_sentence"):
+        annotated_split(corpus, "train", GoldTrees(), whole_documents=True)
+
+
+def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus, cache):
+    class Edited(Lines):
+        def documents(self, split):
+            yield from super().documents(split)
+            self.path.write_text("another text")
+
+    with pytest.raises(UserError, match="lines train changed while it was read"):
+        annotated_split(Edited(corpus.path), "train", LeftChain())
+    assert not list(cache.glob("annotations/*/table.arrow"))
+
+
+def test_a_folder_without_its_table_is_made_again(corpus, cache):
+    annotated_split(corpus, "train", LeftChain())
+    (path,) = cache.glob("annotations/*/table.arrow")
+    path.unlink()
+    assert len(annotated_split(corpus, "train", LeftChain())) == 2
 
 
 def test_empty_documents_are_refused(corpus):

@@ -26,14 +26,23 @@ def test_stories_look_like_the_published_ones(tmp_path, names):
         [
             "[FEMALE] 's cat did n't eat .",
             "[FEMALE] , sad , wept .",
-            "[FEMALE] met [FEMALE] .",
+            "[NEUTRAL] met [FEMALE] .",
             "`` no `` , she 'd said .",
             "the cat ate !",
         ],
-        ["[MALE] ran .", "[MALE] saw him .", "[MALE] fell .", "he fed [MALE] .", "the [MALE] paid $ 100 ."],
+        ["[NEUTRAL] ran .", "[MALE] saw him .", "[MALE] fell .", "he fed [MALE] .", "the [MALE] paid $ 100 ."],
     ]
-    assert result == Delexicalization(2, {"FEMALE": 4, "MALE": 5}, "capitalised words")
-    assert str(result) == "2 stories, 4.50 placeholders a story ([FEMALE] 4, [MALE] 5); names: capitalised words"
+    assert result == Delexicalization(2, {"FEMALE": 3, "MALE": 4, "NEUTRAL": 2}, "capitalised words")
+    assert (
+        str(result)
+        == "2 stories, 4.50 placeholders a story ([FEMALE] 3, [MALE] 4, [NEUTRAL] 2); names: capitalised words"
+    )
+
+
+def test_pronouns_decide_for_names_that_the_list_leaves_open():
+    story = [["Kit", "met", "Sam", "."], ["Zork", "fed", "his", "cat"]]
+    names = genders_in_story(story, {(0, 0), (0, 2), (1, 0)}, {"kit": "NEUTRAL", "sam": None})
+    assert names == {(0, 0): "NEUTRAL", (0, 2): "MALE", (1, 0): "MALE"}
 
 
 def test_pronouns_that_disagree_leave_a_name_neutral():

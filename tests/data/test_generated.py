@@ -1,4 +1,6 @@
+import hashlib
 import itertools
+import json
 import math
 from collections import Counter
 from random import Random
@@ -6,7 +8,7 @@ from random import Random
 import pytest
 
 from depgen.data.corpus import SPLITS, Corpus
-from depgen.data.generated import GeneratedStories, document_plan, story_plan
+from depgen.data.generated import GRAMMAR_VERSION, GeneratedStories, document_plan, story_plan
 from depgen.data.story_grammar.lexicon import LEXICON, SCENARIOS
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
@@ -339,3 +341,19 @@ def test_long_documents_keep_their_people_and_change_the_scenario():
         assert 1 <= len({nouns[w] for w in document.words() if w in nouns}) <= 4
         assert corpus.log_probability(document) > -math.inf
     assert corpus.tokens_per_document() > 200
+
+
+def test_the_version_is_raised_when_the_text_changes():
+    corpora = [
+        GeneratedStories(train=200),
+        GeneratedStories(train=20, non_projective=0.3, document_sentences=20),
+    ]
+    digest = hashlib.sha256()
+    for corpus in corpora:
+        for document in corpus.documents("train"):
+            rows = [(s.words, s.heads, s.relations, s.tags) for s in document.sentences]
+            digest.update(json.dumps([document.identifier, rows]).encode())
+    found = (GRAMMAR_VERSION, digest.hexdigest())
+    assert found == (1, "c2f37ec6d17da45eb89fcdbd9722d8ebdcb456134533663508adc9a559ed41bc"), (
+        "raise GRAMMAR_VERSION, and write both down here"
+    )

@@ -38,6 +38,21 @@ def test_lists_of_sentences(tmp_path):
     ]
 
 
+def test_blank_sentences_are_counted_and_null_is_no_identifier(tmp_path, caplog):
+    (tmp_path / "a.jsonl").write_text('{"id": null, "s": ["He left .", " ", []]}\n')
+    corpus = JsonDocuments(str(tmp_path), test="a.jsonl", sentences_field="s", name="json")
+    with caplog.at_level(logging.WARNING):
+        assert list(corpus.documents("test")) == [Document((Sentence(("He", "left", ".")),), "a.jsonl:1")]
+    assert caplog.messages == ["json, test: left out 2 sentences without a token."]
+
+
+@pytest.mark.parametrize("sentence", ["{}", "null", "7", '["a", 7]', '["a", " "]'])
+def test_a_sentence_is_a_string_or_a_list_of_strings(tmp_path, sentence):
+    (tmp_path / "a.jsonl").write_text('{"s": ["He left .", ' + sentence + "]}\n")
+    with pytest.raises(UserError, match=r"a\.jsonl:1: expected each sentence of 's' as a string"):
+        list(JsonDocuments(str(tmp_path), test="a.jsonl", sentences_field="s").documents("test"))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

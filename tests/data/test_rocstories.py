@@ -43,6 +43,12 @@ def test_incomplete_stories_are_counted(corpus, tmp_path, caplog):
     assert caplog.messages == ["ROCStories, train: left out 1 stories with an empty sentence."]
 
 
+def test_blank_lines_are_passed_over_and_rows_named_by_their_first_line(corpus, tmp_path):
+    two_lines = STORY.replace("it hurt .", '"it\nhurt ."')
+    (tmp_path / "rocstories" / "train.csv").write_text(HEADER + two_lines + STORY + "\n")
+    assert [story.identifier for story in corpus.documents("train")] == ["train.csv:2", "train.csv:4"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -51,6 +57,8 @@ def test_incomplete_stories_are_counted(corpus, tmp_path, caplog):
         (HEADER.encode(), "train.csv: expected stories below the header, found none"),
         (b"", "train.csv: the file is empty"),
         (HEADER.encode() + b'a,b,c,d,"e\n', "train.csv:2: expected CSV, found"),
+        (HEADER.encode() + STORY.encode() + b'a,b,c,d,"e\n\nf\n', "train.csv:3: expected CSV, found"),
+        (HEADER.encode() + b'a,b,"c\nd",e\n', "train.csv:2: expected 5 fields, found 4"),
         (HEADER.encode() + b"a,b,caf\xe9,d,e\n", "train.csv:2: expected UTF-8, found byte 0xe9 at byte 8"),
     ],
 )

@@ -65,10 +65,31 @@ def test_an_item_beyond_the_budget_is_evaluated_by_itself():
 def test_many_ranks_do_not_gather_all_items_into_one_batch():
     lengths = np.full(400, 500)
     batches = TokenBudgetBatches(lengths, tokens_per_batch=2048, world=8).batches
-    assert {len(batch) for batch in batches} == {8}
+    assert {len(batch) for batch in batches} == {8, 12}  # 204 items a pool
     mixed = np.random.default_rng(0).integers(20, 400, 1000)
     for batch in TokenBudgetBatches(mixed, tokens_per_batch=2048, world=4).batches:
         assert len(batch) * mixed[batch].max() <= 2048 or len(batch) < 8
+
+
+@pytest.mark.parametrize("shuffle", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("world", [2, 4])
+def test_one_long_item_is_not_padded_to_with_a_full_batch(shuffle, world):
+    lengths = np.array([5] * 6400 + [500])
+    batches = TokenBudgetBatches(lengths, tokens_per_batch=8000, shuffle=shuffle, world=world).batches
+    assert sorted(np.concatenate(batches).tolist()) == list(range(6401))
+    assert all(world <= len(batch) and len(batch) * lengths[batch].max() <= 8000 for batch in batches)
+
+
+@settings(max_examples=100, deadline=None)
+@given(lengths_of_items, st.integers(40, 200), st.integers(2, 5), st.booleans())
+def test_beyond_the_budget_there_are_few_items(lengths, budget, world, shuffle):
+    if len(lengths) < world:
+        return
+    batches = TokenBudgetBatches(lengths, tokens_per_batch=budget, shuffle=shuffle, world=world, pool=1).batches
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) >= world
+        assert len(batch) * lengths[batch].max() <= budget or len(batch) < 2 * world
 
 
 class Items:

@@ -84,6 +84,30 @@ def test_a_ready_tokenizer_without_its_file_is_named(tmp_path):
         SubwordPieces(tokenizer=str(tmp_path)).build(Counter())
 
 
+@pytest.mark.parametrize("content", [b"{", b"{}", b"caf\xe9"])
+def test_a_damaged_tokenizer_is_named(pieces, tmp_path, content):
+    pieces.save(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    for ask in (lambda: load_vocabulary(tmp_path), lambda: SubwordPieces(tokenizer=str(tmp_path)).build(Counter())):
+        with pytest.raises(UserError, match=r"tokenizer\.json.*found"):
+            ask()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"kind": "other"}', '{"kind": "word"}'])
+def test_a_damaged_vocabulary_is_named(tmp_path, content):
+    (tmp_path / "vocabulary.json").write_text(content)
+    with pytest.raises(UserError, match=r"vocabulary\.json: expected"):
+        load_vocabulary(tmp_path)
+
+
+def test_sizes_below_the_least_are_refused():
+    assert SubwordPieces(size=258).build(Counter({"a": 1})).size == 258
+    with pytest.raises(UserError, match="size must be at least 258"):
+        SubwordPieces(size=257)
+    with pytest.raises(UserError, match="max_size must be at least 3"):
+        WordVocabulary(max_size=2)
+
+
 def test_a_ready_tokenizer_needs_its_end_of_text_token_by_name(pieces, tmp_path):
     pieces.save(tmp_path)
     with pytest.raises(UserError, match="eos_token"):

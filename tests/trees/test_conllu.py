@@ -81,6 +81,9 @@ def test_round_trip(tmp_path_factory, written, tags):
             "7:advmod",
             "a.conllu:8: expected head:relation in DEPS with a head from 0 to 3, found '7:advmod'",
         ),
+        ("2\tn't\tnot", "2a-\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found 2a-"),
+        ("2\tn't\tnot", "2.x\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found 2.x"),
+        ("2\tn't\tnot", "2\t\tnot", "a.conllu:8: expected a form, found '' for token 2"),
         ("2\tn't\tnot", "x\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found x"),
     ],
 )
@@ -99,10 +102,23 @@ def test_a_file_of_comments_is_no_treebank(tmp_path):
         list(read_conllu(path))
 
 
-@pytest.mark.parametrize("sentence", [Sentence(("a\tb",)), Sentence(("",)), Sentence(())])
+@pytest.mark.parametrize("sentence", [Sentence(("a\tb",)), Sentence(("",)), Sentence(()), Sentence(("a",), (-1,))])
 def test_refuses_to_write_what_it_could_not_read(sentence):
     with pytest.raises(UserError):
         format_conllu(sentence)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (Document((), "empty"), "empty: CoNLL-U holds no documents without sentences"),
+        (Document((Sentence(("a",)),), "two\nlines"), "expected an identifier in one line"),
+        (Document((Sentence(("a",)),), ""), "expected an identifier in one line"),
+    ],
+)
+def test_refuses_documents_that_it_could_not_read(tmp_path, document, message):
+    with pytest.raises(UserError, match=message):
+        write_conllu([document], tmp_path / "a.conllu")
 
 
 def test_a_last_line_without_end(tmp_path):

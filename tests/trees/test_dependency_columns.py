@@ -18,6 +18,7 @@ def test_sentences(tmp_path):
     ("text", "message"),
     [
         ("Dogs\tNNS\t2\nbark\t0\n", "a.dp:2: expected form, tag and head"),
+        ("\tNNS\t0\n", "a.dp:1: expected form, tag and head"),
         ("Dogs\tNNS\tx\n", "a.dp:1: expected form, tag and head"),
         ("Dogs\tNNS\t3\nbark\tVBP\t0\n", "a.dp:1: token 1 has head 3, but the sentence has 2 words"),
         ("\n", "a.dp: expected sentences of form, tag and head, found none"),

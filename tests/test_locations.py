@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.locations import cache_root, data_root, find_data, find_file, results_root, runs_root
+
+DEFAULTS = {
+    "DEPGEN_DATA": (data_root, "data"),
+    "DEPGEN_CACHE": (cache_root, "~/.cache/depgen"),
+    "DEPGEN_RUNS": (runs_root, "runs"),
+    "DEPGEN_RESULTS": (results_root, "results"),
+}
+
+
+@pytest.mark.parametrize("variable", DEFAULTS)
+def test_an_empty_variable_counts_as_unset(monkeypatch, variable):
+    root, default = DEFAULTS[variable]
+    monkeypatch.setenv(variable, "")
+    assert root() == Path(default).expanduser()
+    monkeypatch.setenv(variable, "/elsewhere")
+    assert root() == Path("/elsewhere")
+
+
+def test_the_variable_is_named_where_it_matters(monkeypatch, tmp_path):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=r"Ask the author\. Set DEPGEN_DATA"):
+        find_data("corpus", how_to_get="Ask the author.")
+    with pytest.raises(UserError) as error:
+        find_data(tmp_path / "corpus", how_to_get="Ask the author.")
+    assert str(error.value) == f"No corpus at {tmp_path / 'corpus'}. Ask the author."
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert find_data(tmp_path, how_to_get="") == tmp_path
+    with pytest.raises(UserError, match="expected a file, found a folder"):
+        find_file(tmp_path, how_to_get="")
