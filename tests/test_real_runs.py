@@ -74,4 +74,9 @@ def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
     (curve, weights), (curve_of_two, weights_of_two) = found[1], found[2]
     assert len(curve) == EPOCHS["language_modeling"]
     assert curve_of_two == pytest.approx(curve, abs=1e-5)
-    assert all(torch.allclose(weights_of_two[name], value, atol=2e-5) for name, value in weights.items())
+    for name, value in weights.items():
+        gap = (weights_of_two[name] - value).abs()
+        if name.endswith("attention.projection.bias"):
+            # no loss depends on the keys' biases: their gradient is rounding alone, which Adam makes into whole steps
+            gap = torch.cat([gap.chunk(3)[part] for part in (0, 2)])
+        assert gap.max() < 2e-5, name

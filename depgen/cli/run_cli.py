@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Sequence, Sized
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -290,11 +289,8 @@ class RunCLI(LightningCLI):
         if self.folder is None or not self.trainer.is_global_zero:
             return
         self.output = f"run\t{self.folder}"
-        switch = PhaseSwitch.of(self.trainer)
-        if switch is None or not switch.is_over(self.trainer):
+        if not is_finished(self.folder):
             self._say_how_to_go_on()
-        elif not is_finished(self.folder):
-            update_record(self.folder, {"finished": datetime.now(UTC).isoformat(), "steps": self.trainer.global_step})
 
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step

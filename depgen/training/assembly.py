@@ -5,7 +5,7 @@ from pathlib import Path
 import lightning as L
 
 from depgen.training.guards import DiskGuard, InterruptGuard, LossGuard, ProjectedTime
-from depgen.training.keeping import PhaseCheckpoint, Resume
+from depgen.training.keeping import FinishRecord, PhaseCheckpoint, Resume
 from depgen.training.logs import CurveKeeper
 from depgen.training.phases import PhaseSwitch, phases_of
 from depgen.training.randomness import StepSeed
@@ -21,8 +21,8 @@ def training_callbacks(
 ) -> list[L.Callback]:
     """Everything that makes a `fit` of `model` resumable, with its checkpoints in `folder`.
 
-    `PhaseSwitch` comes first of ours, so that they see the phase that a step belongs to; `Resume` last, so that it
-    saves what all others have settled.
+    `PhaseSwitch` comes first of ours, so that they see the phase that a step belongs to; `Resume` late, so that it
+    saves what the others have settled.
     """
     return [
         PhaseSwitch(folder),
@@ -34,4 +34,5 @@ def training_callbacks(
         interrupt,
         *(PhaseCheckpoint(folder, phase) for phase in phases_of(model)),
         Resume(folder, every_n_steps=resume_every_n_steps, interrupt=interrupt),
+        FinishRecord(folder.parent),
     ]

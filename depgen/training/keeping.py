@@ -1,6 +1,6 @@
 """Callbacks that decide which checkpoints are kept: the best of each phase, and the latest to go on from."""
 
-import logging
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from depgen.training.checkpoints import BEST, RESUME, link_or_copy
 from depgen.training.guards import Interrupted, InterruptGuard
 from depgen.training.phases import Phase, PhaseSwitch, monitored_value
-
-logger = logging.getLogger(__name__)
+from depgen.training.runs import is_finished, update_record
 
 
 def _idle(trainer: L.Trainer) -> bool:
@@ -108,6 +107,21 @@ class Resume(Checkpoint):
         trainer.save_checkpoint(self.path)
         self._saved_at = trainer.global_step
         _tell_loggers(trainer)
+
+
+class FinishRecord(L.Callback):
+    """Says in `run.json` that a run has come to the end of its last phase, in the process that has trained it."""
+
+    def __init__(self, run: Path) -> None:
+        """Write to the record of `run`."""
+        self.run = run
+
+    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Say it, unless training was stopped on the way or had been finished before."""
+        switch = PhaseSwitch.of(trainer)
+        over = switch is not None and switch.is_over(trainer) and not trainer.fast_dev_run  # type: ignore[attr-defined]
+        if over and trainer.is_global_zero and (self.run / "run.json").is_file() and not is_finished(self.run):
+            update_record(self.run, {"finished": datetime.now(UTC).isoformat(), "steps": trainer.global_step})
 
 
 def _tell_loggers(trainer: L.Trainer) -> None:

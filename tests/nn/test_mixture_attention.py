@@ -21,7 +21,7 @@ def literal(attention, hidden, padding, window):
             ]
             query = attention.query.weight @ hidden[row, t] + attention.query.bias
             keys = [attention.key.weight @ hidden[row, tau] + attention.key.bias for tau in seen]
-            exponentials = [math.exp(float(query @ key) / math.sqrt(width)) for key in keys]
+            exponentials = [math.exp((query @ key).item() / math.sqrt(width)) for key in keys]
             for tau, value in zip(seen, exponentials, strict=True):
                 weights[row, t, tau] = value / sum(exponentials)
     return weights
