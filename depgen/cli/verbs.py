@@ -82,6 +82,10 @@ VERBS = {
         "depgen.reporting.curves:draw_curves",
         positionals=("table",),
     ),
+    "dependent-loss": Verb(
+        "a run's loss on tokens that are future dependents of earlier ones, and on the others",
+        "depgen.evaluation.dependents:dependent_loss",
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 
