@@ -13,6 +13,7 @@ from depgen.training.runs import (
     find_run,
     newest_run,
     resume_checkpoint,
+    run_holding,
     run_of_checkpoint,
 )
 
@@ -70,7 +71,7 @@ class Request:
             UserError: there is no such run, or it lacks the checkpoint.
         """
         if self.ckpt_path is not None:
-            return _run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
+            return run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
         if self.verb == "fit" and self.resume is None:
             return None, None
         told = announced_run()  # in the meantime the newest run may have become another
@@ -91,15 +92,3 @@ def refused_start(checkpoint: str) -> UserError:
     """What to say when a new run is to start from another run's state."""
     run = run_of_checkpoint(Path(checkpoint)) or "RUN"
     return UserError(f"fit takes no checkpoint: --ckpt_path is for testing. To go on with a run, say --resume {run}.")
-
-
-def _run_holding(checkpoint: Path) -> Path:
-    if not checkpoint.is_file():
-        raise UserError(f"No checkpoint at {checkpoint.absolute()}. For a run's best one say --run RUN.")
-    run = run_of_checkpoint(checkpoint)
-    if run is None:
-        raise UserError(
-            f"The checkpoint {checkpoint} lies in no run folder, so that its settings and vocabulary are not known. "
-            "Name a run folder (--run RUN), or the file within it (--ckpt_path RUN/checkpoints/best.ckpt)."
-        )
-    return run

@@ -11,7 +11,7 @@ from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import best_checkpoint, find_run, newest_run, run_of_checkpoint
+from depgen.training.runs import best_checkpoint, find_run, newest_run, run_holding
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     Nothing pickled is executed: checkpoints are read with `weights_only`.
 
     Raises:
-        UserError: there is no such run or checkpoint, or it is damaged.
+        UserError: there is no such run or checkpoint, it lies in no run folder, or it is damaged.
     """
     given = None if reference is None else Path(reference)
     if given is not None and given.is_file():
-        checkpoint, run = given, run_of_checkpoint(given) or given.parent
+        checkpoint, run = given, run_holding(given)
     else:
         run = newest_run() if given is None else find_run(given)
         checkpoint = best_checkpoint(run)

@@ -216,6 +216,23 @@ def run_of_checkpoint(checkpoint: Path) -> Path | None:
     return folder if (folder / "run.json").is_file() else None
 
 
+def run_holding(checkpoint: Path) -> Path:
+    """The run folder that a checkpoint lies in, with the settings and the vocabulary that it needs.
+
+    Raises:
+        UserError: there is no such file, or it lies elsewhere.
+    """
+    if not checkpoint.is_file():
+        raise UserError(f"No checkpoint at {checkpoint.absolute()}. A run folder stands for its best one.")
+    run = run_of_checkpoint(checkpoint)
+    if run is None:
+        raise UserError(
+            f"The checkpoint {checkpoint} lies in no run folder, so that its settings and vocabulary are not known. "
+            "Name a run folder, or the file within it (RUN/checkpoints/best.ckpt)."
+        )
+    return run
+
+
 def read_record(run: Path) -> dict[str, Any]:
     """The content of a run's `run.json`.
 
