@@ -27,9 +27,9 @@ def fit(*more):
     return main(["fit", "--config", "experiments/demo_dm_transformer.yaml", *arguments, *more])
 
 
-def killed(step):
+def killed(step, *more):
     kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
-    fit("--resume_every_n_steps", "1", *kill)
+    fit("--resume_every_n_steps", "1", *kill, *more)
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +43,18 @@ def unbroken(tmp_path_factory):
         yield checkpoints
 
 
-@pytest.mark.parametrize("step", [1, 7, 9])
-def test_kill_9_and_resume(unbroken, step, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("step", "workers"), [(1, 0), (7, 0), (9, 0), (9, 1)])
+def test_kill_9_and_resume(unbroken, step, workers, tmp_path, monkeypatch):
     expected = unbroken
     steps = load_checkpoint(expected / "resume.ckpt")["global_step"]
     assert steps == 16, "four epochs of four batches: steps 1 and 7 stand in phase 1, 9 in phase 2"
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
-    process = multiprocessing.get_context("fork").Process(target=killed, args=(step,))
+    collating = [f"--data.init_args.workers={workers}"]  # changes no number
+    process = multiprocessing.get_context("fork").Process(target=killed, args=(step, *collating))
     process.start()
     process.join(180)
     assert process.exitcode == -signal.SIGKILL
-    assert fit("--resume") == 0
+    assert fit("--resume", *collating) == 0
     (found,) = (tmp_path / "runs").glob("*/*/checkpoints")
     for name in ("dependency_modeling-best.ckpt", "best.ckpt", "resume.ckpt"):
         whole, resumed = (load_checkpoint(place / name)["state_dict"] for place in (expected, found))

@@ -6,7 +6,7 @@ predicts the next token as a mixture of all those predictions so far, weighed by
     paper             here
     Z_t               `dependents`: of the position that reads x_{t-1}; CSR over positions
     p_dep(w | x_<t)   softmax of `hidden[t]` over the vocabulary
-    a^(t)             exp(`log_attention[t]`): row t over positions <= t
+    a^(t)             exp(`log_attention[t]`): row t over positions <= t; of a layer, or Eq. 2 (`QueryKeyAttention`)
     L_DM, Eq. 1       `dependency_nll`
     p(w | x_<t)       Eq. 3, `mixture_log_probs`
     L_LM, Eq. 4       phase 2's loss: the mixture's negative log-likelihood
@@ -26,6 +26,7 @@ Deviations
         training too; the code takes what its library returns, which for GPT-2 is after dropout.
     D6. The authors' DM-Transformer holds a second, unused decoder whose output is multiplied by zero; we don't.
     D7. The phase-1 loss is a sum over Z_t, divided by the number of positions, empty ones counted (as the code).
+    D8. Eq. 2's projections have biases, as in the authors' code, and are trained from phase 2 on, where they are used.
 """
 
 import math
