@@ -1,0 +1,166 @@
+"""ON-LSTM: an LSTM whose neurons are ordered, so that its gates forget whole constituents and bracket a sentence.
+
+Shen, Tan, Sordoni & Courville (2019), "Ordered Neurons: Integrating Tree Structures into Recurrent Neural Networks".
+
+    paper                         here
+    cumax                         `cumax`
+    f~_t, i~_t (master gates)     `forget_level`, `input_level`, one value a chunk of neurons
+    d_t = 1 - mean(f~_t)          `syntactic_distances`
+
+Deviations
+    D1. Recurrent connections, those of the master gates included, are dropped without rescaling in training, and the
+        matrix is multiplied by 1 - p in evaluation, as in the authors' code.
+    D2. Both the input and the recurrent projection have a bias, as in the authors' code.
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
+from depgen.errors import UserError
+
+
+def cumax(values: Float[Tensor, "*batch levels"]) -> Float[Tensor, "*batch levels"]:
+    """The cumulative sum of a softmax: a soft step from 0 to 1.
+
+    >>> cumax(torch.zeros(4)).tolist()
+    [0.25, 0.5, 0.75, 1.0]
+    """
+    return values.softmax(-1).cumsum(-1)
+
+
+class ONLSTM(RecurrentStack):
+    """A stack of ON-LSTMs from the embedding's size to `hidden_size` and back.
+
+    Args:
+        vocabulary_size: number of token types; given by the system.
+        layers: number of ON-LSTMs.
+        embedding_size: of the embedding and, when tied, of the last layer.
+        hidden_size: of all layers but the last; of the last too when the output is not tied.
+        chunk_size: neurons that share a value of the master gates (paper 10).
+        tied: predict by the embedding matrix.
+        embedding_dropout: share of word types whose embedding is dropped.
+        input_dropout: locked dropout of the embedded words.
+        hidden_dropout: locked dropout between layers.
+        output_dropout: locked dropout of the last layer's output.
+        weight_dropout: share of dropped recurrent connections (D1).
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        layers: int = 3,
+        embedding_size: int = 400,
+        hidden_size: int = 1150,
+        chunk_size: int = 10,
+        tied: bool = True,
+        embedding_dropout: float = 0.1,
+        input_dropout: float = 0.5,
+        hidden_dropout: float = 0.3,
+        output_dropout: float = 0.45,
+        weight_dropout: float = 0.45,
+    ) -> None:
+        super().__init__(
+            vocabulary_size,
+            layers=layers,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            tied=tied,
+            dropouts=Dropouts(embedding_dropout, input_dropout, hidden_dropout, output_dropout),
+            make_layer=partial(ONLSTMLayer, chunk_size=chunk_size, dropped=weight_dropout),
+        )
+
+    @torch.no_grad()
+    def syntactic_distances(
+        self, tokens: Int[Tensor, "batch length"], *, padding: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "layers batch length"]:
+        """1 - mean(f~) of each layer at each position: high where a constituent ends before the token.
+
+        Needs evaluation mode.
+        """
+        assert not self.training, "distances are those of evaluation mode"
+        layers = self(tokens, padding=padding, all_layers=True).layers
+        assert layers is not None
+        found = [layer.run(inputs, None, padding)[2] for layer, inputs in zip(self.layers, layers[:-1], strict=True)]  # type: ignore[operator]
+        return torch.stack(found)
+
+
+class ONLSTMLayer(nn.Module):
+    """One ON-LSTM.
+
+    Args:
+        input_size: of what it reads.
+        size: of its state.
+        chunk_size: neurons that share a value of the master gates.
+        dropped: share of dropped recurrent connections.
+    """
+
+    def __init__(self, input_size: int, size: int, *, chunk_size: int, dropped: float = 0.0) -> None:
+        super().__init__()
+        if size % chunk_size:
+            raise UserError(
+                f"an ON-LSTM's layer of {size} neurons does not fall into chunks of chunk_size {chunk_size}"
+            )
+        self.size, self.chunk_size, self.dropped = size, chunk_size, dropped
+        rows = 2 * (size // chunk_size) + 4 * size
+        self.weight_input = nn.Parameter(torch.empty(rows, input_size))
+        self.weight_recurrent = nn.Parameter(torch.empty(rows, size))
+        self.bias_input = nn.Parameter(torch.empty(rows))
+        self.bias_recurrent = nn.Parameter(torch.empty(rows))
+        for weight, bias in ((self.weight_input, self.bias_input), (self.weight_recurrent, self.bias_recurrent)):
+            bound = 1 / math.sqrt(weight.size(1))  # as torch's linear layers
+            nn.init.uniform_(weight, -bound, bound)
+            nn.init.uniform_(bias, -bound, bound)
+
+    def forward(self, inputs: Tensor, state: Pair | None, padding: Tensor | None) -> Any:  # noqa: ANN401
+        """Outputs [batch length size], zero at padding, and the state after each row's last token."""
+        output, after, _ = self.run(inputs, state, padding)
+        return output, after
+
+    def run(self, inputs: Tensor, state: Pair | None, padding: Tensor | None) -> tuple[Tensor, Pair, Tensor]:
+        """The same, and the syntactic distance at each position [batch length]."""
+        zeros = inputs.new_zeros(inputs.size(0), self.size)
+        hidden, cell = (zeros, zeros) if state is None else state
+        recurrent = self._recurrent_weight()
+        projected = F.linear(inputs, self.weight_input, self.bias_input + self.bias_recurrent)  # all positions at once
+        outputs, distances = [], []
+        for t in range(inputs.size(1)):
+            new_hidden, new_cell, distance = self._step(projected[:, t] + hidden @ recurrent.T, cell)
+            output = new_hidden
+            if padding is not None:
+                missing = padding[:, t, None]
+                new_hidden, new_cell = torch.where(missing, hidden, new_hidden), torch.where(missing, cell, new_cell)
+                output = new_hidden.masked_fill(missing, 0)
+            hidden, cell = new_hidden, new_cell
+            outputs.append(output)
+            distances.append(distance)
+        return torch.stack(outputs, 1), (hidden, cell), torch.stack(distances, 1)
+
+    def _recurrent_weight(self) -> Tensor:
+        """Dropped in training, scaled in evaluation (D1)."""
+        if not self.training:
+            return self.weight_recurrent * (1 - self.dropped)
+        kept = torch.empty_like(self.weight_recurrent, requires_grad=False).bernoulli_(1 - self.dropped)
+        return self.weight_recurrent * kept
+
+    def _step(self, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        levels = self.size // self.chunk_size
+        input_gate, forget_gate, rest = torch.split(gates, [levels, levels, 4 * self.size], -1)
+        forget_level = cumax(forget_gate)  # Eq. 9
+        input_level = 1 - cumax(input_gate)  # Eq. 10
+        distance = 1 - forget_level.mean(-1)
+        forget_level, input_level = (
+            each.repeat_interleave(self.chunk_size, -1) for each in (forget_level, input_level)
+        )
+        output, candidate, inputs, forget = rest.chunk(4, -1)
+        overlap = forget_level * input_level  # w_t, Eq. 11
+        forget = forget.sigmoid() * overlap + (forget_level - overlap)  # Eq. 12
+        inputs = inputs.sigmoid() * overlap + (input_level - overlap)  # Eq. 13
+        cell = forget * cell + inputs * candidate.tanh()  # Eq. 14
+        return output.sigmoid() * cell.tanh(), cell, distance
