@@ -14,6 +14,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel
 
@@ -227,6 +228,7 @@ def test_the_presets_work(tiny, tmp_path, presets, capsys):
     assert "Phase second stops early" in capsys.readouterr().err
     (run,) = runs_of(tmp_path)
     assert load_checkpoint(run / "checkpoints" / "resume.ckpt")["epoch"] == 3  # the first validation, and three more
+    assert read_record(run)["finished"]
 
 
 def test_lightnings_early_stopping_is_refused_for_phases(tiny, tmp_path, capsys):
