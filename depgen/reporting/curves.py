@@ -78,6 +78,8 @@ def curves_figure(results: dict[str, list[Result]], *, title: str) -> "Figure":
             axes.plot(x, y, color=f"C{number}", alpha=0.8, label=label)
             axes.plot(*min(result.curve, key=lambda point: point[1]), "o", color=f"C{number}", markersize=4)
     axes.set_yscale("log")
+    for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        show("{x:.4g}")
     axes.set_xlabel("training tokens seen, all phases")
     axes.set_ylabel("validation perplexity")
     axes.set_title(title, fontsize=10)
