@@ -279,9 +279,9 @@ class DMLM(LeftToRight):
         self._collate = partial(
             collate_dependents, root_target=root_target, eos_target=eos_target, duplicates=duplicates
         )
-        first = (Phase("dependency_modeling", dependency_modeling_epochs, "val/dependency_loss"),)
-        second = Phase("language_modeling", language_modeling_epochs, "val/loss")
-        self.phases = (*(first if dependency_modeling_epochs else ()), second)
+        lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
+        monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
+        self.phases = tuple(Phase(name, epochs, monitors[name]) for name, epochs in lengths.items() if epochs)
         self.dependency_loss = MeanMetric().set_dtype(torch.float64)
 
     @property

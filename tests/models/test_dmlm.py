@@ -244,6 +244,12 @@ def test_trees_are_read_in_the_first_phase_alone(backbone):
         assert hasattr(model.collate(items(0, 1)), "dependents") is reads
 
 
+def test_no_epochs_leave_the_first_phase_out(backbone):
+    model = DMLM(backbone, VOCABULARY, dependency_modeling_epochs=0, language_modeling_epochs=3)
+    assert [(phase.name, phase.epochs) for phase in model.phases] == [("language_modeling", 3)]
+    assert not model.models_dependencies
+
+
 def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_before(model):
     picture = model.dependency_attention([2, 3, 4, 5])
     torch.testing.assert_close(picture.sum(-1), torch.ones(4))
