@@ -21,6 +21,7 @@ from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.training import ParserTraining
 from depgen.errors import UserError
 from depgen.locations import write_atomically
+from depgen.training.logs import quiet_libraries
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -324,6 +325,7 @@ class SuparTraining(ParserTraining):
 
     def train(self, train: list[Sentence], valid: list[Sentence], *, seed: int) -> BiaffineParser:
         """The parser with the weights that had the best LAS on `valid`."""
+        quiet_libraries()
         L.seed_everything(seed, verbose=False)
         vocabulary = ParserVocabulary.build(
             train, min_frequency=self.min_frequency, characters_per_word=self.characters_per_word
