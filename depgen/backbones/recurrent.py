@@ -34,10 +34,6 @@ class RecurrentState:
         """The states of some rows of the batch."""
         return RecurrentState(tuple((hidden[rows], cell[rows]) for hidden, cell in self.layers))
 
-    def detached(self) -> "RecurrentState":
-        """The same values, cut from the graph that made them."""
-        return RecurrentState(tuple((hidden.detach(), cell.detach()) for hidden, cell in self.layers))
-
 
 @dataclass(frozen=True)
 class Dropouts:

@@ -90,7 +90,7 @@ class RunCLI(LightningCLI):
         self.locks = locks
         self.interrupt = InterruptGuard()
         self.output = ""
-        self._before: str | None = None
+        self._digest_before: str | None = None
         extra = [] if checkpoint is None or request.ckpt_path is not None else ["--ckpt_path", str(checkpoint)]
         super().__init__(
             L.LightningModule,
@@ -301,12 +301,12 @@ class RunCLI(LightningCLI):
 
     def test(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the test split."""
-        self._before = self._digest()
+        self._digest_before = self._digest()
         self._report(self.trainer.test(**{**kwargs, "verbose": False}))
 
     def validate(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the validation split."""
-        self._before = self._digest()
+        self._digest_before = self._digest()
         self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
 
     def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
@@ -347,7 +347,7 @@ class RunCLI(LightningCLI):
         assert self.source is not None
         assert self.checkpoint is not None
         digest = self._digest()
-        if digest != self._before:
+        if digest != self._digest_before:
             logger.warning("Printed only: %s was replaced while it was evaluated. Do it again.", self.checkpoint)
             return
         content = {

@@ -78,7 +78,7 @@ class QueryKeyAttention(nn.Module):
         distance = torch.arange(context - length, context, device=hidden.device)[:, None] - torch.arange(
             context, device=hidden.device
         )
-        hides = (distance < 0) if window is None else (distance < 0) | (distance >= window)
-        hidden_keys = hides | (seen.padding.tensor[:, None] & (distance != 0))  # a position always sees itself
-        scores = scores.masked_fill(hidden_keys, torch.finfo(scores.dtype).min / 4)
+        out_of_reach = (distance < 0) if window is None else (distance < 0) | (distance >= window)
+        masked = out_of_reach | (seen.padding.tensor[:, None] & (distance != 0))  # a position always sees itself
+        scores = scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4)
         return scores.log_softmax(-1), seen if window is None else seen.last(window)
