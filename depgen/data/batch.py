@@ -27,20 +27,50 @@ class TokenItem:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """A part of the stream that items make one after the other, each read from `<eos>` on and predicted up to `<eos>`.
+
+    Attributes:
+        index: its place in the split.
+        items: those that it touches.
+        start: its first position, counted from the beginning of the first item.
+        stop: the position after its last.
+    """
+
+    index: int
+    items: Sequence[TokenItem]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
 class ItemBatch:
     """The items of one rank's share of a global batch.
 
     Attributes:
-        items: the items.
+        items: the items; or stretches of a stream, one a row.
         global_tokens: target tokens of the whole global batch.
         eos: id of the end of sequence, which also stands in front.
         unk: id of the unknown word.
+        segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
+            before.
+        learning_rate_scale: see `TokenBatch`.
     """
 
-    items: Sequence[TokenItem]
+    items: Sequence[TokenItem] | Sequence[Stretch]
     global_tokens: int
     eos: int = EOS
     unk: int = UNK
+    segment: int | None = None
+    learning_rate_scale: float = 1.0
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """The rows of the batch: an item is a stretch by itself."""
+        return [
+            each if isinstance(each, Stretch) else Stretch(each.index, (each,), 0, len(each.ids) + 1)
+            for each in self.items
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,6 +115,9 @@ class TokenBatch(Batch):
         items: each item's place in its split.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
         unk: id of the unknown word, whose share is reported beside every perplexity.
+        segment: number of the segment, where rows are stretches of a stream that each go on where they ended in the
+            batch before; None where they have nothing to do with it.
+        learning_rate_scale: factor of the learning rate at this step: a shorter segment gets a smaller step.
     """
 
     inputs: Int[Tensor, "batch length"]
@@ -93,6 +126,8 @@ class TokenBatch(Batch):
     items: Int[Tensor, " batch"]
     global_tokens: int
     unk: int = UNK
+    segment: int | None = None
+    learning_rate_scale: float = 1.0
 
     @property
     def mask(self) -> Bool[Tensor, "batch length"]:
@@ -102,17 +137,21 @@ class TokenBatch(Batch):
 
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
-    lengths = np.array([len(item.ids) + 1 for item in batch.items], dtype=np.int64)
-    inputs = np.full((len(batch.items), int(lengths.max())), batch.eos, dtype=np.int64)
+    stretches = batch.stretches
+    lengths = np.array([each.stop - each.start for each in stretches], dtype=np.int64)
+    inputs = np.full((len(stretches), int(lengths.max())), batch.eos, dtype=np.int64)
     targets = inputs.copy()
-    for row, item in enumerate(batch.items):
-        inputs[row, 1 : len(item.ids) + 1] = item.ids
-        targets[row, : len(item.ids)] = item.ids
+    for row, (stretch, length) in enumerate(zip(stretches, lengths, strict=True)):
+        text = np.concatenate([[batch.eos], *(np.append(item.ids, batch.eos) for item in stretch.items)])
+        inputs[row, :length] = text[stretch.start : stretch.stop]
+        targets[row, :length] = text[stretch.start + 1 : stretch.stop + 1]
     return TokenBatch(
         inputs=torch.from_numpy(inputs),
         targets=torch.from_numpy(targets),
         lengths=torch.from_numpy(lengths),
-        items=torch.tensor([item.index for item in batch.items]),
+        items=torch.tensor([each.index for each in stretches]),
         global_tokens=batch.global_tokens,
         unk=batch.unk,
+        segment=batch.segment,
+        learning_rate_scale=batch.learning_rate_scale,
     )

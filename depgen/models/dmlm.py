@@ -44,7 +44,7 @@ from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, Ragged, TokenBatch, collate_tokens
+from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, collate_tokens
 from depgen.data.vocabulary import EOS
 from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
@@ -86,18 +86,33 @@ def collate_dependents(
     """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3)."""
     tokens = collate_tokens(batch)
     dependents = None
-    if all(item.heads is not None for item in batch.items):
+    if all(item.heads is not None for stretch in batch.stretches for item in stretch.items):
         width = tokens.inputs.shape[1]
         rows, words = [], []
-        for number, item in enumerate(batch.items):
-            assert item.heads is not None
-            offsets, targets = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
-            with_end = np.append(item.ids, batch.eos)
-            rows.append(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) + number * width)
-            words.append(with_end[targets - 1])
+        for number, stretch in enumerate(batch.stretches):
+            positions, targets = _stretch_dependents(stretch, batch.eos, root_target=root_target, eos_target=eos_target)
+            rows.append(positions + number * width)
+            words.append(targets)
         dependents = _ragged(np.concatenate(rows), np.concatenate(words), len(batch.items) * width, duplicates)
     shared = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
     return DependencyBatch(**shared, dependents=dependents)
+
+
+def _stretch_dependents(
+    stretch: Stretch, eos: int, *, root_target: bool, eos_target: bool
+) -> tuple[Int[np.ndarray, " entries"], Int[np.ndarray, " entries"]]:
+    """Position in the stretch and word of each future dependent of its positions; the word may lie beyond its end."""
+    positions, words = [], []
+    begin = -stretch.start
+    for item in stretch.items:
+        assert item.heads is not None
+        offsets, targets = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
+        positions.append(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) + begin)
+        words.append(np.append(item.ids, eos)[targets - 1])
+        begin += len(item.ids) + 1
+    place, word = np.concatenate(positions), np.concatenate(words)
+    inside = (place >= 0) & (place < stretch.stop - stretch.start)
+    return place[inside], word[inside]
 
 
 def _ragged(
