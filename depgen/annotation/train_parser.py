@@ -12,14 +12,19 @@ from typing import Any
 from filelock import FileLock
 
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
-from depgen.annotation.training import ParserTraining, TrainedParser, Treebank
+from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
 from depgen.locations import write_atomically
 
 logger = logging.getLogger(__name__)
 
 
-def train_parser(treebank: Treebank, parser: ParserTraining, name: str, seed: int = 1, overwrite: bool = False) -> str:
+AnyTreebank = Treebank | CorpusTreebank
+
+
+def train_parser(
+    treebank: AnyTreebank, parser: ParserTraining, name: str, seed: int = 1, overwrite: bool = False
+) -> str:
     """Train a parser into `$DEPGEN_CACHE/parsers/<name>`, unless it lies there; its scores, ready to print.
 
     Args:
@@ -54,14 +59,14 @@ def train_parser(treebank: Treebank, parser: ParserTraining, name: str, seed: in
     return _report(folder)
 
 
-def training_fingerprint(treebank: Treebank, parser: ParserTraining, seed: int) -> str:
+def training_fingerprint(treebank: AnyTreebank, parser: ParserTraining, seed: int) -> str:
     """A digest of the treebank's content, the options and the seed."""
     options = json.dumps(parser.options(), sort_keys=True)
     return hashlib.sha256("\n".join([treebank.fingerprint(), parser.kind, options, str(seed)]).encode()).hexdigest()
 
 
 def save_parser(
-    folder: Path, trained: TrainedParser, treebank: Treebank, description: dict[str, Any], *, seconds: float
+    folder: Path, trained: TrainedParser, treebank: AnyTreebank, description: dict[str, Any], *, seconds: float
 ) -> None:
     """Test the parser and write it with its scores; the folder appears, or is replaced, all at once."""
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")

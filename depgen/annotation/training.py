@@ -2,12 +2,13 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
+from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.conllu import TagColumn, read_conllu
@@ -76,8 +77,8 @@ class Treebank:
         changes = ", ".join(change for change, done in possible.items() if done)
         return f"{self.name} ({changes}), {kind}" if changes else f"{self.name}, {kind}"
 
-    def sentences(self, part: str) -> list[Sentence]:
-        """The transformed sentences of `train`, `valid` or `test`.
+    def sentences(self, part: Split) -> list[Sentence]:
+        """The transformed sentences of a part.
 
         Raises:
             UserError: the file is missing, broken or has sentences without trees.
@@ -97,10 +98,50 @@ class Treebank:
 
     def fingerprint(self) -> str:
         """Of the files' content and of what is done to it."""
-        parts = [hashlib.sha256(self._path(part).read_bytes()).hexdigest() for part in ("train", "valid", "test")]
+        parts = [hashlib.sha256(self._path(part).read_bytes()).hexdigest() for part in SPLITS]
         settings = [self.name, self.lowercase, self.replace_names, self.tags, self.max_sentences]
         return hashlib.sha256("\n".join([*parts, *map(str, settings)]).encode()).hexdigest()
 
-    def _path(self, part: str) -> Path:
+    def _path(self, part: Split) -> Path:
         relative: str = getattr(self, part)
         return find_file(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
+
+
+class CorpusTreebank:
+    """The trees of a corpus as they are: of any reader of treebanks, or of one that rewrites another's sentences.
+
+    Words without relations (NLTK's `.dp` files) are given `root` and `dep`, so that the labelled scores are the
+    unlabelled ones.
+
+    Args:
+        corpus: where the sentences come from; its splits are what is trained on, chosen by and tested on.
+    """
+
+    lowercase = False
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def scheme(self, kind: str) -> str:
+        """What stands beside every number that depends on such a parser."""
+        return f"{self.corpus.name}, {kind}"
+
+    def sentences(self, part: Split) -> list[Sentence]:
+        """The sentences of a split.
+
+        Raises:
+            UserError: a sentence has no heads.
+        """
+        sentences = []
+        for document in self.corpus.documents(part):
+            for sentence in document.sentences:
+                if sentence.heads is None:
+                    raise UserError(f"{document.identifier} of {self.corpus.name}: expected heads, found none.")
+                bare = tuple("root" if head == 0 else "dep" for head in sentence.heads)
+                sentences.append(replace(sentence, relations=sentence.relations or bare))
+        return sentences
+
+    def fingerprint(self) -> str:
+        """Of the corpus's name and content."""
+        parts = [self.corpus.name, *map(self.corpus.fingerprint, SPLITS)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
