@@ -1,57 +1,24 @@
 """One row of a table at one profile and seed: its files, and the commands that make them, each skipped once done."""
 
-import hashlib
 import json
 import logging
-import math
-import os
-import subprocess
-import sys
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from depgen.errors import UserError
+from depgen.evaluation import experiment_runs
+from depgen.evaluation.experiment_runs import Depgen as Depgen
+from depgen.evaluation.experiment_runs import FinishedRun, SplitNumbers, Training, sha256
+from depgen.evaluation.experiment_runs import run_depgen as run_depgen
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path
-from depgen.reporting.provenance import config_digest
 from depgen.reporting.results import result_path
-from depgen.training.checkpoints import BEST, RESUME
-from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
+from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
-
-Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
-"""Runs `depgen` with these arguments and these additions to the environment; raises UserError if it fails."""
-
-TEST_NUMBERS = "test.json"
-"""What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`; old runs lack the digest."""
-TEST_ITEMS = "test_items.npz"
-"""Beside it: arrays `items` (or `item`: index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
-AGREEMENT = 1e-3
-"""How far, relative, the perplexity of the items may lie from the one in `test.json`."""
-
-
-def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run one command of depgen in a process of its own; what it prints goes to our standard error.
-
-    Raises:
-        UserError: it failed; its own message stands above.
-    """
-    logger.info("depgen %s", " ".join(arguments))
-    command = [sys.executable, "-m", "depgen", *arguments]
-    code = subprocess.run(command, env={**os.environ, **environment}, stdout=sys.stderr, check=False).returncode
-    if code:
-        raise UserError(
-            f"`depgen {' '.join(arguments)}` ended with code {code}; its message stands above. "
-            "The same command again goes on from here."
-        )
 
 
 @dataclass(frozen=True)
@@ -100,15 +67,13 @@ class Job:
     @property
     def environment(self) -> dict[str, str]:
         """What the commands of this job find in their environment."""
-        return {"DEPGEN_RUNS": str(self.runs.absolute())}
+        return self.training.environment
 
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """A finished run and the digest of the YAML that it was started from."""
-
-    run: Path
-    config_sha256: str
+    @property
+    def training(self) -> Training:
+        """The training of the row's experiment, in run folders of the job's own."""
+        anew = f"depgen reproduce {self.definition.argument} --row {self.row.slug} --profile {self.profile} --redo"
+        return Training(self.name, self.config, self.seed, self.runs, anew)
 
 
 def fit(job: Job, depgen: Depgen) -> FinishedRun:
@@ -117,54 +82,16 @@ def fit(job: Job, depgen: Depgen) -> FinishedRun:
     Raises:
         UserError: training failed, or the YAML has changed since the run was begun.
     """
-    runs = _runs(job)
-    begun = job.runs / "config.sha256"
-    digest = config_digest(job.config)
-    if runs and begun.is_file() and begun.read_text().strip() != digest:
-        raise UserError(
-            f"{job.config} has changed since {job.name} was begun ({runs[-1]}). Put it back, or begin anew: "
-            f"depgen reproduce {job.definition.argument} --row {job.row.slug} --profile {job.profile} --redo"
-        )
-    if not runs or not is_finished(runs[-1]):
-        write_atomically(begun, f"{digest}\n")
-        arguments = ["fit", "--config", str(job.config), "--seed_everything", str(job.seed)]
-        if runs and (checkpoint_folder(runs[-1]) / RESUME).is_file():
-            logger.info("%s: going on with %s", job.name, runs[-1])
-            arguments += ["--resume", str(runs[-1])]
-        depgen(arguments, job.environment)
-        runs = _runs(job)
-    if not runs or not is_finished(runs[-1]):
-        raise UserError(f"{job.name}: training has not come to its end under {job.runs}. The same command goes on.")
-    best_checkpoint(runs[-1])
-    return FinishedRun(runs[-1], digest)
+    return experiment_runs.fit(job.training, depgen)
 
 
 def finished_run(job: Job) -> Path | None:
     """The job's newest run if it has come to its end; relative to the working folder where it lies inside it."""
-    runs = _runs(job)
-    if not runs or not is_finished(runs[-1]):
+    found = job.training.finished()
+    if found is None:
         return None
-    run, here = runs[-1].absolute(), Path.cwd()
+    run, here = found.absolute(), Path.cwd()
     return run.relative_to(here) if run.is_relative_to(here) else run
-
-
-def _runs(job: Job) -> list[Path]:
-    """The job's run folders, the newest last."""
-    return sorted((path.parent for path in job.runs.glob("*/*/run.json")), key=lambda run: (start_of(run), run.name))
-
-
-@dataclass(frozen=True)
-class SplitNumbers:
-    """What a run's test left.
-
-    Attributes:
-        metrics: named without their stage (`perplexity`, …).
-        story_nll: each story's mean nats per token, by the story's index; NaN for a story that was not scored, None
-            where single stories were not kept.
-    """
-
-    metrics: dict[str, float]
-    story_nll: NDArray[np.float64] | None = None
 
 
 def measure_test(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -179,58 +106,7 @@ def measure_test(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: b
     Raises:
         UserError: the command failed or left no numbers.
     """
-    path, items = trained.run / TEST_NUMBERS, trained.run / TEST_ITEMS
-    if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, trained.run):
-        depgen(["test", "--run", str(trained.run)], job.environment)
-    try:
-        metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
-        numbers = {name.removeprefix("test/"): float(value) for name, value in metrics.items()}
-    except (OSError, json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{job.name}: no test numbers in {path} ({error}). Delete it to test again.") from error
-    return SplitNumbers(numbers, _story_nll(items, numbers.get("perplexity")))
-
-
-def _of_the_best(path: Path, run: Path) -> bool:
-    """Whether the numbers are those of the run's best checkpoint as it is now, as far as they say."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return True  # named by whoever reads it
-    if not isinstance(content, dict):
-        return True
-    if "checkpoint_sha256" in content:
-        return bool(content["checkpoint_sha256"] == _sha256(best_checkpoint(run)))
-    return Path(str(content.get("checkpoint", BEST))).name == BEST
-
-
-def _story_nll(path: Path, perplexity: float | None) -> NDArray[np.float64] | None:
-    """Mean nats per token of each story by its index; None where they were not kept or belong to another test.
-
-    Raises:
-        UserError: the file does not read as one of stories.
-    """
-    if not path.is_file():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            index = "item" if "item" in arrays else "items"
-            item, nll, tokens = (np.asarray(arrays[name]) for name in (index, "nll", "tokens"))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
-    if not len(item) or not len(item) == len(nll) == len(tokens):
-        raise UserError(f"{path}: found {len(item)} items, {len(nll)} nll, {len(tokens)} tokens. Delete it to go on.")
-    item, first = np.unique(item.astype(np.int64), return_index=True)  # a story that two devices scored counts once
-    nll, tokens = nll[first].astype(np.float64), tokens[first].astype(np.float64)
-    found = math.exp(nll.sum() / tokens.sum())
-    if perplexity is not None and not math.isclose(found, perplexity, rel_tol=AGREEMENT):
-        logger.warning(
-            "%s: the stories have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
-            path, found, TEST_NUMBERS, perplexity,
-        )  # fmt: skip
-        return None
-    scores = np.full(int(item[-1]) + 1, np.nan)
-    scores[item] = nll / tokens
-    return scores
+    return experiment_runs.measure_test(job.training, trained.run, depgen, remeasure=remeasure)
 
 
 @dataclass(frozen=True)
@@ -311,13 +187,8 @@ def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, An
         "seed": generation.seed + job.seed,
         "max_new_tokens": generation.max_new_tokens,
         "run": str(trained.run.absolute().relative_to(job.runs.absolute())),
-        "checkpoint_sha256": _sha256(best_checkpoint(trained.run)),
+        "checkpoint_sha256": sha256(best_checkpoint(trained.run)),
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _written_so(written: Path, note: Path, how: Mapping[str, Any]) -> bool:

@@ -10,18 +10,17 @@ import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
+from depgen.evaluation.experiment_runs import SplitNumbers, run_depgen
 from depgen.reporting import jobs
 from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import (
     Job,
     Prompts,
-    SplitNumbers,
     finished_run,
     fit,
     generate,
     measure_test,
     prompts_of,
-    run_depgen,
 )
 from depgen.training.scores import ItemScores
 from depgen.trees.sentence import Document, Sentence

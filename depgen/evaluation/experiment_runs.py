@@ -1,0 +1,206 @@
+"""An experiment trained and tested under a root of its own, by the very commands that a user types; each step once."""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depgen.errors import UserError
+from depgen.locations import write_atomically
+from depgen.training.checkpoints import BEST, RESUME
+from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
+
+logger = logging.getLogger(__name__)
+
+Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
+"""Runs `depgen` with these arguments and these additions to the environment; raises UserError if it fails."""
+
+TEST_NUMBERS = "test.json"
+"""What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`; old runs lack the digest."""
+TEST_ITEMS = "test_items.npz"
+"""Beside it: arrays `items` (or `item`: index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
+AGREEMENT = 1e-3
+"""How far, relative, the perplexity of the items may lie from the one in `test.json`."""
+
+
+def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run one command of depgen in a process of its own; what it prints goes to our standard error.
+
+    Raises:
+        UserError: it failed; its own message stands above.
+    """
+    logger.info("depgen %s", " ".join(arguments))
+    command = [sys.executable, "-m", "depgen", *arguments]
+    code = subprocess.run(command, env={**os.environ, **environment}, stdout=sys.stderr, check=False).returncode
+    if code:
+        raise UserError(
+            f"`depgen {' '.join(arguments)}` ended with code {code}; its message stands above. "
+            "The same command again goes on from here."
+        )
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training of an experiment.
+
+    Attributes:
+        name: what messages call it.
+        config: the experiment's YAML.
+        seed: of weights, dropout and sampling.
+        root: where its runs lie and no others, so that no other run is ever taken for one of its.
+        anew: the command that begins it anew.
+    """
+
+    name: str
+    config: Path
+    seed: int
+    root: Path
+    anew: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the commands find in their environment."""
+        return {"DEPGEN_RUNS": str(self.root.absolute())}
+
+    def runs(self) -> list[Path]:
+        """Its run folders, the newest last."""
+        found = (path.parent for path in self.root.glob("*/*/run.json"))
+        return sorted(found, key=lambda run: (start_of(run), run.name))
+
+    def finished(self) -> Path | None:
+        """The newest run if it has come to its end."""
+        runs = self.runs()
+        return runs[-1] if runs and is_finished(runs[-1]) else None
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run and the digest of the YAML that it was started from."""
+
+    run: Path
+    config_sha256: str
+
+
+def fit(training: Training, depgen: Depgen) -> FinishedRun:
+    """The finished run: trained, gone on with, or found.
+
+    Raises:
+        UserError: training failed, or the YAML has changed since the run was begun.
+    """
+    runs, begun = training.runs(), training.root / "config.sha256"
+    digest = sha256(training.config)
+    if runs and begun.is_file() and begun.read_text().strip() != digest:
+        raise UserError(
+            f"{training.config} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
+            f"{training.anew}"
+        )
+    if not runs or not is_finished(runs[-1]):
+        write_atomically(begun, f"{digest}\n")
+        arguments = ["fit", "--config", str(training.config), "--seed_everything", str(training.seed)]
+        if runs and (checkpoint_folder(runs[-1]) / RESUME).is_file():
+            logger.info("%s: going on with %s", training.name, runs[-1])
+            arguments += ["--resume", str(runs[-1])]
+        depgen(arguments, training.environment)
+        runs = training.runs()
+    if not runs or not is_finished(runs[-1]):
+        raise UserError(
+            f"{training.name}: training has not come to its end under {training.root}. The same command goes on."
+        )
+    best_checkpoint(runs[-1])
+    return FinishedRun(runs[-1], digest)
+
+
+@dataclass(frozen=True)
+class SplitNumbers:
+    """What a run's test left.
+
+    Attributes:
+        metrics: named without their stage (`perplexity`, …).
+        story_nll: each story's mean nats per token, by the story's index; NaN for a story that was not scored, None
+            where single stories were not kept.
+    """
+
+    metrics: dict[str, float]
+    story_nll: NDArray[np.float64] | None = None
+
+
+def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
+    """The numbers on the test split, measured unless they are there.
+
+    Args:
+        training: whose.
+        run: the finished run.
+        depgen: runs `depgen test`.
+        remeasure: test again where the numbers of the single stories are not there.
+
+    Raises:
+        UserError: the command failed or left no numbers.
+    """
+    path, items = run / TEST_NUMBERS, run / TEST_ITEMS
+    if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
+        depgen(["test", "--run", str(run)], training.environment)
+    try:
+        metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+        numbers = {name.removeprefix("test/"): float(value) for name, value in metrics.items()}
+    except (OSError, json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{training.name}: no test numbers in {path} ({error}). Delete it to test again.") from error
+    return SplitNumbers(numbers, _story_nll(items, numbers.get("perplexity")))
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file's content, hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _of_the_best(path: Path, run: Path) -> bool:
+    """Whether the numbers are those of the run's best checkpoint as it is now, as far as they say."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError):
+        return True  # named by whoever reads it
+    if not isinstance(content, dict):
+        return True
+    if "checkpoint_sha256" in content:
+        return bool(content["checkpoint_sha256"] == sha256(best_checkpoint(run)))
+    return Path(str(content.get("checkpoint", BEST))).name == BEST
+
+
+def _story_nll(path: Path, perplexity: float | None) -> NDArray[np.float64] | None:
+    """Mean nats per token of each story by its index; None where they were not kept or belong to another test.
+
+    Raises:
+        UserError: the file does not read as one of stories.
+    """
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            index = "item" if "item" in arrays else "items"
+            item, nll, tokens = (np.asarray(arrays[name]) for name in (index, "nll", "tokens"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
+    if not len(item) or not len(item) == len(nll) == len(tokens):
+        raise UserError(f"{path}: found {len(item)} items, {len(nll)} nll, {len(tokens)} tokens. Delete it to go on.")
+    item, first = np.unique(item.astype(np.int64), return_index=True)  # a story that two devices scored counts once
+    nll, tokens = nll[first].astype(np.float64), tokens[first].astype(np.float64)
+    found = math.exp(nll.sum() / tokens.sum())
+    if perplexity is not None and not math.isclose(found, perplexity, rel_tol=AGREEMENT):
+        logger.warning(
+            "%s: the stories have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
+            path, found, TEST_NUMBERS, perplexity,
+        )  # fmt: skip
+        return None
+    scores = np.full(int(item[-1]) + 1, np.nan)
+    scores[item] = nll / tokens
+    return scores
