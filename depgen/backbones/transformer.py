@@ -198,7 +198,7 @@ class Transformer(Backbone):
         assert state is None or isinstance(state, TransformerState)
         length = tokens.size(1)
         context = length if state is None else length + state.length
-        whole_padding = _joined_padding(padding, state, tokens)
+        whole_padding = joined_padding(padding, state, tokens)
         visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
         hidden = self._embed(tokens, whole_padding, context, added_embedding)
         every, attention, carried = [hidden], None, list[KeyValues]()
@@ -231,16 +231,15 @@ class Transformer(Backbone):
         length = tokens.size(1)
         hidden = self.embedding(tokens) * self.embedding_scale
         if self.positions is not None:
-            counted: range | Tensor = range(context - length, context)
-            if padding is not None:
-                counted = ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
-            hidden = hidden + self.positions(counted, stop=context)
+            hidden = hidden + self.positions(counted_positions(length, padding, context=context), stop=context)
         if added is not None:
             hidden = hidden + added
         return F.dropout(hidden, self.embedding_dropout, self.training)
 
 
-def _joined_padding(padding: Tensor | None, state: TransformerState | None, tokens: Tensor) -> Tensor | None:
+def joined_padding(
+    padding: Bool[Tensor, "batch length"] | None, state: TransformerState | None, tokens: Int[Tensor, "batch length"]
+) -> Bool[Tensor, "batch context"] | None:
     """Padding over carried and present columns; None when there is none in either."""
     before = None if state is None else state.padding
     if state is None or (padding is None and before is None):
@@ -248,3 +247,12 @@ def _joined_padding(padding: Tensor | None, state: TransformerState | None, toke
     if before is None:
         before = torch.zeros(tokens.size(0), state.length, dtype=torch.bool, device=tokens.device)
     return torch.cat((before, torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding), 1)
+
+
+def counted_positions(
+    length: int, padding: Bool[Tensor, "batch context"] | None, *, context: int
+) -> range | Int[Tensor, "batch length"]:
+    """0-based positions of the last `length` of `context` columns, padding not counted; a range where rows agree."""
+    if padding is None:
+        return range(context - length, context)
+    return ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)

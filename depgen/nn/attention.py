@@ -164,19 +164,38 @@ class SelfAttention(nn.Module):
             keys, values = present.keys, present.values
         elif carry:
             present = KeyValues.of(keys, values)
-        dropout = self.dropout if self.training else 0.0
         added = None if scores is None else scores(queries, keys)
         if added is not None and visibility.padded_queries is not None:
             added = added.masked_fill(visibility.padded_queries, 0.0)
-        log_probs = None
-        if with_attention:
-            log_probs = attention_log_probs(queries, keys, visibility, added)
-            probabilities = F.dropout(log_probs.exp(), dropout)
-            mixed = probabilities.to(values.dtype) @ values
-        else:
-            mixed = _fused_attention(queries, keys, values, visibility, added, dropout)
+        dropout = self.dropout if self.training else 0.0
+        mixed, log_probs = attend(
+            queries, keys, values, visibility, added=added, dropout=dropout, with_attention=with_attention
+        )
         output = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return output, log_probs, present if carry else None
+
+
+def attend(
+    queries: Float[Tensor, "batch attention_heads length size"],
+    keys: Float[Tensor, "batch attention_heads context size"],
+    values: Float[Tensor, "batch attention_heads context value_size"],
+    visibility: Visibility,
+    *,
+    added: Tensor | None = None,
+    dropout: float = 0.0,
+    with_attention: bool = False,
+) -> tuple[
+    Float[Tensor, "batch attention_heads length value_size"],
+    Float[Tensor, "batch attention_heads length context"] | None,
+]:
+    """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
+
+    The softmax is fused with the products around it unless `with_attention` asks for it.
+    """
+    if not with_attention:
+        return _fused_attention(queries, keys, values, visibility, added, dropout), None
+    log_probs = attention_log_probs(queries, keys, visibility, added)
+    return F.dropout(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
 
 
 def attention_log_probs(
