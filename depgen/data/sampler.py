@@ -8,7 +8,7 @@ the next shorter items, so that a rank never gets an empty share.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -110,6 +110,27 @@ def _cut(
     return [ordered[start:end] for start, end in pairwise(bounds)]
 
 
+@runtime_checkable
+class ResumableBatches(Protocol):
+    """The batches of an epoch, which can be gone through from any of them on.
+
+    Attributes:
+        epoch: whose batches they are.
+        start: the first one handed out.
+    """
+
+    epoch: int
+    start: int
+
+    def __len__(self) -> int:
+        """How many there are, whatever the start."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Those from `start` on."""
+        ...
+
+
 class ResumableLoader(DataLoader[Any]):
     """A DataLoader that counts the batches it has handed out in an epoch, so that a resumed run goes on there."""
 
@@ -117,8 +138,8 @@ class ResumableLoader(DataLoader[Any]):
     offset = 0
 
     @property
-    def _batches(self) -> TokenBudgetBatches:
-        return cast(TokenBudgetBatches, self.batch_sampler)
+    def _batches(self) -> ResumableBatches:
+        return cast(ResumableBatches, self.batch_sampler)
 
     def state_dict(self) -> dict[str, int]:
         """The epoch and the batches handed out in it."""

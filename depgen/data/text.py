@@ -1,4 +1,4 @@
-"""The data module of every system that reads token sequences: corpus, trees and vocabulary as token-budget batches."""
+"""Corpus, trees and vocabulary as token ids; and the data module that batches them item by item."""
 
 import hashlib
 import logging
@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root
@@ -61,8 +61,8 @@ class EncodedSplit(Dataset[TokenItem]):
         return ItemBatch([self[int(index)] for index in share.indices], share.global_tokens, self.eos, self.unk)
 
 
-class TextData(L.LightningDataModule):
-    """Token sequences of a corpus, with trees where an annotator is named; one item a document.
+class CorpusData(L.LightningDataModule):
+    """A corpus's splits as token ids, with trees where an annotator is named; a subclass says how they are batched.
 
     Args:
         corpus: where the documents come from.
@@ -73,12 +73,9 @@ class TextData(L.LightningDataModule):
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
         joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
-        tokens_per_batch: budget of the global batch, padding included, whatever the number of devices; where it holds
-            fewer items than there are devices, `depgen.data.sampler` says what happens.
-        eval_tokens_per_batch: the same at validation and test.
         workers: processes that collate; 0 collates in the training process.
         max_documents: use only the first so many documents of the training split; None for all.
-        seed: seed of the order of the training items.
+        seed: seed of the order of the training data.
     """
 
     def __init__(
@@ -90,8 +87,6 @@ class TextData(L.LightningDataModule):
         vocabulary_splits: Sequence[Split] = ("train",),
         joining: DocumentJoining = "roots",
         left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
-        tokens_per_batch: int = 8192,
-        eval_tokens_per_batch: int = 16384,
         workers: int = 0,
         max_documents: int | None = None,
         seed: int = 0,
@@ -101,7 +96,6 @@ class TextData(L.LightningDataModule):
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)
         self.joining, self.left_dependents = joining, left_dependents
-        self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
         self.workers, self.max_documents, self.seed = workers, max_documents, seed
         self._vocabulary: AnyVocabulary | None = None
         self._splits: dict[Split, EncodedSplit] = {}
@@ -223,6 +217,80 @@ class TextData(L.LightningDataModule):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
+    @property
+    def processes(self) -> tuple[int, int]:
+        """How many processes train, and which of them this is."""
+        return (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
+
+    def filled_split(self, split: Split) -> EncodedSplit:
+        """A split as token ids and heads.
+
+        Raises:
+            UserError: it is empty.
+        """
+        data = self.split(split)
+        if not len(data):
+            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
+        return data
+
+    def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
+        """What the trainer takes batches from, in the system's own view of them."""
+        return ResumableLoader(
+            data,
+            batch_sampler=batches,
+            collate_fn=self._collate(),  # type: ignore[arg-type]
+            num_workers=self.workers,
+            persistent_workers=False,
+            pin_memory=False,
+        )
+
+    def _collate(self) -> Callable[[ItemBatch], object]:
+        """The system's own view of a batch of items."""
+        assert self.trainer is not None
+        collate: Callable[[ItemBatch], object] = cast(Any, self.trainer.lightning_module).collate
+        return collate
+
+
+class TextData(CorpusData):
+    """Token sequences of a corpus, one item a document, in batches of a budget of tokens; more in `CorpusData`.
+
+    Args:
+        corpus: where the documents come from.
+        annotator: what gives them trees.
+        trees_for: the splits that get trees.
+        vocabulary: how the vocabulary is built.
+        vocabulary_splits: splits whose words it may see.
+        joining: how the trees of a document's sentences become one.
+        left_dependents: the piece of a word that a dependent on its left hangs on.
+        tokens_per_batch: budget of the global batch, padding included, whatever the number of devices; where it holds
+            fewer items than there are devices, `depgen.data.sampler` says what happens.
+        eval_tokens_per_batch: the same at validation and test.
+        workers: processes that collate; 0 collates in the training process.
+        max_documents: use only the first so many documents of the training split; None for all.
+        seed: seed of the order of the training items.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        annotator: Annotator | None = None,
+        trees_for: Sequence[Split] = ("train", "valid"),
+        vocabulary: VocabularyBuilder | None = None,
+        vocabulary_splits: Sequence[Split] = ("train",),
+        joining: DocumentJoining = "roots",
+        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        tokens_per_batch: int = 8192,
+        eval_tokens_per_batch: int = 16384,
+        workers: int = 0,
+        max_documents: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            corpus, annotator, trees_for, vocabulary, vocabulary_splits, joining, left_dependents, workers,
+            max_documents, seed,
+        )  # fmt: skip
+        self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
+
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled batches of this epoch."""
         assert self.trainer is not None
@@ -241,28 +309,12 @@ class TextData(L.LightningDataModule):
         return self.test_dataloader()
 
     def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
-        data = self.split(split)
-        if not len(data):
-            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
-        trainer = self.trainer
-        world, rank = (trainer.world_size, trainer.global_rank) if trainer is not None else (1, 0)
+        data = self.filled_split(split)
+        world, rank = self.processes
         batches = TokenBudgetBatches(
             data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
         )
-        return ResumableLoader(
-            data,
-            batch_sampler=batches,  # type: ignore[arg-type]
-            collate_fn=self._collate(),  # type: ignore[arg-type]
-            num_workers=self.workers,
-            persistent_workers=False,
-            pin_memory=False,
-        )
-
-    def _collate(self) -> Callable[[ItemBatch], object]:
-        """The system's own view of a batch of items."""
-        assert self.trainer is not None
-        collate: Callable[[ItemBatch], object] = cast(Any, self.trainer.lightning_module).collate
-        return collate
+        return self.loader(data, batches)
 
 
 def _document(row: dict[str, Any]) -> Document:

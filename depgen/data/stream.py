@@ -1,0 +1,235 @@
+"""A corpus as one continuous stream, read segment by segment by networks that carry their state: truncated BPTT.
+
+The documents of a split stand one after the other, each ended by `<eos>`, which also stands before the first. The
+stream is cut into columns of like length that are read side by side; each segment of a column goes on where the one
+before it ended.
+Merity, Keskar & Socher (2018), Sec. 3 and 4.
+
+Deviations
+    D1. The columns differ in length by one position at most, so that no token is left out; the authors' code drops the
+        remainder of the division, and predicts no token of the stream's last row.
+    D2. Segment lengths are a pure function of (seed, epoch), so that a resumed run cuts the stream as the unbroken one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+from torch.utils.data import Dataset, Sampler
+
+from depgen.data.batch import ItemBatch, Stretch
+from depgen.data.corpus import Corpus, Split
+from depgen.data.sampler import ResumableLoader
+from depgen.data.text import CorpusData, DocumentJoining, EncodedSplit
+from depgen.data.vocabulary import VocabularyBuilder
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator
+
+SHORTEST = 5
+"""Positions of the shortest segment drawn; the last of an epoch may be shorter."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Some positions of each of one rank's columns.
+
+    Attributes:
+        number: its place in the epoch.
+        columns: the columns.
+        start: its first position within a column.
+        length: its positions.
+        learning_rate_scale: see `depgen.data.batch.TokenBatch`.
+    """
+
+    number: int
+    columns: Int[np.ndarray, " columns"]
+    start: int
+    length: int
+    learning_rate_scale: float
+
+
+def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.random.Generator) -> list[int]:
+    """Lengths of the segments that a column of so many positions is cut into.
+
+    With `vary`, each is drawn: its mean is `bptt`, with probability 0.05 half of it, its standard deviation 5.
+
+    >>> segment_lengths(7, 3, vary=False, generator=np.random.default_rng(0))
+    [3, 3, 1]
+    """
+    lengths: list[int] = []
+    left = positions
+    while left > 0:
+        length = bptt
+        if vary:
+            mean = bptt if generator.random() < 0.95 else bptt / 2
+            length = max(SHORTEST, int(generator.normal(mean, 5)))
+        lengths.append(min(length, left))
+        left -= lengths[-1]
+    return lengths
+
+
+class Columns(Dataset[Stretch]):
+    """A split's stream in columns side by side, the first ones a position longer where it does not divide.
+
+    Raises:
+        UserError: there are more columns than positions.
+    """
+
+    def __init__(self, encoded: EncodedSplit, columns: int) -> None:
+        self.encoded, self.columns = encoded, columns
+        self.item_starts = np.concatenate([[0], np.cumsum(encoded.lengths)])
+        positions = int(self.item_starts[-1])
+        if columns > positions:
+            raise UserError(
+                f"{positions} positions can't be cut into {columns} columns: set data.init_args.columns (or "
+                "valid_columns, test_columns) to fewer."
+            )
+        share, longer = divmod(positions, columns)
+        sizes = np.full(columns, share) + (np.arange(columns) < longer)
+        self.bounds = np.concatenate([[0], np.cumsum(sizes)])
+
+    def __len__(self) -> int:
+        return self.columns
+
+    @property
+    def longest(self) -> int:
+        """Positions of the longest column."""
+        return int(np.diff(self.bounds).max())
+
+    def stretch(self, column: int, start: int, length: int, *, index: int) -> Stretch:
+        """Some positions of a column, cut at its end."""
+        end = int(self.bounds[column + 1])
+        begin = min(int(self.bounds[column]) + start, end)
+        stop = min(begin + length, end)
+        # an empty stretch, of a column that has ended, touches the item of the position before it
+        first = int(np.searchsorted(self.item_starts, min(begin, end - 1), side="right")) - 1
+        last = int(np.searchsorted(self.item_starts, stop, side="left"))
+        offset = int(self.item_starts[first])
+        return Stretch(index, [self.encoded[item] for item in range(first, last)], begin - offset, stop - offset)
+
+    def __getitems__(self, segment: Segment) -> ItemBatch:
+        """The rows of a segment (called by torch's fetcher)."""
+        rows = [
+            self.stretch(int(column), segment.start, segment.length, index=segment.number * self.columns + int(column))
+            for column in segment.columns
+        ]
+        within = np.clip(np.diff(self.bounds) - segment.start, 0, segment.length)
+        return ItemBatch(
+            rows,
+            int(within.sum()),
+            self.encoded.eos,
+            self.encoded.unk,
+            segment=segment.number,
+            learning_rate_scale=segment.learning_rate_scale,
+        )
+
+
+class Segments(Sampler[Segment]):
+    """The segments of an epoch, in order.
+
+    Args:
+        data: the stream's columns.
+        bptt: positions of a segment.
+        vary: draw the lengths, as in training.
+        seed: seed of the lengths.
+        epoch: they change with it.
+        world: number of ranks that share the columns.
+        rank: this rank.
+    """
+
+    def __init__(
+        self, data: Columns, bptt: int, *, vary: bool, seed: int = 0, epoch: int = 0, world: int = 1, rank: int = 0
+    ) -> None:
+        if len(data) < world:
+            raise UserError(f"{len(data)} columns can't be shared by {world} devices: use fewer devices.")
+        self.epoch, self.start, self.bptt, self.vary = epoch, 0, bptt, vary
+        self.columns = np.arange(len(data))[rank::world]
+        self.lengths = segment_lengths(data.longest, bptt, vary=vary, generator=np.random.default_rng((seed, epoch, 2)))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[Segment]:
+        starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        for number in range(self.start, len(self.lengths)):
+            length = self.lengths[number]
+            scale = length / self.bptt if self.vary else 1.0
+            yield Segment(number, self.columns, int(starts[number]), length, scale)
+
+
+class StreamData(CorpusData):
+    """A corpus as a continuous stream for networks that carry their state; more in `CorpusData`.
+
+    Args:
+        corpus: where the documents come from.
+        annotator: what gives them trees.
+        trees_for: the splits that get trees.
+        vocabulary: how the vocabulary is built.
+        vocabulary_splits: splits whose words it may see.
+        joining: how the trees of a document's sentences become one.
+        left_dependents: the piece of a word that a dependent on its left hangs on.
+        columns: columns that are read side by side in training, over all devices (the paper's batch size).
+        valid_columns: the same at validation (authors' code: 10).
+        test_columns: the same at test (authors' code: 1).
+        bptt: positions of a segment.
+        vary_bptt: draw the segments' lengths in training and scale the learning rate with them.
+        workers: processes that collate; 0 collates in the training process.
+        max_documents: use only the first so many documents of the training split; None for all.
+        seed: seed of the segments' lengths.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        annotator: Annotator | None = None,
+        trees_for: Sequence[Split] = ("train", "valid"),
+        vocabulary: VocabularyBuilder | None = None,
+        vocabulary_splits: Sequence[Split] = ("train",),
+        joining: DocumentJoining = "roots",
+        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        columns: int = 20,
+        valid_columns: int = 10,
+        test_columns: int = 1,
+        bptt: int = 70,
+        vary_bptt: bool = True,
+        workers: int = 0,
+        max_documents: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            corpus, annotator, trees_for, vocabulary, vocabulary_splits, joining, left_dependents, workers,
+            max_documents, seed,
+        )  # fmt: skip
+        if min(columns, valid_columns, test_columns, bptt) < 1:
+            raise UserError(
+                "columns, valid_columns, test_columns and bptt must be at least 1, found "
+                f"{columns}, {valid_columns}, {test_columns} and {bptt}."
+            )
+        self.columns: dict[Split, int] = {"train": columns, "valid": valid_columns, "test": test_columns}
+        self.bptt, self.vary_bptt = bptt, vary_bptt
+
+    def train_dataloader(self) -> ResumableLoader:
+        """This epoch's segments."""
+        assert self.trainer is not None
+        return self._segments("train", vary=self.vary_bptt, epoch=self.trainer.current_epoch)
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, every token once."""
+        return self._segments("valid")
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test split, every token once."""
+        return self._segments("test")
+
+    def predict_dataloader(self) -> ResumableLoader:
+        """The test split, every token once."""
+        return self.test_dataloader()
+
+    def _segments(self, split: Split, *, vary: bool = False, epoch: int = 0) -> ResumableLoader:
+        world, rank = self.processes
+        data = Columns(self.filled_split(split), self.columns[split])
+        return self.loader(
+            data, Segments(data, self.bptt, vary=vary, seed=self.seed, epoch=epoch, world=world, rank=rank)
+        )
