@@ -26,6 +26,11 @@ def results_root() -> Path:
     return _root("DEPGEN_RESULTS", "results")
 
 
+def models_root() -> Path:
+    """The folder of pretrained models, one folder each: `$DEPGEN_MODELS`, by default `./models`."""
+    return _root("DEPGEN_MODELS", "models")
+
+
 def _root(variable: str, default: str) -> Path:
     return Path(os.environ.get(variable) or default).expanduser()  # an empty variable counts as unset
 

@@ -1,16 +1,13 @@
 """Pretrained models and tokenisers from a local folder or the hub, in a way that never hangs without a network.
 
-A name is sought first as a folder, then in the local hub cache. Only when `download` is asked for, `HF_HUB_OFFLINE` is
-not set and the hub answers within a few seconds is it fetched. What cannot be had is a `NotComputed` with a reason.
+A name is sought as `depgen.hub` says. Only when it is not found, `download` is asked for, `HF_HUB_OFFLINE` is not set and
+the hub answers within a few seconds is it fetched. What cannot be had is a `NotComputed` with a reason.
 """
 
-import importlib.util
 import logging
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +15,9 @@ from typing import Any, Literal
 import torch
 
 from depgen.evaluation.outcome import NotComputed
+from depgen.hub import TRANSFORMERS_MISSING, first_line, has_transformers, load_weights, model_folder, names_a_folder
 
 Kind = Literal["encoder", "causal"]
-INSTALL = "transformers is not installed: pip install 'depgen[text-metrics]'"
 _REACH_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
@@ -50,68 +47,31 @@ def load_pretrained(name: str, kind: Kind, *, device: str = "cpu", download: boo
         device: where the model is put.
         download: whether the hub may be asked for what is not on this machine.
     """
-    if importlib.util.find_spec("transformers") is None:
-        return NotComputed(INSTALL)
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        source, local = str(folder), True
-        if not (folder / "config.json").is_file():
-            return NotComputed(f"no weights at {name}: the folder has no config.json")
-    elif name.startswith((".", "/", "~")) or name.count("/") > 1:
+    if not has_transformers():
+        return NotComputed(TRANSFORMERS_MISSING)
+    folder = model_folder(name)
+    if folder is None and names_a_folder(name):
         return NotComputed(f"no weights at {name}: no such folder")
-    else:
-        source, local = name, False
-    label = folder.resolve().name if local else name
-    try:
-        return _load(source, label, kind, device=device, local=True)
-    except (OSError, ValueError) as error:  # what transformers raises for missing or unreadable files
-        if local:
-            return NotComputed(f"no weights at {name}: {_first_line(error)}")
-        refusal = _why_no_download(name, download)
-    if refusal:
+    if folder is not None and not (folder / "config.json").is_file():
+        return NotComputed(f"no weights at {name}: the folder has no config.json")
+    if folder is None and (refusal := _why_no_download(name, download)):
         return NotComputed(refusal)
-    logger.info("Fetching %s from the hub.", name)
+    if folder is None:
+        logger.info("Fetching %s from the hub.", name)
+    label = folder.resolve().name if folder is not None and folder == Path(name).expanduser() else name
     try:
-        return _load(source, label, kind, device=device, local=False)
-    except (OSError, ValueError) as error:
-        return NotComputed(f"no weights at {name}: {_first_line(error)}")
+        return _load(str(folder or name), label, kind, device=device, local=folder is not None)
+    except (OSError, ValueError) as error:  # what transformers raises for missing or unreadable files, and ours
+        return NotComputed(f"no weights at {name}: {first_line(error)}")
 
 
-def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> Pretrained | NotComputed:
-    """Load both; a `NotComputed` when weights that matter are missing (the library would put random ones)."""
-    from safetensors import SafetensorError
+def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> Pretrained:
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
     auto = AutoModelForCausalLM if kind == "causal" else AutoModel
-    try:
-        with _quiet(bars=not local):
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-            model, loading = auto.from_pretrained(
-                source, local_files_only=local, dtype=torch.float32, output_loading_info=True
-            )
-    except SafetensorError as error:
-        return NotComputed(f"no weights at {label}: the weights file is damaged ({_first_line(error)})")
-    missing = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
-    if missing:
-        return NotComputed(f"no weights at {label}: the checkpoint lacks {len(missing)} tensors, such as {missing[0]}")
+    model = load_weights(auto, source, bars=not local, local_files_only=local, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
     return Pretrained(model.to(device).eval(), tokenizer, label)
-
-
-@contextmanager
-def _quiet(*, bars: bool) -> Iterator[None]:
-    """Silence the library's reports on loading, and its progress bars unless `bars`; what matters is checked here."""
-    from transformers.utils import logging as transformers_logging
-
-    verbosity, enabled = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    if not bars:
-        transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if enabled:
-            transformers_logging.enable_progress_bar()
 
 
 def _why_no_download(name: str, download: bool) -> str | None:
@@ -137,7 +97,3 @@ def _hub_answers() -> bool:
     except OSError:
         return False
     return True
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

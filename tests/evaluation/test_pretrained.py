@@ -7,7 +7,8 @@ import torch
 
 from depgen.evaluation import pretrained as module
 from depgen.evaluation.outcome import NotComputed
-from depgen.evaluation.pretrained import INSTALL, load_pretrained
+from depgen.evaluation.pretrained import load_pretrained
+from depgen.hub import TRANSFORMERS_MISSING
 
 
 def reason(*args, **kwargs):
@@ -75,5 +76,5 @@ def test_an_unreachable_hub_does_not_hang(monkeypatch):
 
 
 def test_without_transformers_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    assert reason("gpt2", "causal") == INSTALL
+    monkeypatch.setattr(module, "has_transformers", lambda: False)
+    assert reason("gpt2", "causal") == TRANSFORMERS_MISSING

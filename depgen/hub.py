@@ -1,0 +1,114 @@
+"""Pretrained models as folders: sought by name without a network, loaded whole or not at all.
+
+A name is a folder, or one under `$DEPGEN_MODELS`, or a model that the local hub cache holds (`hf download NAME` puts it
+there). Nothing is fetched here.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from depgen.errors import UserError
+from depgen.locations import models_root
+
+TRANSFORMERS_MISSING = "transformers is not installed: pip install 'depgen[text-metrics]'"
+
+
+class WeightsError(UserError):
+    """Weights that cannot be had; the message is the bare reason."""
+
+
+def has_transformers() -> bool:
+    """Whether the library is installed."""
+    return importlib.util.find_spec("transformers") is not None
+
+
+def names_a_folder(name: str) -> bool:
+    """Whether a name can only be a path, as hub names are `model` or `owner/model`."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
+def model_folder(name: str) -> Path | None:
+    """The folder of a model: as given, under `$DEPGEN_MODELS` or in the local hub cache; None where there is none."""
+    for folder in (Path(name).expanduser(), models_root() / name):
+        if folder.is_dir():
+            return folder
+    if names_a_folder(name):
+        return None
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        cached = Path(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    return cached if (cached / "config.json").is_file() else None
+
+
+def required_folder(name: str, *, holding: str) -> Path:
+    """The folder of a model that holds a file.
+
+    Raises:
+        UserError: there is no such folder, or it lacks the file; how to get the model.
+    """
+    folder = model_folder(name)
+    if folder is None:
+        fetch = "" if names_a_folder(name) else f"fetch it where there is a network with `hf download {name}`, or "
+        raise UserError(
+            f"No pretrained model {name}: it is no folder, none under {models_root()} ($DEPGEN_MODELS) and not in the "
+            f"local hub cache; {fetch}name a folder that holds it."
+        )
+    if not (folder / holding).is_file():
+        raise UserError(f"The folder {folder} of the pretrained model {name} has no {holding}: copy it again, whole.")
+    return folder
+
+
+def load_weights(auto: Any, source: str | Path, *, bars: bool = False, **options: Any) -> Any:  # noqa: ANN401
+    """A network of the library with all its weights; its reports on loading are silenced, as what matters is checked.
+
+    Args:
+        auto: a class of the library with `from_pretrained`.
+        source: a folder, or a name of the hub.
+        bars: show the library's progress bars.
+        options: passed on.
+
+    Raises:
+        WeightsError: the file is missing or damaged, or lacks tensors (the library would put random ones).
+    """
+    from safetensors import SafetensorError
+
+    try:
+        with quiet_transformers(bars=bars):
+            network, loading = auto.from_pretrained(source, output_loading_info=True, **options)
+    except SafetensorError as error:
+        raise WeightsError(f"the weights file is damaged ({first_line(error)})") from error
+    except (OSError, ValueError) as error:  # what the library raises for missing or unreadable files
+        raise WeightsError(first_line(error)) from error
+    missing = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise WeightsError(f"the checkpoint lacks {len(missing)} tensors, such as {missing[0]}")
+    return network
+
+
+@contextmanager
+def quiet_transformers(*, bars: bool = False) -> Iterator[None]:
+    """Silence the library's reports, and its progress bars unless `bars`."""
+    from transformers.utils import logging as transformers_logging
+
+    verbosity, enabled = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    if not bars:
+        transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if enabled:
+            transformers_logging.enable_progress_bar()
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, or its kind."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
