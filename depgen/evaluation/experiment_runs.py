@@ -29,6 +29,10 @@ TEST_NUMBERS = "test.json"
 """What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`; old runs lack the digest."""
 TEST_ITEMS = "test_items.npz"
 """Beside it: arrays `items` (or `item`: index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
+DEV_NUMBERS = "validate.json"
+"""What `depgen validate` leaves, of the same form."""
+DEV = "dev_"
+"""How names of measures on the validation split begin."""
 AGREEMENT = 1e-3
 """How far, relative, the perplexity of the items may lie from the one in `test.json`."""
 
@@ -149,12 +153,29 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     path, items = run / TEST_NUMBERS, run / TEST_ITEMS
     if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
         depgen(["test", "--run", str(run)], training.environment)
+    numbers = _split_numbers(training, path, "test")
+    return SplitNumbers(numbers, _story_nll(items, numbers.get("perplexity")))
+
+
+def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
+    """The same checkpoint's numbers on the validation split (`dev_perplexity`, …), measured unless they are there.
+
+    Raises:
+        UserError: the command failed or left no numbers.
+    """
+    path = run / DEV_NUMBERS
+    if not path.is_file() or not _of_the_best(path, run):
+        depgen(["validate", "--run", str(run)], training.environment)
+    return {f"{DEV}{name}": value for name, value in _split_numbers(training, path, "val").items()}
+
+
+def _split_numbers(training: Training, path: Path, stage: str) -> dict[str, float]:
+    """The numbers of a file, named without their stage."""
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
-        numbers = {name.removeprefix("test/"): float(value) for name, value in metrics.items()}
+        return {name.removeprefix(f"{stage}/"): float(value) for name, value in metrics.items()}
     except (OSError, json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{training.name}: no test numbers in {path} ({error}). Delete it to test again.") from error
-    return SplitNumbers(numbers, _story_nll(items, numbers.get("perplexity")))
+        raise UserError(f"{training.name}: no {stage} numbers in {path} ({error}). Delete it to go on.") from error
 
 
 def sha256(path: Path) -> str:

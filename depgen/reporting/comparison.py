@@ -177,7 +177,8 @@ def starred(definition: TableDefinition, results: Results, comparisons: Sequence
 def _pairs(definition: TableDefinition, results: Results) -> list[tuple[Row, Row, Column]]:
     """What is compared, in the table's order, nothing twice."""
     pairs: dict[tuple[str, str, str], tuple[Row, Row, Column]] = {}
-    for row, column in itertools.product(definition.rows, definition.columns):
+    directed = [column for column in definition.columns if column.higher_better is not None]
+    for row, column in itertools.product(definition.rows, directed):
         if row.floor_of is not None or summarise(results.get(row.name, ()), column.key) is None:
             continue
         others = [best_other(definition, results, row, column), *(definition.row(name) for name in row.against)]

@@ -24,7 +24,7 @@ class Column:
     Attributes:
         key: its name in result files.
         header: what is printed over it.
-        higher_better: the direction of the measure.
+        higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
         test: the paired test between a system and the best other one.
         items: the per-item scores that the test takes; None takes those named like the key.
@@ -33,7 +33,7 @@ class Column:
 
     key: str
     header: str
-    higher_better: bool
+    higher_better: bool | None
     decimals: int = 2
     test: TestName = "none"
     items: str | None = None
@@ -172,10 +172,25 @@ def experiment_path(experiment: str, *, profile: str) -> Path:
     Raises:
         UserError: the file is not there.
     """
-    path = experiments_root() / f"{experiment}{'_small' if profile == 'small' else ''}.yaml"
+    path = _experiment_file(experiment, profile)
     if not path.is_file():
         raise UserError(f"No experiment file {path}, which profile {profile!r} of {experiment!r} needs.")
     return path
+
+
+def _experiment_file(experiment: str, profile: str) -> Path:
+    return experiments_root() / f"{experiment}{'_small' if profile == 'small' else ''}.yaml"
+
+
+def is_made(row: Row, *, profile: str) -> bool:
+    """Whether something makes the row: it names an experiment, and that one's file is there at this profile."""
+    experiment = row.experiment or row.floor_of
+    return experiment is not None and _experiment_file(experiment, profile).is_file()
+
+
+def table_names() -> list[str]:
+    """Every table that has a definition, by name."""
+    return sorted(path.stem for path in (experiments_root() / "published").glob("*.yaml"))
 
 
 def load_definition(name: str) -> TableDefinition:
@@ -189,7 +204,7 @@ def load_definition(name: str) -> TableDefinition:
     else:
         path = experiments_root() / "published" / f"{name.replace('-', '_')}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in (experiments_root() / "published").glob("*.yaml"))) or "none"
+        known = ", ".join(table_names()) or "none"
         raise UserError(f"No table {name!r}: {path} is not there. Tables: {known}.")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -254,6 +269,8 @@ def _part(kind: type[_Part], content: object, where: str) -> _Part:
     ]
     if missing:
         raise UserError(f"{where}: {', '.join(missing)} must be given.")
+    if "values" in given:
+        given = {**given, "values": _numbers(given["values"], f"{where}: values")}
     return kind(**given)
 
 
@@ -271,6 +288,15 @@ def _list(content: object, kind: type[_Part], where: str) -> tuple[_Part, ...]:
         if not isinstance(item, kind) or isinstance(item, bool):
             raise UserError(f"{where}: expected a list of {kind.__name__}, found {item!r} in it.")
     return tuple(content)
+
+
+def _numbers(content: object, where: str) -> dict[str, float]:
+    """Values that are numbers, by name."""
+    given = _mapping(content, where)
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UserError(f"{where}: expected a number for {name}, found {value!r}.")
+    return {name: float(value) for name, value in given.items()}
 
 
 def _check(definition: TableDefinition, where: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from depgen.reporting.comparison import Results, Summary, compare, starred, summarise
-from depgen.reporting.definition import Column, Row, TableDefinition
+from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.measured import Measured, join
 from depgen.reporting.notes import notes_of
 from depgen.reporting.results import Result
@@ -81,8 +81,11 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     comparisons, tests = compare(definition, results)
     stars = starred(definition, results, comparisons)
     lines: list[Line] = []
+    published = any(row.values for row in definition.rows)
     for row in definition.rows:
-        lines += _lines(definition, row, results.get(row.name, ()), measured.get(row.name), stars, row.name in joined)
+        found = _lines(definition, row, results.get(row.name, ()), measured.get(row.name), stars, row.name in joined)
+        ran, made = bool(results.get(row.name) or row.name in measured), is_made(row, profile=profile)
+        lines += [dataclasses.replace(found[0], label=_label(row, ran=ran, made=made, published=published)), *found[1:]]
     notes = notes_of(
         definition,
         profile=profile,
@@ -151,21 +154,16 @@ def _lines(
         lines.append(Line(row, "", "difference", tuple(_difference(row, c, summarise(ours, c.key)) for c in columns)))
     if not lines:
         lines.append(Line(row, "", "local", tuple(Cell() for _ in columns)))
-    published = any(each.values for each in definition.rows)
-    lines[0] = dataclasses.replace(lines[0], label=_label(row, bool(ours), published))
     return lines
 
 
-def _label(row: Row, ran: bool, published: bool) -> str:
-    """The row's name, and what keeps it from having numbers of ours."""
-    label = row.name
-    if published and not row.in_paper and row.floor_of is None:
-        label += "†"
-    if row.quoted is not None:
-        return f"{label} (quoted: {row.quoted})"
-    if row.experiment is None and row.floor_of is None:
-        return f"{label} (not built yet)"
-    return label if ran else f"{label} (not run yet)"
+def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
+    """The row's name, whom the paper quotes for it, and what keeps it from having numbers of ours."""
+    mark = "†" if published and not row.in_paper and row.floor_of is None else ""
+    remarks = [] if row.quoted is None else [f"quoted: {row.quoted}"]
+    if not ran and (row.quoted is None or row.experiment is not None):
+        remarks.append("not run yet" if made else "not built yet")
+    return f"{row.name}{mark}" + (f" ({'; '.join(remarks)})" if remarks else "")
 
 
 def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars: set[str], numbers: Numbers) -> Line:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
+from depgen.evaluation.experiment_runs import DEV, Depgen, measure_dev
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.locations import write_atomically
-from depgen.reporting.jobs import Depgen, Job, Prompts, fit, generate, measure_test, prompts_of
+from depgen.reporting.jobs import Job, Prompts, fit, generate, measure_test, prompts_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, source_of
@@ -35,6 +36,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     trained = fit(job, depgen)
     tested = measure_test(job, trained, depgen, remeasure=remeasure)
     metrics = dict(tested.metrics)
+    asked = {column.key for column in job.definition.columns}
+    if any(key.startswith(DEV) for key in asked):
+        metrics |= measure_dev(job.training, trained.run, depgen)
     data = data_of(trained.run / "config.yaml")
     not_computed: dict[str, str] = {}
     items: dict[str, NDArray[np.float64]] = {}
@@ -49,6 +53,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         not_computed |= evaluation.not_computed
         items, settings = items | evaluation.items, evaluation.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
+    if "parameters" in asked and facts.parameters is not None:
+        metrics["parameters"] = facts.parameters / 1e6
     kept, reasons = sift(job, metrics, not_computed)
     return Result(
         table=job.definition.table,

@@ -79,7 +79,8 @@ def _marks(
         yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
         by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "none": []}
         for column in definition.columns:
-            by_test[column.test].append(column.header)
+            if column.higher_better is not None:
+                by_test[column.test].append(column.header)
         names = {"paired_t": "paired t-test", "paired_bootstrap": "paired bootstrap", "none": "not tested"}
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
     if any(row.values for row in definition.rows) and (measured or any(results.values())):

@@ -8,7 +8,7 @@ from filelock import FileLock, Timeout
 
 from depgen.errors import UserError
 from depgen.evaluation.text import TextOptions
-from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Depgen, Job, finished_run, run_depgen
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.provenance import choose_profile, config_digest
@@ -49,10 +49,15 @@ def reproduce(
     definition = load_definition(table)
     profile, reason = choose_profile(definition.profiles, profile)
     logger.info("%s", reason)
-    rows = [definition.row(row)] if row is not None else [each for each in definition.rows if _is_made(each)]
-    if row is not None and not _is_made(rows[0]):
+    named = [each for each in definition.rows if each.experiment is not None or each.floor_of is not None]
+    rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, profile=profile)]
+    if row is not None and rows[0] not in named:
         raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
-    done = []
+    done = [
+        f"{each.name}, {profile}: not built yet, no {each.experiment} at this profile."
+        for each in named
+        if row is None and each not in rows
+    ]
     for each in rows:
         # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
         for seed in (seeds or definition.seeds) if each.floor_of is None else definition.seeds[:1]:
@@ -74,10 +79,6 @@ def _how_to_write(definition: TableDefinition, rows: Sequence[Row], profile: str
     if run is None:
         return ""
     return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
-
-
-def _is_made(row: Row) -> bool:
-    return row.experiment is not None or row.floor_of is not None
 
 
 def make(

@@ -65,7 +65,8 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str 
 
 
 def _head(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
-    return ["System", "", *(f"{c.header} {up if c.higher_better else down}" for c in layout.definition.columns)]
+    arrows = {True: f" {up}", False: f" {down}", None: ""}
+    return ["System", "", *(f"{column.header}{arrows[column.higher_better]}" for column in layout.definition.columns)]
 
 
 def _markdown(layout: Layout) -> str:

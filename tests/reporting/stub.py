@@ -51,6 +51,11 @@ class Stub:
         for name in ("best.ckpt", "resume.ckpt"):
             (run / "checkpoints" / name).write_bytes(b"")
 
+    def validate(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        run = Path(options["--run"])
+        content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"val/perplexity": 40.0}}
+        (run / "validate.json").write_text(json.dumps(content))
+
     def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         run = Path(options["--run"])
         content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"test/perplexity": 42.0}}

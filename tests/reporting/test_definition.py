@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting.definition import experiment_path, load_definition
+from depgen.reporting.definition import experiment_path, is_made, load_definition, table_names
 from tests.reporting.conftest import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,11 @@ def test_reads_columns_rows_and_slugs(project):
         ("test: paired_t}", "test: sign}", "none of paired_t"),
         ("values: {bleu1: 9.0}", "values: {bleu9: 9.0}", "bleu9 are no columns"),
         ("against: [Base]", "against: [Bass]", "'Bass', which is no row"),
+        (
+            "values: {bleu1: 9.0}",
+            "values: {bleu1: nine}",
+            r"rows\[0\]: values: expected a number for bleu1, found 'nine'",
+        ),
         ("name: Later", "name: Old", "a row stands twice"),
         ("name: Later", "name: DM-Base left chain", "'DM-Base, left chain' and 'DM-Base left chain' share the folder"),
         ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
@@ -71,5 +76,27 @@ def test_table_2_says_what_the_paper_says(monkeypatch):
     assert sums == [369.42, 371.5, 372.67, 375.67, 371.8, 375.14, 376.56, 382.18]
     assert sum(len(row.stars) for row in paper) == 15
     assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
+    assert all(row.experiment for row in definition.rows)
     assert "GeneratedStories" not in str(definition)
     assert load_definition("demo").profiles == ("demo",)
+
+
+def test_the_perplexity_tables_say_what_the_paper_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    lstms, transformers = load_definition("dmlm_table7"), load_definition("dmlm_table13")
+    totals = [round(sum(row.values.get(c.key, 0.0) for row in lstms.rows), 1) for c in lstms.columns]
+    assert totals == [186.0, 486.7, 706.2]  # of the printed columns
+    assert [row.name for row in lstms.rows if row.quoted is None] == ["DM-LSTM"]
+    assert [sum(row.values.values()) for row in transformers.rows] == pytest.approx([231.4, 189.2, 280.8, 273.4])
+    assert lstms.generation is transformers.generation is None
+
+
+def test_a_row_is_made_where_its_file_is_there(project):
+    definition = load_definition("toy")
+    assert [row.name for row in definition.rows if is_made(row, profile="small")] == [
+        "Base", "DM-Base", "DM-Base, left chain",
+    ]  # fmt: skip
+    (project / "experiments/dm_toy_small.yaml").unlink()
+    assert not is_made(definition.row("DM-Base"), profile="small")
+    assert is_made(definition.row("DM-Base"), profile="paper")
+    assert table_names() == ["toy"]

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
@@ -239,3 +240,34 @@ def test_item_scores_are_written_whole(stub, job, monkeypatch):
     monkeypatch.setattr(measurement, "write_atomically", lambda path, content: written.append(path.name))
     reproduce.make(job, depgen=stub)
     assert {"bleu1.npy", "selfbleu2.npy"} <= set(written)
+
+
+def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothing(stub, project):
+    path = project / "experiments/published/toy.yaml"
+    columns = [
+        {"key": key, "header": key, "higher_better": better}
+        for key, better in (("parameters", None), ("dev_perplexity", False), ("perplexity", False))
+    ]
+    content = yaml.safe_load(path.read_text())
+    rows = [{**row, "values": {}, "stars": []} for row in content["rows"]]
+    path.write_text(yaml.safe_dump({**content, "columns": columns, "rows": rows, "generation": None}))
+    definition = load_definition("toy")
+    job = Job(definition, definition.row("Base"), "small", 1)
+    reproduce.make(job, depgen=stub)
+    assert stub.verbs == ["fit", "test", "validate"]
+    assert read_result(job.result).metrics == {"parameters": 123e-6, "dev_perplexity": 40.0, "perplexity": 42.0}
+    assert not stub.written
+    job.result.unlink()
+    reproduce.make(job, depgen=stub)
+    assert stub.verbs == ["fit", "test", "validate"]
+
+
+def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, project, monkeypatch):
+    made = []
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
+    (project / "experiments/base_toy_small.yaml").unlink()
+    text = reproduce.reproduce("toy", profile="small", seeds=[1])
+    assert made == ["DM-Base", "DM-Base, left chain"]
+    assert "Base, small: not built yet, no base_toy at this profile.\n" in text
+    with pytest.raises(UserError, match=r"No experiment file .*base_toy_small\.yaml"):
+        _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config

@@ -295,3 +295,27 @@ def test_not_computed_says_how_to_measure_again(results):
 def test_the_code_that_measured_is_named_where_it_did_not_train(store):
     store("Base", 1, {"bleu1": 10.0}, measured_commit="feedfeedfeed")
     assert "0123456789ab; measured by feedfeedfeed." in table("toy", profile="small")
+
+
+def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, project):
+    (project / "experiments/chain_toy_small.yaml").unlink()
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("quoted: Someone 1999", "quoted: Someone 1999, experiment: base_toy"))
+    text = table("toy", profile="small")
+    assert "| DM-Base, left chain† (not built yet) |" in text
+    assert "| Old (quoted: Someone 1999; not run yet) | paper | 9.00 |" in text
+    store("Old", 1, {"bleu1": 8.0})
+    assert "| Old (quoted: Someone 1999) | paper | 9.00 |  |  |\n|  | local | 8.00 |" in table("toy", profile="small")
+
+
+def test_a_size_has_no_direction(store, project):
+    path = project / "experiments/published/toy.yaml"
+    column = "  - {key: parameters, header: Size, higher_better: null, decimals: 0}\n"
+    path.write_text(path.read_text().replace("rows:\n", f"{column}rows:\n", 1))
+    for row, size in (("Base", 3.0), ("DM-Base", 9.0)):
+        for seed in (1, 2):
+            store(row, seed, {"parameters": size})
+    text = table("toy", profile="small")
+    assert "| PPL ↓ | Size |" in text
+    assert "not tested: PPL." in text
+    assert "DM-Base against Base" not in text
