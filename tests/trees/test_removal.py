@@ -1,0 +1,89 @@
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from depgen.trees.removal import keep_words
+from depgen.trees.sentence import Sentence
+from depgen.trees.tree import check_tree
+from tests.trees.trees import head_lists
+
+
+def ancestors(heads, word):
+    """From the word's own head up to the root, 0 left out."""
+    found = []
+    while heads[word - 1] > 0:
+        word = heads[word - 1]
+        found.append(word)
+    return found
+
+
+@st.composite
+def cut_sentences(draw, **options):
+    heads = draw(head_lists(**options))
+    kept = draw(st.lists(st.booleans(), min_size=len(heads), max_size=len(heads)))
+    words = tuple(f"w{number}" for number in range(1, len(heads) + 1))
+    relations = tuple("root" if head == 0 else f"r{head}" for head in heads)
+    return Sentence(words, tuple(heads), relations, tags=words), kept
+
+
+@given(cut_sentences())
+def test_words_hang_on_their_nearest_kept_ancestor(cut):
+    sentence, kept = cut
+    result = keep_words(sentence, kept)
+    old = [int(word[1:]) for word in result.words]
+    assert old == [number for number, keep in enumerate(kept, start=1) if keep]
+    assert result.tags == result.words
+    for place, number in enumerate(old):
+        above = [word for word in ancestors(sentence.heads, number) if kept[word - 1]]
+        if above:
+            assert old[result.heads[place] - 1] == above[0]
+            assert result.relations[place] == sentence.relations[number - 1]
+
+
+@given(cut_sentences())
+def test_what_loses_all_its_ancestors_hangs_on_the_first_root_or_the_first_such_word(cut):
+    sentence, kept = cut
+    result = keep_words(sentence, kept)
+    assume(result.words)
+    check_tree(result.heads, "cut")
+    tops = [
+        (number, sentence.heads[number - 1] == 0)
+        for number, keep in enumerate(kept, start=1)
+        if keep and not any(kept[above - 1] for above in ancestors(sentence.heads, number))
+    ]
+    roots = [number for number, is_root in tops if is_root] or [tops[0][0]]
+    place = {int(word[1:]): index for index, word in enumerate(result.words, start=1)}
+    for number, _ in tops:
+        expected = 0 if number in roots else place[roots[0]]
+        assert result.heads[place[number] - 1] == expected
+    assert [relation == "root" for relation in result.relations] == [head == 0 for head in result.heads]
+
+
+def is_projective(heads):
+    return all(
+        head == 0 or between == head or head in ancestors(heads, between)
+        for word, head in enumerate(heads, start=1)
+        if head
+        for between in range(min(word, head) + 1, max(word, head))
+    )
+
+
+@given(cut_sentences(single_root=True, max_size=7))
+def test_a_projective_tree_of_one_root_stays_one(cut):
+    sentence, kept = cut
+    assume(is_projective(sentence.heads) and any(kept))
+    heads = keep_words(sentence, kept).heads
+    check_tree(heads, "cut", single_root=True)
+    assert is_projective(heads)
+
+
+def test_unannotated_words_stay_so_and_graphs_go():
+    sentence = Sentence(("a", "b", "c"), (-1, -1, -1), edges=((0, 1, "root"),))
+    assert keep_words(sentence, [True, False, True]) == Sentence(("a", "c"), (-1, -1))
+    assert keep_words(Sentence(("a", "b")), [False, True]) == Sentence(("b",))
+    assert keep_words(Sentence(("a",), (0,), ("root",), ("x",)), [False]) == Sentence((), (), (), ())
+
+
+def test_as_many_marks_as_words():
+    with pytest.raises(AssertionError, match="2 words, 1 marks"):
+        keep_words(Sentence(("a", "b")), [True])
