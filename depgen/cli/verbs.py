@@ -47,6 +47,10 @@ VERBS = {
         positionals=("file",),
         flags=("json", "download"),
     ),
+    "train-oracle": Verb(
+        "train the language model that judges texts by LM score and reverse LM score",
+        "depgen.evaluation.oracle:train_oracle",
+    ),
     "annotate": Verb(
         "give an experiment's corpus its trees ahead of training, into the cache",
         "depgen.annotation.annotate:annotate",

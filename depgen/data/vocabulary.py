@@ -286,3 +286,25 @@ class SubwordPieces:
         if not path.is_file():
             raise UserError(f"No tokenizer at {path.absolute()}: name a tokenizer.json or a folder that holds one.")
         return path
+
+
+class ReadyVocabulary:
+    """Takes a vocabulary that was saved before, whatever the words are.
+
+    Args:
+        folder: where it lies, such as `RUN/vocabulary`.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder).expanduser()
+
+    def build(self, counts: Counter[str]) -> AnyVocabulary:
+        """The saved one."""
+        return load_vocabulary(self.folder)
+
+    def fingerprint(self) -> str:
+        """A digest of the files."""
+        import hashlib
+
+        files = [path for name in (VOCABULARY_FILE, TOKENIZER_FILE) if (path := self.folder / name).is_file()]
+        return f"ready {hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()}"

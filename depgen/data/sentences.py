@@ -1,0 +1,47 @@
+"""The sentences of any corpus as documents of their own: for systems that write one sentence at a time."""
+
+from collections.abc import Iterator, Mapping
+
+from depgen.data.corpus import Corpus, Split, SplitStatistics
+from depgen.data.files import log_left_out
+from depgen.errors import UserError
+from depgen.trees.sentence import Document
+
+
+class SingleSentences:
+    """Every sentence of another corpus, one a document, in its order.
+
+    Args:
+        corpus: where the sentences come from.
+        min_words: shorter ones are left out and counted, as headlines and credits often are.
+        max_words: longer ones are left out and counted; None for any length.
+        name: what results call it; by default the other corpus's name and "sentences".
+
+    Raises:
+        UserError: no length is both.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self, corpus: Corpus, *, min_words: int = 1, max_words: int | None = None, name: str | None = None
+    ) -> None:
+        if max_words is not None and max_words < max(1, min_words):
+            raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
+        self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
+        self.name = name or f"{corpus.name} sentences"
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The sentences of a split; identifiers are the document's and the sentence's number, from 1."""
+        left_out = 0
+        for document in self.corpus.documents(split):
+            for number, sentence in enumerate(document.sentences, start=1):
+                if len(sentence) < self.min_words or (self.max_words is not None and len(sentence) > self.max_words):
+                    left_out += 1
+                    continue
+                yield Document((sentence,), f"{document.identifier}:{number}")
+        log_left_out(left_out, "sentences of other lengths", corpus=self.name, split=split)
+
+    def fingerprint(self, split: Split) -> str:
+        """The other corpus's, and the limits."""
+        return f"sentences {self.min_words} {self.max_words} {self.corpus.fingerprint(split)}"

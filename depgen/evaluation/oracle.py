@@ -1,0 +1,198 @@
+"""A language model of our own as the judge of texts: LM score and oracle perplexity.
+
+Table 4 of Yang & Wan (2022) takes the LM score of Caccia et al. (2020), "Language GANs Falling Short": a language model
+trained on real sentences, the oracle, reads the samples; what it needs, in nats per token, says how good they are. It
+punishes bad samples, not samples that are all alike: the reverse score (`reverse_lm.py`) does that. Neither oracle nor
+scores of the paper are public, so that figures compare under one and the same oracle only. The oracle perplexity is
+the mean of the texts' own perplexities, computed as Table 5 computes GPT-2's; it stands in where GPT-2's weights are
+not at hand.
+
+An oracle is an ordinary experiment (`experiments/oracle_news.yaml`: LSTM of 2 x 512, dropout 0.5, Adam 1e-3, batches of
+about 128 sentences, clip 10, as theirs), trained once into `$DEPGEN_CACHE/oracles` by `depgen train-oracle`.
+
+Deviations
+    D1. The score is the mean over texts of each text's nats per token (`average="texts"`), as in the code of Caccia et
+        al.; `average="tokens"` divides all nats by all tokens, so that long texts count for more. The `<eos>` that ends
+        a text counts as a token in both, one that was cut at its longest length included.
+    D2. A text without a word has no score: it is left out, counted and logged. Their code would divide by zero.
+    D3. The perplexity of a text counts all its tokens and `<eos>`, given its beginning; GPT-2's leaves out the first
+        word and knows no end.
+    D4. Words outside the oracle's vocabulary, and `<unk>`, are read as `<unk>`, learnt from words seen once.
+    D5. Training stops when the validation loss has not fallen once; how long theirs is trained is not said.
+"""
+
+import hashlib
+import io
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import yaml
+from filelock import FileLock
+from jaxtyping import Float, Int
+
+from depgen.data.experiment import data_of
+from depgen.data.text import EncodedSplit
+from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.errors import UserError
+from depgen.evaluation.dependents import token_losses
+from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_test, run_depgen, sha256
+from depgen.evaluation.outcome import ItemScores, mean_of_defined
+from depgen.evaluation.trained import load_trained
+from depgen.language_model import LeftToRight
+from depgen.locations import cache_root, write_atomically
+from depgen.training.runs import best_checkpoint, find_run
+
+logger = logging.getLogger(__name__)
+
+Average = Literal["texts", "tokens"]
+TOKENS_PER_BATCH = 8192
+
+
+@dataclass(frozen=True)
+class TextLosses:
+    """What texts cost a language model.
+
+    Attributes:
+        nll: nats of each text, its `<eos>` counted; NaN for a text without a word.
+        tokens: how many tokens those are.
+        description: the model, for the notes of a table.
+    """
+
+    nll: Float[np.ndarray, " texts"]
+    tokens: Int[np.ndarray, " texts"]
+    description: str
+
+    def score(self, average: Average = "texts") -> ItemScores:
+        """Nats per token (D1); item scores are such that their mean is the figure, whichever it is."""
+        defined = ~np.isnan(self.nll)
+        shared = self.tokens[defined].mean() if defined.any() and average == "tokens" else self.tokens
+        means = "mean over texts" if average == "texts" else "over all tokens"
+        return self._scores(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
+
+    def perplexity(self) -> ItemScores:
+        """The mean of the texts' perplexities (D3)."""
+        what = f"{self.description}, in GPT-2's place, <eos> counted, mean of text perplexities"
+        return self._scores(np.exp(self.nll / self.tokens), what)
+
+    def _scores(self, items: Float[np.ndarray, " texts"], description: str) -> ItemScores:
+        return ItemScores(mean_of_defined(items), items, description, int(np.isnan(items).sum()))
+
+
+def train_oracle(*, config: Path) -> str:
+    """Train the oracle of an experiment into the cache, unless it lies there; its run and its test loss.
+
+    Args:
+        config: the experiment, such as experiments/oracle_news.yaml.
+
+    Raises:
+        UserError: no such experiment, its corpus is missing, or training failed.
+    """
+    run = trained_oracle(config)
+    numbers = measure_test(oracle_training(config), run, run_depgen)
+    lines = [f"oracle\t{run}", *(f"test/{name}\t{value:.6g}" for name, value in numbers.metrics.items())]
+    return "\n".join(lines)
+
+
+def trained_oracle(config: Path, *, depgen: Depgen = run_depgen) -> Path:
+    """The run folder of an experiment's oracle: found, gone on with, or trained; two processes train it once.
+
+    Raises:
+        UserError: no such experiment, its corpus is missing, or training failed.
+    """
+    training = oracle_training(config)
+    training.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{training.root}.lock"):
+        return fit(training, depgen).run
+
+
+def oracle_training(config: Path) -> Training:
+    """The training of an experiment as an oracle: another YAML or another corpus makes another oracle.
+
+    Raises:
+        UserError: no such experiment, or its corpus is missing.
+    """
+    corpus = data_of(config).corpus
+    parts = [sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    seed = yaml.safe_load(config.read_text(encoding="utf-8")).get("seed_everything")
+    root = cache_root() / "oracles" / f"{config.stem}-{digest}"
+    return Training(f"The oracle of {config}", config, int(seed or 0), root, f"rm -r {root}")
+
+
+def find_oracle(reference: str | Path) -> Path:
+    """The run folder of an oracle: that of an experiment's YAML, or a run folder itself.
+
+    Raises:
+        UserError: there is none; says how to train it.
+    """
+    path = Path(reference)
+    if path.suffix not in (".yaml", ".yml"):
+        return find_run(reference)
+    run = oracle_training(path).finished()
+    if run is None:
+        raise UserError(f"The oracle of {path} is not trained yet: depgen train-oracle --config {path}")
+    return run
+
+
+def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None) -> TextLosses:
+    """What texts cost an oracle; kept in the cache by the digests of both.
+
+    Args:
+        texts: one string an item, tokens separated by white space.
+        oracle: its run folder.
+        device: where it reads; by default a GPU where there is one.
+
+    Raises:
+        UserError: the run holds no model that scores words.
+    """
+    content = "\n".join([sha256(best_checkpoint(oracle)), *texts])
+    path = cache_root() / "text_losses" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.npz"
+    if not path.is_file():
+        trained = load_trained(oracle, device=device)
+        if not isinstance(trained.model, LeftToRight):
+            raise UserError(
+                f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores."
+            )
+        split = encoded(texts, trained.vocabulary)
+        losses = token_losses(trained.model, split, tokens_per_batch=TOKENS_PER_BATCH)
+        keep_losses(path, np.array([each.sum() for each in losses]), split.lengths)
+    return read_losses(path, name_of(oracle), texts)
+
+
+def name_of(oracle: Path) -> str:
+    """What notes call an oracle: its experiment and the beginning of its weights' digest."""
+    return f"oracle {oracle.absolute().parent.name} ({sha256(best_checkpoint(oracle))[:8]})"
+
+
+def encoded(texts: Sequence[str], vocabulary: AnyVocabulary) -> EncodedSplit:
+    """Texts as token ids."""
+    ids = [encode(vocabulary, text.split()).ids for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in ids])])
+    return EncodedSplit(
+        ids=np.concatenate([np.empty(0, dtype=np.int32), *ids]),
+        offsets=offsets,
+        heads=None,
+        eos=vocabulary.eos,
+        unk=vocabulary.unk,
+    )
+
+
+def keep_losses(path: Path, nll: Float[np.ndarray, " items"], tokens: Int[np.ndarray, " items"]) -> None:
+    """Write what items cost into the cache."""
+    stream = io.BytesIO()
+    np.savez(stream, nll=np.asarray(nll, dtype=np.float64), tokens=np.asarray(tokens, dtype=np.int64))
+    write_atomically(path, stream.getvalue())
+
+
+def read_losses(path: Path, description: str, texts: Sequence[str]) -> TextLosses:
+    """What texts cost, out of the cache; those without a word cost nothing that is known (D2)."""
+    with np.load(path, allow_pickle=False) as arrays:
+        nll, tokens = arrays["nll"], arrays["tokens"]
+    empty = np.array([not text.strip() for text in texts])
+    if empty.any():
+        logger.warning("%d of %d texts have no word and are left out of the oracle's scores.", empty.sum(), len(texts))
+    return TextLosses(np.where(empty, np.nan, nll), tokens, description)
