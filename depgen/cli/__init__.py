@@ -44,13 +44,16 @@ def _dispatch(arguments: list[str]) -> str | None:
         from importlib.metadata import version
 
         return f"depgen {version('depgen')}"
-    verb, rest = arguments[0], arguments[1:]
+    words = 2 if " ".join(arguments[:2]) in VERBS else 1
+    verb, rest = " ".join(arguments[:words]), arguments[words:]
     if verb in TRAINING_VERBS:
         from depgen.cli.training import run_training
 
         return run_training(verb, rest)
     if verb in VERBS:
         return run_function(verb, VERBS[verb], rest)
+    if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
+        raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
     near = difflib.get_close_matches(verb, [*TRAINING_VERBS, *VERBS], n=1)
     raise UserError(
         f"There is no verb {verb!r}{f': did you mean {near[0]!r}' if near else ''}? `depgen --help` lists all."

@@ -4,7 +4,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 TRAINING_VERBS = {
     "fit": "train a system: --config experiments/X.yaml, --resume to go on with a run that has stopped",
@@ -17,12 +17,13 @@ TRAINING_VERBS = {
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb that is a function with typed keyword arguments; what it returns is printed as text.
+    """A verb, of one word or two, that is a function with typed keyword arguments; what it returns is printed as text.
 
     Attributes:
         help: one line.
         target: "module:function", imported when the verb is called.
         positionals: parameters given by position; optional ones have a default.
+        lists: parameters of one or more values, separated by spaces.
         flags: boolean parameters given as a bare `--name`.
         short: one-letter names of parameters.
     """
@@ -30,6 +31,7 @@ class Verb:
     help: str
     target: str
     positionals: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     short: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,6 +92,18 @@ VERBS = {
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
         "depgen.evaluation.dependents:dependent_loss",
     ),
+    "human-eval export": Verb(
+        "write blinded questionnaires: two systems compared, or a Turing test of several",
+        "depgen.reporting.human_export:export",
+        lists=("texts",),
+    ),
+    "human-eval score": Verb(
+        "people's answers to such questionnaires, beside the published ones",
+        "depgen.reporting.human_scores:score",
+        positionals=("folders",),
+        lists=("folders",),
+        flags=("json",),
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 
@@ -138,11 +152,19 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
     described = {
         each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
     }
+    kinds = {each: parameter.annotation for each, parameter in parameters.items()}
+    kinds |= {each: get_args(kinds[each])[0] for each in verb.lists}
     for positional in verb.positionals:
         parameter = parameters[positional]
         optional = parameter.default is not inspect.Parameter.empty
         extra = {"nargs": "?", "default": parameter.default} if optional else {}
-        parser.add_argument(positional, type=parameter.annotation, help=described.get(positional), **extra)
+        if positional in verb.lists:
+            extra["nargs"] = "+"
+        parser.add_argument(positional, type=kinds[positional], help=described.get(positional), **extra)
+    for name in sorted({*verb.lists} - {*verb.positionals}):
+        required = parameters[name].default is inspect.Parameter.empty
+        extra = {"required": True} if required else {"default": parameters[name].default}
+        parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
     for flag in verb.flags:
         parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
     for name, letter in verb.short.items():
@@ -150,6 +172,6 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         parser.add_argument(
             f"-{letter}", f"--{name}", type=parameter.annotation, default=parameter.default, help=described[name]
         )
-    own: set[str | int] = {*verb.positionals, *verb.flags, *verb.short}
+    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.short}
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_help_imports_nothing_heavy():
 def test_every_verb_has_a_line_of_help():
     lines = usage().splitlines()
     for verb in (*TRAINING_VERBS, *VERBS):
-        assert any(line.split()[:1] == [verb] and len(line.split()) > 3 for line in lines)
+        assert any(line.startswith(f"  {verb}  ") and len(line.split()) > 3 for line in lines)
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
@@ -71,6 +72,36 @@ def test_a_verb_is_parsed_by_its_functions_signature():
     assert run_function("show", VERB, ["a.txt", "--corpus", "c"]) == "('a.txt', 'c', 3, False, None)"
     arguments = ["--json", "a.txt", "--corpus=c", "--count", "5", "--ratio", "0.5"]
     assert run_function("show", VERB, arguments) == "('a.txt', 'c', 5, True, 0.5)"
+
+
+def show_lists(*, names: list[str], files: list[Path], sizes: list[int] = [1]) -> str:  # noqa: B006
+    """Shows what it is given.
+
+    Args:
+        names: some names.
+        files: some files.
+        sizes: some sizes.
+    """
+    return repr((names, files, sizes))
+
+
+def test_a_verb_takes_lists_of_values():
+    verb = Verb("show", f"{__name__}:show_lists", positionals=("files",), lists=("files", "names", "sizes"))
+    shown = run_function("show", verb, ["a.txt", "b.txt", "--names", "A=x, y", "--sizes", "2", "3"])
+    assert shown == repr((["A=x, y"], [Path("a.txt"), Path("b.txt")], [2, 3]))
+    assert run_function("show", verb, ["a", "--names", "b"]) == repr((["b"], [Path("a")], [1]))
+    for arguments in (["a"], ["--names", "b"], ["a", "--names"], ["a", "--names", "b", "--sizes", "c"]):
+        with pytest.raises(UserError):
+            run_function("show", verb, arguments)
+
+
+def test_a_verb_may_have_two_words(monkeypatch, capsys):
+    monkeypatch.setitem(cli.VERBS, "show files", VERB)
+    assert main(["show", "files", "a", "--corpus", "c"]) == 0
+    assert capsys.readouterr().out == "('a', 'c', 3, False, None)\n"
+    for arguments in (["show"], ["show", "flies"], ["show", "--help"]):
+        assert main(arguments) == 2
+        assert "Expected one of `show files`" in capsys.readouterr().err
 
 
 def test_a_verb_takes_a_yaml(tmp_path):

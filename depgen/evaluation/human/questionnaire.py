@@ -1,0 +1,310 @@
+"""A blinded questionnaire: which texts are judged, what each rater is shown in which order, and the key to it.
+
+Yang & Wan (ACL 2022), sections 3.1 and 3.2 and appendix D. *Pairwise* (their Table 3): two systems' endings of one
+beginning, judged by grammaticality and by logicality, with ties. *Turing* (their Table 6): sentences of several systems
+and real ones, each judged as human or not. Both with 100 items a system and five raters.
+
+Deviations, all where the paper is silent:
+    D1. Every rater has an order of items, and sides, of their own, drawn from one seed. Each system is shown first in
+        half of a rater's pairs (an odd number's half is rounded by chance), so that a liking for the first text
+        favours none.
+    D2. Items are drawn from those that can be judged: a pair with an empty text, or of two identical ones, and an empty
+        sentence are left out before and counted. A system that often writes nothing is judged by its other texts.
+    D3. The instructions are the paper's (Tables 14 and 15) word for word, but for layout, the number of sentences, and
+        a last line that allows ties: the paper counts them, and its questionnaire does not speak of them.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from depgen.errors import UserError
+
+Kind = Literal["pairwise", "turing"]
+REAL = "Real data"
+"""What the paper calls the human texts of its Turing test."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about an item.
+
+    Attributes:
+        name: its column in the raters' files.
+        text: as the form asks it.
+        choices: the answers as they are written into a file, each with its words in the form.
+    """
+
+    name: str
+    text: str
+    choices: Mapping[str, str]
+
+
+_BETTER = {"1": "ending 1", "2": "ending 2", "tie": "tie"}
+QUESTIONS: Mapping[Kind, tuple[Question, ...]] = {
+    "pairwise": (
+        Question("grammaticality", "Which is better at grammaticality?", _BETTER),
+        Question("logicality", "Which is better at logicality?", _BETTER),
+    ),
+    "turing": (Question("human", "Is the sentence written by human?", {"yes": "human", "no": "machine"}),),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is judged at once.
+
+    Attributes:
+        name: says nothing of where it is from.
+        systems: who wrote each text.
+        texts: two for a comparison, else one.
+        line: where the texts stand in their systems' files, from 1.
+        context: what the texts go on from; empty where there is nothing.
+    """
+
+    name: str
+    systems: tuple[str, ...]
+    texts: tuple[str, ...]
+    line: int
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What one rater is given.
+
+    Attributes:
+        rater: their name in the files.
+        items: names of the items in this rater's order.
+        swapped: those of them that show the second system's text first.
+    """
+
+    rater: str
+    items: tuple[str, ...]
+    swapped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a system's texts are from.
+
+    Attributes:
+        file: as it was given.
+        sha256: of the file.
+        texts: how many it holds.
+        empty: how many of them are empty.
+    """
+
+    file: str
+    sha256: str
+    texts: int
+    empty: int
+
+
+@dataclass(frozen=True)
+class Questionnaire:
+    """Everything that was asked, with who wrote what: the key.
+
+    Attributes:
+        kind: comparison or Turing test.
+        systems: in the order given.
+        items: all of them.
+        sheets: one a rater.
+        seed: of the draw, the orders and the sides.
+        left_out: how many candidates could not be judged, by reason.
+        sources: of the texts, by system.
+        profile: at which the systems were trained; None where that is not known.
+    """
+
+    kind: Kind
+    systems: tuple[str, ...]
+    items: tuple[Item, ...]
+    sheets: tuple[Sheet, ...]
+    seed: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    profile: str | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """A digest of all that raters are shown, in letters that no spreadsheet takes for a number."""
+        shown = [[item.name, item.context, item.texts] for item in self.items]
+        sheets = [[sheet.rater, sheet.items, sorted(sheet.swapped)] for sheet in self.sheets]
+        digest = hashlib.sha256(json.dumps([self.kind, shown, sheets]).encode()).hexdigest()
+        return f"q-{digest[:12]}"
+
+    @cached_property
+    def by_name(self) -> dict[str, Item]:
+        """The items by their names."""
+        return {item.name: item for item in self.items}
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is asked about every item."""
+        return QUESTIONS[self.kind]
+
+    @property
+    def instructions(self) -> str:
+        """What raters read first: paragraphs separated by empty lines."""
+        text = (files("depgen.evaluation.human") / f"{self.kind}.txt").read_text(encoding="utf-8")
+        return text.replace("{items}", str(len(self.items)))
+
+    def shown(self, sheet: Sheet, item: Item) -> tuple[str, ...]:
+        """An item's texts in the order in which a rater sees them."""
+        return item.texts[::-1] if item.name in sheet.swapped else item.texts
+
+    def to_json(self) -> str:
+        """The key file's content."""
+        content: dict[str, Any] = {"questionnaire": self.name, **asdict(self)}
+        for sheet in content["sheets"]:
+            sheet["swapped"] = [name for name in sheet["items"] if name in sheet["swapped"]]
+        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def pairwise(
+    first: tuple[str, Sequence[str]],
+    second: tuple[str, Sequence[str]],
+    contexts: Sequence[str],
+    *,
+    items: int = 100,
+    raters: int = 5,
+    seed: int = 0,
+) -> Questionnaire:
+    """Two systems' texts side by side, each pair under its context.
+
+    Args:
+        first: a system's name and its texts, one a context.
+        second: the other's.
+        contexts: what the texts go on from.
+        items: pairs to draw.
+        raters: how many will answer.
+        seed: of the draw, the orders and the sides.
+
+    Raises:
+        UserError: the numbers of lines differ, the names do not, or there are too few pairs that can be judged.
+    """
+    systems = _distinct((first[0], second[0]))
+    for name, texts in (first, second):
+        if len(texts) != len(contexts):
+            raise UserError(f"Expected a text of {name} for each of the {len(contexts)} contexts, found {len(texts)}.")
+    candidates = []
+    left_out = {"with an empty text": 0, "of identical texts": 0}
+    for line, pair in enumerate(zip(first[1], second[1], strict=True), start=1):
+        if not all(text.strip() for text in pair):
+            left_out["with an empty text"] += 1
+        elif pair[0].split() == pair[1].split():
+            left_out["of identical texts"] += 1
+        else:
+            candidates.append((line, pair))
+    draw = random.Random(f"{seed} items")
+    drawn = _draw(draw, candidates, items, f"pairs of {systems[0]} and {systems[1]}", left_out)
+    asked = tuple(
+        Item(f"item-{number}", systems, pair, line, contexts[line - 1])
+        for number, (line, pair) in enumerate(drawn, start=1)
+    )
+    return Questionnaire("pairwise", systems, asked, _sheets(asked, raters, seed, sides=True), seed, left_out)
+
+
+def turing(
+    systems: Mapping[str, Sequence[str]], real: Sequence[str], *, items: int = 100, raters: int = 5, seed: int = 0
+) -> Questionnaire:
+    """Single sentences of several systems mixed with real ones.
+
+    Args:
+        systems: each one's sentences.
+        real: human sentences.
+        items: sentences to draw of each system and of the real ones.
+        raters: how many will answer.
+        seed: of the draw and the orders.
+
+    Raises:
+        UserError: somebody has too few sentences, or a system is called like the real ones.
+    """
+    names = _distinct((*systems, REAL))
+    drawn: list[tuple[str, int, str]] = []
+    left_out: dict[str, int] = {}
+    for name in names:
+        texts = real if name == REAL else systems[name]
+        candidates = [(name, line, text) for line, text in enumerate(texts, start=1) if text.strip()]
+        empty = {f"empty, of {name}": len(texts) - len(candidates)}
+        drawn += _draw(random.Random(f"{seed} items {name}"), candidates, items, f"sentences of {name}", empty)
+        left_out |= empty
+    random.Random(f"{seed} names").shuffle(drawn)  # so that an item's name says nothing of its system
+    asked = tuple(
+        Item(f"item-{number}", (name,), (text,), line) for number, (name, line, text) in enumerate(drawn, start=1)
+    )
+    return Questionnaire("turing", names, asked, _sheets(asked, raters, seed, sides=False), seed, left_out)
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise UserError(f"Systems must have different names, found {', '.join(names)}.")
+    return names
+
+
+def _draw(
+    draw: random.Random, candidates: Sequence[Any], items: int, what: str, left_out: Mapping[str, int]
+) -> list[Any]:
+    if items < 1:
+        raise UserError(f"--items must be at least 1, found {items}.")
+    if len(candidates) < items:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        raise UserError(
+            f"Expected at least {items} {what} to draw from, found {len(candidates)} (left out: {reasons}). "
+            "Give more texts, or fewer --items."
+        )
+    return draw.sample(candidates, items)
+
+
+def _sheets(items: Sequence[Item], raters: int, seed: int, *, sides: bool) -> tuple[Sheet, ...]:
+    if raters < 1:
+        raise UserError(f"--raters must be at least 1, found {raters}.")
+    sheets = []
+    for number in range(1, raters + 1):
+        draw = random.Random(f"{seed} rater {number}")
+        order = draw.sample([item.name for item in items], len(items))
+        half = (len(items) + draw.randrange(2)) // 2
+        swapped = frozenset(draw.sample(order, half)) if sides else frozenset[str]()
+        sheets.append(Sheet(f"rater-{number}", tuple(order), swapped))
+    return tuple(sheets)
+
+
+def read_key(path: Path) -> Questionnaire:
+    """The questionnaire that a key file holds.
+
+    Raises:
+        UserError: there is no such file, or it is no key, or it was changed.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        name = content.pop("questionnaire")
+        found = Questionnaire(**content | _parts(content))
+        known = found.kind in QUESTIONS and found.name == name
+    except FileNotFoundError:
+        raise UserError(f"No key at {path}: give the folder that `depgen human-eval export` wrote.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: expected the key of a questionnaire, found something else ({error!r}).") from error
+    if not known:
+        raise UserError(f"{path}: the key was changed since it was written (its name is {name!r}). Put it back.")
+    return found
+
+
+def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The nested dataclasses of a key file's content."""
+    return {
+        "systems": tuple(content["systems"]),
+        "items": tuple(
+            Item(each["name"], tuple(each["systems"]), tuple(each["texts"]), each["line"], each["context"])
+            for each in content["items"]
+        ),
+        "sheets": tuple(
+            Sheet(each["rater"], tuple(each["items"]), frozenset(each["swapped"])) for each in content["sheets"]
+        ),
+        "sources": {name: Source(**each) for name, each in content["sources"].items()},
+    }

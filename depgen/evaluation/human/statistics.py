@@ -1,0 +1,121 @@
+"""What ratings say: shares with intervals, agreement of raters, and whether a preference is more than chance.
+
+Deviations of the comparison with Table 3 of Yang & Wan (ACL 2022):
+    D1. Their column κ is Krippendorff's alpha, not a kappa; they do not name its level. Here it is nominal: win, lose
+        and tie are three kinds of answer without an order. Fleiss' kappa is not reported by them, and not here.
+    D2. They do not name the unit of the Wilcoxon signed-rank test. Here it is the pair of texts, with the mean
+        preference of its raters, since the judgements of one pair are not independent; the test over single judgements
+        stands beside it. Units without a preference are left out of the ranks (`zero_method="wilcox"`; over single
+        judgements, whose sizes are all 1, Pratt's way comes to the same). p-values are two-sided and not corrected for
+        their number; over more than 50 units they are the normal approximation with ties corrected.
+    D3. Two things in the paper's Table 3 do not follow from its rates. Those of DM-LSTM against PRPN and AWD-LSTM are
+        no multiples of 1/500 and fit 400 judgements; and logicality against AWD-LSTM (43.0 : 34.5, starred for
+        p < 0.01) has p = 0.05 over 400 single judgements, 0.03 over 500.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from depgen.errors import UserError
+from depgen.evaluation.human.answers import Ratings
+from depgen.metrics.significance import Interval, bootstrap_interval
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """A Wilcoxon signed-rank test.
+
+    Attributes:
+        p_value: two-sided.
+        units: tested, those without a preference among them.
+        zeros: units without a preference, which the ranks leave out.
+    """
+
+    p_value: float
+    units: int
+    zeros: int
+
+
+@dataclass(frozen=True)
+class Preference:
+    """One aspect of a comparison, from the first system's side.
+
+    Attributes:
+        win: % of judgements, every item counting alike, with the 95 % bootstrap interval over items.
+        lose: the same.
+        tie: the same.
+        alpha: Krippendorff's, nominal; None where it is not defined.
+        over_items: the test on items' mean preferences.
+        over_judgements: the test on single judgements, as if they were independent.
+    """
+
+    win: Interval
+    lose: Interval
+    tie: Interval
+    alpha: float | None
+    over_items: SignedRank
+    over_judgements: SignedRank
+
+
+def preference(ratings: Ratings, *, seed: int = 0) -> Preference:
+    """What judgements of 1 (the first system is better), 0 and -1 say; NaN is no judgement."""
+    win, lose, tie = (item_shares(ratings, value, seed=seed) for value in (1.0, -1.0, 0.0))
+    return Preference(
+        win,
+        lose,
+        tie,
+        krippendorff_alpha(ratings),
+        signed_rank(item_means(ratings)),
+        signed_rank(ratings[~np.isnan(ratings)]),
+    )
+
+
+def item_shares(ratings: Ratings, value: float, *, seed: int = 0) -> Interval:
+    """The % of judgements that are `value`: the mean over items of their raters' share, resampled over items."""
+    shares = np.where(np.isnan(ratings), np.nan, 100.0 * (ratings == value))
+    return bootstrap_interval(item_means(shares), seed=seed)
+
+
+def item_means(ratings: Ratings) -> Float[np.ndarray, " items"]:
+    """Each item's mean over the raters who judged it; NaN where nobody did.
+
+    >>> item_means(np.array([[1.0, 0.0], [0.0, np.nan]]))
+    array([0.5, 0. ])
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # an item that nobody judged
+        return np.asarray(np.nanmean(ratings, axis=0))
+
+
+def krippendorff_alpha(ratings: Ratings) -> float | None:
+    """Krippendorff's alpha at the nominal level, items as units; None where all pairable answers are one and the same.
+
+    Raises:
+        UserError: the `krippendorff` package is not installed.
+    """
+    try:
+        from krippendorff import alpha
+    except ImportError:
+        raise UserError("Agreement needs the krippendorff package: pip install 'depgen[human-eval]'.") from None
+    pairable = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
+    if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
+        return None
+    return float(alpha(reliability_data=pairable, level_of_measurement="nominal"))
+
+
+def signed_rank(differences: Float[np.ndarray, " units"]) -> SignedRank:
+    """The Wilcoxon signed-rank test that differences lie around zero; NaN ones are no units.
+
+    >>> signed_rank(np.array([0.2, 0.4, 0.6, -0.8, 1.0]))
+    SignedRank(p_value=0.4375, units=5, zeros=0)
+    """
+    from scipy.stats import wilcoxon
+
+    units = differences[~np.isnan(differences)].round(9)  # sums that differ in their last bits tie
+    zeros = int((units == 0).sum())
+    if zeros == len(units):
+        return SignedRank(1.0, len(units), zeros)
+    return SignedRank(float(wilcoxon(units, zero_method="wilcox").pvalue), len(units), zeros)
