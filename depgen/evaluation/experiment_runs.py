@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
@@ -96,11 +97,17 @@ class FinishedRun:
 
 
 def fit(training: Training, depgen: Depgen) -> FinishedRun:
-    """The finished run: trained, gone on with, or found.
+    """The finished run: trained, gone on with, or found. Of two processes at once, the second waits and finds it.
 
     Raises:
         UserError: training failed, or the YAML has changed since the run was begun.
     """
+    training.root.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(training.root.with_name(f".{training.root.name}.lock")):
+        return _fit(training, depgen)
+
+
+def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
     digest = sha256(training.config)
     if runs and begun.is_file() and begun.read_text().strip() != digest:
@@ -132,10 +139,12 @@ class SplitNumbers:
         metrics: named without their stage (`perplexity`, …).
         story_nll: each story's mean nats per token, by the story's index; NaN for a story that was not scored, None
             where single stories were not kept.
+        story_tokens: how many tokens each of them has; 0 for one that was not scored.
     """
 
     metrics: dict[str, float]
     story_nll: NDArray[np.float64] | None = None
+    story_tokens: NDArray[np.float64] | None = None
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -154,7 +163,7 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
         depgen(["test", "--run", str(run)], training.environment)
     numbers = _split_numbers(training, path, "test")
-    return SplitNumbers(numbers, _story_nll(items, numbers.get("perplexity")))
+    return SplitNumbers(numbers, *_stories(items, numbers.get("perplexity")))
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
@@ -197,14 +206,16 @@ def _of_the_best(path: Path, run: Path) -> bool:
     return Path(str(content.get("checkpoint", BEST))).name == BEST
 
 
-def _story_nll(path: Path, perplexity: float | None) -> NDArray[np.float64] | None:
-    """Mean nats per token of each story by its index; None where they were not kept or belong to another test.
+def _stories(
+    path: Path, perplexity: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | tuple[None, None]:
+    """Mean nats per token and tokens of each story by its index; None where none were kept or are of another test.
 
     Raises:
         UserError: the file does not read as one of stories.
     """
     if not path.is_file():
-        return None
+        return None, None
     try:
         with np.load(path, allow_pickle=False) as arrays:
             index = "item" if "item" in arrays else "items"
@@ -221,7 +232,7 @@ def _story_nll(path: Path, perplexity: float | None) -> NDArray[np.float64] | No
             "%s: the stories have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
             path, found, TEST_NUMBERS, perplexity,
         )  # fmt: skip
-        return None
-    scores = np.full(int(item[-1]) + 1, np.nan)
-    scores[item] = nll / tokens
-    return scores
+        return None, None
+    scores, counts = np.full(int(item[-1]) + 1, np.nan), np.zeros(int(item[-1]) + 1)
+    scores[item], counts[item] = nll / tokens, tokens
+    return scores, counts

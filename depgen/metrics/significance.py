@@ -132,6 +132,38 @@ def bootstrap_interval(scores: Scores, *, confidence: float = 0.95, resamples: i
     return Interval(float(defined.mean()), float(low), float(high))
 
 
+def bootstrap_means(
+    scores: Float[np.ndarray, "items series"],
+    weights: Float[np.ndarray, "items series"],
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Float[np.ndarray, "resamples series"]:
+    """Weighted means of several series of scores over the same items, each line of one resample of the items.
+
+    A score without weight does not count, and may be NaN. A ratio of sums is the mean of the ratios weighted by their
+    denominators: nats a token of a whole split come from those of its items weighted by their tokens. Cost: one
+    matrix product of resamples x items x series, so that a whole table is done at once.
+
+    >>> means = bootstrap_means(np.array([[1.0], [5.0]]), np.array([[3.0], [1.0]]), resamples=500)
+    >>> sorted(set(means[:, 0].tolist()))
+    [1.0, 2.0, 5.0]
+    """
+    generator = np.random.default_rng(seed)
+    items = len(scores)
+    summands = np.concatenate([np.where(weights > 0, scores, 0.0) * weights, weights], axis=1)
+    rows = max(1, _CHUNK // items)
+    sums = np.empty((resamples, summands.shape[1]))
+    for start in range(0, resamples, rows):
+        stop = min(start + rows, resamples)
+        drawn = generator.integers(0, items, (stop - start, items)) + items * np.arange(stop - start)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=(stop - start) * items).reshape(stop - start, items)
+        sums[start:stop] = counts.astype(np.float64) @ summands
+    above, below = np.split(sums, 2, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(above / below)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number by Holm's step-down method (1979), in the order given.
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from depgen.reporting.comparison import Results, Summary, compare, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
+from depgen.reporting.intervals import Bounds, intervals
 from depgen.reporting.measured import Measured, join
 from depgen.reporting.notes import notes_of
 from depgen.reporting.results import Result
@@ -27,6 +28,7 @@ class Cell:
         decimals: digits after the point.
         seeds: how many seeds the number is over; None where that is not asked.
         partial: whether the row has more seeds than that.
+        interval: low and high end of the bootstrap interval over items; None where there is none.
     """
 
     value: float | None = None
@@ -37,6 +39,7 @@ class Cell:
     decimals: int = 2
     seeds: int | None = None
     partial: bool = False
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,16 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     }
     results, measured, joined = _joined(results, measured, floors)
     comparisons, tests = compare(definition, results)
+    bounds = intervals(definition, results)
     stars = starred(definition, results, comparisons)
     lines: list[Line] = []
     published = any(row.values for row in definition.rows)
     for row in definition.rows:
-        found = _lines(definition, row, results.get(row.name, ()), measured.get(row.name), stars, row.name in joined)
+        won = {key for name, key in stars if name == row.name}
+        found = _Found(won, bounds.get(row.name, {}), row.name in joined)
+        first, *others = _lines(definition, row, results.get(row.name, ()), measured.get(row.name), found)
         ran, made = bool(results.get(row.name) or row.name in measured), is_made(row, profile=profile)
-        lines += [dataclasses.replace(found[0], label=_label(row, ran=ran, made=made, published=published)), *found[1:]]
+        lines += [dataclasses.replace(first, label=_label(row, ran=ran, made=made, published=published)), *others]
     notes = notes_of(
         definition,
         profile=profile,
@@ -130,13 +136,21 @@ def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str
         yield f"‡: over some of the row's seeds only: {'; '.join(cells)}."
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What was found of a row's numbers: wins and intervals by column, and whether tracked seeds are among them."""
+
+    stars: set[str]
+    intervals: Bounds
+    joined: bool = False
+
+
 def _lines(
     definition: TableDefinition,
     row: Row,
     local: Sequence[Result],
     measured: Measured | None,
-    stars: set[tuple[str, str]],
-    joined: bool,
+    found: _Found,
 ) -> list[Line]:
     """A row's lines; one that has no numbers at all keeps a line that says so."""
     columns = definition.columns
@@ -145,10 +159,9 @@ def _lines(
         cells = tuple(Cell(row.values.get(c.key), star=c.key in row.stars, decimals=c.decimals) for c in columns)
         lines.append(Line(row, "", "paper", cells))
     if measured is not None:
-        lines.append(_ours(row, columns, measured.results, set(measured.stars), "measured"))
+        lines.append(_ours(row, columns, measured.results, _Found(set(measured.stars), measured.intervals), "measured"))
     if local:
-        won = {c.key for c in columns if (row.name, c.key) in stars}
-        lines.append(_ours(row, columns, local, won, "joined" if joined else "local"))
+        lines.append(_ours(row, columns, local, found, "joined" if found.joined else "local"))
     ours = local or (measured.results if measured is not None else ())
     if row.values and ours:
         lines.append(Line(row, "", "difference", tuple(_difference(row, c, summarise(ours, c.key)) for c in columns)))
@@ -166,7 +179,7 @@ def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
     return f"{row.name}{mark}" + (f" ({'; '.join(remarks)})" if remarks else "")
 
 
-def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars: set[str], numbers: Numbers) -> Line:
+def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Numbers) -> Line:
     cells = []
     for column in columns:
         summary = summarise(results, column.key)
@@ -175,10 +188,11 @@ def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], stars:
                 Cell(
                     summary.mean,
                     summary.deviation,
-                    star=column.key in stars,
+                    star=column.key in found.stars,
                     decimals=column.decimals,
                     seeds=summary.seeds,
                     partial=summary.seeds < len(results),
+                    interval=found.intervals.get(column.key),
                 )
             )
         else:

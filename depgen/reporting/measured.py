@@ -1,7 +1,7 @@
 """What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a profile."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,23 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.reporting.definition import TableDefinition, experiments_root
+from depgen.reporting.intervals import Bounds
 from depgen.reporting.results import Result
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The tracked results of a row at a profile, and the measures in which it was starred when recorded."""
+    """The tracked results of a row at a profile, with what was found from items that are not tracked.
+
+    Attributes:
+        results: one a seed.
+        stars: the measures in which it was starred when recorded.
+        intervals: low and high end of the bootstrap interval by measure, as recorded.
+    """
 
     results: tuple[Result, ...]
     stars: tuple[str, ...]
+    intervals: Bounds = field(default_factory=dict)
 
 
 def measured_path(table: str, row_slug: str) -> Path:
@@ -54,7 +62,8 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
         entry = read_measured_file(path).get("profiles", {}).get(profile)
         if entry is not None:
             where = f"{path}: profiles.{profile}"
-            found[row.name] = Measured(_seeds(entry, definition.table, row.name, profile, where), _stars(entry))
+            seeds = _seeds(entry, definition.table, row.name, profile, where)
+            found[row.name] = Measured(seeds, _stars(entry), _intervals(entry, where))
     return found
 
 
@@ -79,3 +88,11 @@ def _seeds(entry: Mapping[str, Any], table: str, row: str, profile: str, where: 
 def _stars(entry: Mapping[str, Any]) -> tuple[str, ...]:
     stars = entry.get("stars", ())
     return tuple(stars) if isinstance(stars, Sequence) and not isinstance(stars, str) else ()
+
+
+def _intervals(entry: Mapping[str, Any], where: str) -> dict[str, tuple[float, float]]:
+    content = entry.get("intervals") or {}
+    try:
+        return {str(key): (float(low), float(high)) for key, (low, high) in content.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"{where}.intervals: expected a low and a high end by measure, found {content!r}.") from error

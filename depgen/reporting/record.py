@@ -10,6 +10,7 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.comparison import Comparison, Results, compare, starred
 from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.intervals import intervals
 from depgen.reporting.measured import Measured, join, measured_path, read_measured, read_measured_file
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
@@ -45,7 +46,7 @@ def record(table: str, *, profile: str | None = None) -> str:
     results = {row.name: _merged(definition, row, local[row.name], measured.get(row.name)) for row in definition.rows}
     ours = [each for each in compare(definition, results)[0] if local[each.row]]
     comparisons = [each for each in ours if _is_recorded(definition, each, results)]
-    stars = starred(definition, results, comparisons)
+    stars, bounds = starred(definition, results, comparisons), intervals(definition, results)
     written = [reason]
     for row in rows:
         path = measured_path(definition.table, row.slug)
@@ -54,6 +55,7 @@ def record(table: str, *, profile: str | None = None) -> str:
         profiles[profile] = {
             "seeds": {result.seed: _plain(result) for result in results[row.name]},
             "stars": [column.key for column in definition.columns if (row.name, column.key) in stars],
+            "intervals": {key: [float(f"{end:.6g}") for end in each] for key, each in bounds.get(row.name, {}).items()},
             "comparisons": _plain_comparisons(row, comparisons),
         }
         text = yaml.safe_dump({"row": row.name, "table": definition.table, "profiles": profiles}, sort_keys=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
@@ -183,8 +183,8 @@ def read_results(table: str, row_slug: str, *, profile: str) -> list[Result]:
     return sorted((read_result(path) for path in paths), key=lambda result: result.seed)
 
 
-def item_scores(results: Sequence[Result], row_slug: str, name: str) -> NDArray[np.float64] | None:
-    """Per-item scores averaged over seeds, NaN where a seed has no score; None where a seed lacks them.
+def seed_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, "items seeds"] | None:
+    """Per-item scores, a column a seed; None where a seed lacks them.
 
     Raises:
         UserError: the seeds' files differ in length.
@@ -195,10 +195,29 @@ def item_scores(results: Sequence[Result], row_slug: str, name: str) -> NDArray[
     if len({len(array) for array in scores}) != 1:
         lengths = ", ".join(str(len(array)) for array in scores)
         raise UserError(f"Row {row_slug}: the seeds' scores {name!r} have different lengths ({lengths}).")
-    return np.asarray(np.mean(np.stack(scores), axis=0), dtype=np.float64)
+    return np.stack(scores, axis=1)
 
 
-def _arrays(results: Sequence[Result], row_slug: str, name: str) -> Iterator[NDArray[np.float64]]:
+def item_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, " items"] | None:
+    """Per-item scores averaged over seeds, NaN where a seed has no score; None where a seed lacks them.
+
+    Raises:
+        UserError: the seeds' files differ in length.
+    """
+    scores = seed_scores(results, row_slug, name)
+    return None if scores is None else np.asarray(scores.mean(axis=1))
+
+
+def pooled_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, " items"] | None:
+    """Per-item scores of all seeds, one after the other, where items of two seeds have nothing to do with each other.
+
+    None where a seed lacks them.
+    """
+    scores = list(_arrays(results, row_slug, name))
+    return np.concatenate(scores) if scores and len(scores) == len(results) else None
+
+
+def _arrays(results: Sequence[Result], row_slug: str, name: str) -> Iterator[Float[np.ndarray, " items"]]:
     for result in results:
         if name in result.items:
             path = row_folder(result.table, row_slug) / result.items[name]

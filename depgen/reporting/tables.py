@@ -1,6 +1,7 @@
 """A table in a format: Markdown, LaTeX, CSV or for the terminal."""
 
 import csv
+import dataclasses
 import io
 import textwrap
 from pathlib import Path
@@ -8,17 +9,26 @@ from typing import Literal
 
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import load_definition
+from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.measured import read_measured
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import read_results
 
 Format = Literal["markdown", "latex", "csv", "text"]
+Spread = Literal["bounds", "half_width", "seeds"]
 NOTE_WIDTH = 120
 _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
 
 
-def table(table: str, *, profile: str | None = None, format: Format = "markdown", output: Path | None = None) -> str:
+def table(
+    table: str,
+    *,
+    profile: str | None = None,
+    format: Format = "markdown",
+    spread: Spread = "bounds",
+    output: Path | None = None,
+) -> str:
     """A table of the results so far beside the published and the tracked ones.
 
     All four formats are written under `results/<table>/` as well.
@@ -27,6 +37,8 @@ def table(table: str, *, profile: str | None = None, format: Format = "markdown"
         table: its name.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
         format: of the returned text.
+        spread: what stands beside a number: its deviation over seeds, and behind it the `bounds` of its 95 % bootstrap
+            interval over items; the interval's `half_width` alone; or the deviation over `seeds` alone. CSV has all.
         output: a file for the returned text.
 
     Raises:
@@ -37,23 +49,55 @@ def table(table: str, *, profile: str | None = None, format: Format = "markdown"
     results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
     layout = lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
     for each, ending in _ENDINGS.items():
-        write_atomically(results_root() / definition.table / f"table-{profile}.{ending}", render(layout, format=each))
-    text = render(layout, format=format)
+        write_atomically(
+            results_root() / definition.table / f"table-{profile}.{ending}", render(layout, format=each, spread=spread)
+        )
+    text = render(layout, format=format, spread=spread)
     if output is not None:
         write_atomically(output, text)
     return f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text
 
 
-def render(layout: Layout, *, format: Format) -> str:
+def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:
     """The laid-out table as text that ends in a line break."""
+    if format != "csv":
+        layout = _spread(layout, spread)
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](layout)
+
+
+def _spread(layout: Layout, spread: Spread) -> Layout:
+    """The table with that spread beside its numbers alone, and a note of what it is."""
+
+    def chosen(cell: Cell) -> Cell:
+        if spread == "seeds":
+            return dataclasses.replace(cell, interval=None)
+        if spread == "half_width":
+            half = None if cell.interval is None else (cell.interval[1] - cell.interval[0]) / 2
+            return dataclasses.replace(cell, deviation=half, interval=None)
+        return cell
+
+    lines = tuple(dataclasses.replace(line, cells=tuple(map(chosen, line.cells))) for line in layout.lines)
+    notes = ((_SPREADS[spread],) if any(line.seeds for line in lines) else ()) + layout.notes
+    return dataclasses.replace(layout, lines=lines, notes=notes)
+
+
+_INTERVAL = (
+    f"{100 * CONFIDENCE:.0f} % bootstrap percentile interval over test items ({RESAMPLES:,} resamples, seed {SEED}, "
+    "the same items for all systems and seeds; the models and, in Self-BLEU, the other texts held fixed), where a "
+    "measure has item scores"
+)
+_SPREADS: dict[Spread, str] = {
+    "bounds": f"±: standard deviation over seeds (none for one seed). [low, high]: {_INTERVAL}.",
+    "half_width": f"±: half the width of the {_INTERVAL}.",
+    "seeds": "±: standard deviation over seeds (none for one seed).",
+}
 
 
 def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str = "‡") -> str:
     """A cell's words.
 
-    >>> show(Cell(21.494, 0.3, star=True))
-    '21.49 ± 0.30*'
+    >>> show(Cell(21.494, 0.3, star=True, interval=(21.0, 22.0)))
+    '21.49 ± 0.30 [21.00, 22.00]*'
     """
     if cell.value is None:
         return cell.word
@@ -61,6 +105,9 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str 
     text = f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"
     if cell.deviation is not None:
         text += f"{plus_minus}{cell.deviation:.{cell.decimals}f}"
+    if cell.interval is not None:
+        low, high = (f"{end:.{cell.decimals}f}" for end in cell.interval)
+        text += f" [{low}, {high}]"
     return text + (star if cell.star else "") + (partial if cell.partial else "")
 
 
@@ -112,12 +159,14 @@ def _csv(layout: Layout) -> str:
     """One number a line."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["table", "profile", "system", "numbers", "measure", "value", "deviation", "seeds", "star", "word"])
+    head = ["table", "profile", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "star"]
+    writer.writerow([*head, "word"])
     for line in layout.lines:
         for column, cell in zip(layout.definition.columns, line.cells, strict=True):
             if cell.value is None and not cell.word:
                 continue
-            numbers = ["" if number is None else f"{number:.10g}" for number in (cell.value, cell.deviation)]
+            values = (cell.value, cell.deviation, *(cell.interval or (None, None)))
+            numbers = ["" if number is None else f"{number:.10g}" for number in values]
             seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
             place = [layout.definition.table, layout.profile, line.row.name, line.numbers, column.key]
             writer.writerow([*place, *numbers, seeds, int(cell.star), cell.word])

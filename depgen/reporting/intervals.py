@@ -1,0 +1,87 @@
+"""Bootstrap intervals of a table's numbers: how far they might lie elsewhere had the test split other items.
+
+Percentile intervals of the mean over seeds; items are resampled, the same ones for all seeds, while the trained models
+and, in Self-BLEU, the texts that each was compared with stay.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from depgen.metrics.significance import bootstrap_means
+from depgen.reporting.comparison import Results
+from depgen.reporting.definition import Column, Row, TableDefinition
+from depgen.reporting.results import Result, seed_scores
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+SEED = 0
+TOKENS = "tokens"
+"""The name of the items' numbers of tokens, by which those of `perplexity` (mean nats a token) are weighted."""
+AGREEMENT = 1e-3
+"""How far, relative, a figure may lie from what its items give."""
+
+Bounds = Mapping[str, tuple[float, float]]
+"""Low and high end by column key."""
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A number of the table, one series a seed."""
+
+    row: str
+    column: str
+    scores: Float[np.ndarray, "items seeds"]
+    weights: Float[np.ndarray, "items seeds"]
+    exponential: bool
+
+    def of(self, means: Float[np.ndarray, "*resamples seeds"]) -> Float[np.ndarray, "*resamples"]:
+        """The number that means over items stand for, over all seeds."""
+        return np.asarray((np.exp(means) if self.exponential else means).mean(axis=-1))
+
+
+def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds]:
+    """By row, the interval of each number whose seeds all have item scores that give it; the same on every call."""
+    figures = [
+        figure
+        for row in definition.rows
+        for column in definition.columns
+        if (figure := _figure(row, column, results.get(row.name, ()))) is not None
+    ]
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for items in sorted({len(figure.scores) for figure in figures}):
+        of_size = [figure for figure in figures if len(figure.scores) == items]
+        means = bootstrap_means(
+            np.concatenate([figure.scores for figure in of_size], axis=1),
+            np.concatenate([figure.weights for figure in of_size], axis=1),
+            resamples=RESAMPLES,
+            seed=SEED,
+        )
+        ends = np.cumsum([figure.scores.shape[1] for figure in of_size])
+        for figure, part in zip(of_size, np.split(means, ends[:-1], axis=1), strict=True):
+            low, high = np.quantile(figure.of(part), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+            found.setdefault(figure.row, {})[figure.column] = (float(low), float(high))
+    return dict(found)
+
+
+def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | None:
+    """A number with its items; None where a seed lacks them, or where they give another number."""
+    measured = [result for result in results if column.key in result.metrics]
+    name = column.items or column.key
+    scores = seed_scores(measured, row.slug, name)
+    if scores is None or len(scores) < 2:
+        return None
+    exponential = name == "perplexity"
+    weights = seed_scores(measured, row.slug, TOKENS) if exponential else np.ones_like(scores)
+    if weights is None or weights.shape != scores.shape:
+        return None
+    weights = np.where(np.isnan(scores), 0.0, weights)
+    if (weights.sum(axis=0) <= 0).any():
+        return None
+    value = float(np.mean([result.metrics[column.key] for result in measured]))
+    figure = _Figure(row.name, column.key, scores, weights, exponential)
+    given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
+    return figure if math.isclose(given, value, rel_tol=AGREEMENT, abs_tol=1e-9) else None
