@@ -1,0 +1,79 @@
+"""A treebank's own trees where it has the sentence, another annotator's elsewhere."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator, SentenceError
+from depgen.trees.sentence import Sentence
+
+
+class KnownTrees:
+    """Gives a sentence the tree that a treebank has for the same words, and leaves the others to another annotator.
+
+    A corpus that repeats a treebank's sentences without their trees gets them back so: the language-modelling Penn
+    Treebank from the sample of the Wall Street Journal, by `depgen.data.normalized.NormalizedTreebank`. Sentences of
+    the same words get the same tree, the first in the treebank.
+
+    Args:
+        treebank: where the trees are known from.
+        otherwise: what parses sentences that it lacks; None refuses them.
+        splits: the parts of the treebank to look in.
+    """
+
+    def __init__(self, treebank: Corpus, otherwise: Annotator | None = None, splits: Sequence[Split] = SPLITS) -> None:
+        self.treebank, self.otherwise, self.splits = treebank, otherwise, tuple(splits)
+        self.scheme = f"{treebank.name}, its own trees"
+        if otherwise is not None:
+            self.scheme += f"; other sentences: {otherwise.scheme}"
+
+    def fingerprint(self) -> str:
+        """Of the treebank's parts and of the other annotator."""
+        other = "none" if self.otherwise is None else self.otherwise.fingerprint()
+        parts = ["known trees", *map(self.treebank.fingerprint, self.splits), other]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with trees; relations are `_` where the treebank has only heads.
+
+        Raises:
+            SentenceError: the treebank lacks a sentence and no other annotator is named, or that one refuses it.
+        """
+        unknown = [index for index, sentence in enumerate(sentences) if sentence.words not in self._trees]
+        annotated = [self._filled(sentence) for sentence in sentences]
+        for index, tree in zip(unknown, self._parsed(sentences, unknown), strict=True):
+            annotated[index] = tree
+        return annotated
+
+    def _filled(self, sentence: Sentence) -> Sentence:
+        known = self._trees.get(sentence.words)
+        if known is None:
+            return sentence
+        return replace(sentence, heads=known.heads, relations=known.relations or ("_",) * len(known))
+
+    def _parsed(self, sentences: Sequence[Sentence], unknown: Sequence[int]) -> list[Sentence]:
+        if not unknown:
+            return []
+        if self.otherwise is None:
+            words = " ".join(sentences[unknown[0]].words[:8])
+            raise SentenceError(
+                unknown[0] + 1, f"{self.treebank.name} has no tree for {words!r}; name an annotator under `otherwise`."
+            )
+        try:
+            return self.otherwise.annotate([sentences[index] for index in unknown])
+        except SentenceError as error:
+            raise SentenceError(unknown[error.number - 1] + 1, error.complaint) from error
+
+    @cached_property
+    def _trees(self) -> Mapping[tuple[str, ...], Sentence]:
+        trees: dict[tuple[str, ...], Sentence] = {}
+        for split in self.splits:
+            for document in self.treebank.documents(split):
+                for sentence in document.sentences:
+                    if sentence.heads is None:
+                        raise UserError(f"{document.identifier} of {self.treebank.name}: expected heads, found none.")
+                    trees.setdefault(sentence.words, sentence)
+        return trees

@@ -1,0 +1,69 @@
+import pickle
+
+import pytest
+
+from depgen.annotation.known_trees import KnownTrees
+from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator, SentenceError
+from depgen.trees.sentence import Document, Sentence
+
+RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
+BARE = Sentence(("figures", "fall"), (2, 0))
+NEW = Sentence(("stocks", "fall"))
+
+
+class Shelf:
+    """A corpus in memory."""
+
+    name = "shelf"
+
+    def __init__(self, **splits):
+        self.splits = splits
+        self.published = {}
+
+    def documents(self, split):
+        return iter([Document(tuple(self.splits.get(split, ())), split)])
+
+    def fingerprint(self, split):
+        return str(self.splits.get(split))
+
+
+TREEBANK = Shelf(train=[RIGHT], valid=[BARE], test=[Sentence(RIGHT.words, (0, 1), ("root", "dep"))])
+
+
+def test_known_sentences_get_the_treebanks_trees_and_others_are_parsed():
+    annotator = KnownTrees(TREEBANK, LeftChain())
+    assert isinstance(annotator, Annotator)
+    asked = [NEW, Sentence(RIGHT.words, tags=("JJ", "NNS")), NEW, Sentence(BARE.words)]
+    found = pickle.loads(pickle.dumps(annotator)).annotate(asked)
+    assert [sentence.heads for sentence in found] == [(0, 1), (2, 0), (0, 1), (2, 0)]
+    assert [sentence.relations for sentence in found[1::2]] == [("amod", "root"), ("_", "_")]
+    assert [(a.words, a.tags) for a in found] == [(b.words, b.tags) for b in asked]
+    assert annotator.scheme == "shelf, its own trees; other sentences: left chain"
+
+
+def test_only_the_splits_named_are_known():
+    annotator = KnownTrees(TREEBANK, LeftChain(), splits=["test"])
+    assert [s.heads for s in annotator.annotate([Sentence(RIGHT.words), Sentence(BARE.words)])] == [(0, 1), (0, 1)]
+
+
+def test_unknown_sentences_are_refused_by_their_number():
+    with pytest.raises(SentenceError, match="sentence 2: shelf has no tree for 'stocks fall'"):
+        KnownTrees(TREEBANK).annotate([RIGHT, NEW])
+    with pytest.raises(SentenceError, match="sentence 3: GoldTrees"):
+        KnownTrees(TREEBANK, GoldTrees()).annotate([RIGHT, Sentence(("up",), (0,)), NEW])
+
+
+def test_a_treebank_without_trees_is_refused():
+    with pytest.raises(UserError, match="train of shelf: expected heads"):
+        KnownTrees(Shelf(train=[NEW])).annotate([RIGHT])
+
+
+def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
+    annotators = [
+        KnownTrees(TREEBANK), KnownTrees(TREEBANK, LeftChain()), KnownTrees(TREEBANK, splits=["test"]),
+        KnownTrees(Shelf(train=[BARE])),
+    ]  # fmt: skip
+    assert len({annotator.fingerprint() for annotator in annotators}) == 4
+    assert KnownTrees(TREEBANK).fingerprint() == KnownTrees(TREEBANK, splits=["train", "valid", "test"]).fingerprint()
