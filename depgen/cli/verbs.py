@@ -47,7 +47,7 @@ VERBS = {
         "text metrics on a file of one text a line",
         "depgen.evaluation.text:evaluate_text",
         positionals=("file",),
-        flags=("json", "download"),
+        flags=("json", "download", "reverse"),
     ),
     "train-oracle": Verb(
         "train the language model that judges texts by LM score and reverse LM score",

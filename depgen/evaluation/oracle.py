@@ -31,7 +31,6 @@ from typing import Literal
 
 import numpy as np
 import yaml
-from filelock import FileLock
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
@@ -103,10 +102,7 @@ def trained_oracle(config: Path, *, depgen: Depgen = run_depgen) -> Path:
     Raises:
         UserError: no such experiment, its corpus is missing, or training failed.
     """
-    training = oracle_training(config)
-    training.root.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{training.root}.lock"):
-        return fit(training, depgen).run
+    return fit(oracle_training(config), depgen).run
 
 
 def oracle_training(config: Path) -> Training:

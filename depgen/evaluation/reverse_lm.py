@@ -3,14 +3,13 @@
 Caccia et al. (2020), "Language GANs Falling Short"; Table 4 of Yang & Wan (2022). The oracle's own experiment is
 trained again with the samples in the place of the real training sentences, from the same seed and with the vocabulary
 of the real ones, and tested on the real test split. Samples that are bad or all alike teach it little. The real
-training sentences themselves come to the oracle's own test loss, to the last digit.
+training sentences themselves come to what the real test sentences cost the oracle, to the last digit.
 
 Deviations
     D1. The figure is over the test split alone; the loop of Caccia et al. goes on adding to the validation losses.
     D2. Their network learns for at most 30 epochs and stops at the first rise of the validation loss; that is how the
         oracle's YAML has it, and what is scored are the weights before that rise.
-    D3. The mean is over all tokens of the test split, as a test loss is; `average="texts"` takes the mean over its
-        sentences of nats per token.
+    D3. Nats per token are averaged as in the LM score, by default over sentences (`average="tokens"` is a test loss).
     D4. Empty samples are left out of training.
 """
 
@@ -36,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def reverse_lm_score(
-    texts: Sequence[str], oracle: Path, *, average: Average = "tokens", depgen: Depgen = run_depgen
+    texts: Sequence[str], oracle: Path, *, average: Average = "texts", depgen: Depgen = run_depgen
 ) -> ItemScores:
     """Nats per token of the real test split after training on texts; one item a *test sentence*, in its order.
 

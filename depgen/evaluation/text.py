@@ -2,7 +2,8 @@
 
 Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
 for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no
-item score and get none.
+item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of the
+reverse score are the real test sentences, not the texts.
 
 Deviations:
     D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
@@ -24,7 +25,9 @@ from jaxtyping import Float
 from depgen.errors import UserError
 from depgen.evaluation.bertscore import bertscore
 from depgen.evaluation.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.evaluation.reverse_lm import reverse_lm_score
 from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
 from depgen.metrics.distinct import distinct
 from depgen.metrics.self_bleu import self_bleu
@@ -40,8 +43,12 @@ NAMES = {
     "selfbleu3": "Self-BLEU-3",
     "bertscore": "BERTScore",
     "lm_perplexity": "LM perplexity",
+    "oracle_perplexity": "Oracle perplexity",
+    "lm": "LM score",
+    "rlm": "Reverse LM score",
 }
 """The measures in the order of the table, and how they are written for people."""
+WIDTH = max(map(len, NAMES.values())) + 2
 CONFIDENCE = 0.95
 
 logger = logging.getLogger(__name__)
@@ -57,6 +64,9 @@ class TextOptions:
         bertscore_layer: its layer; None = the authors' choice for that model.
         bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
         perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
+        oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
+        reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
+        average: how LM score and reverse LM score average nats per token.
         download: whether the hub may be asked for weights that are not on this machine.
         device: where models run; None = a GPU where there is one.
         resamples: of the bootstrap.
@@ -68,6 +78,9 @@ class TextOptions:
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
+    oracle: str | None = None
+    reverse: bool = False
+    average: Average = "texts"
     download: bool = False
     device: str | None = None
     resamples: int = 2000
@@ -83,7 +96,7 @@ class TextEvaluation:
         empty: how many of them were empty.
         metrics: the figures.
         intervals: 95 % bootstrap intervals, where there are item scores.
-        items: item scores in the order of the texts; NaN where undefined.
+        items: item scores in the order of the texts (`rlm`: of the real test sentences); NaN where undefined.
         excluded: items left out of a figure, where there are any.
         not_computed: the reason for each measure without a figure.
         settings: what a figure depends on (models, layers, versions).
@@ -129,6 +142,7 @@ def text_metrics(
     measuring.overlap(kept_texts, kept_references)
     measuring.diversity(kept_texts)
     measuring.models(kept_texts, kept_references)
+    measuring.oracle(kept_texts)
     return measuring.result
 
 
@@ -202,6 +216,23 @@ class _Measuring:
             outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
             self._add_outcome("lm_perplexity", outcome)
 
+    def oracle(self, texts: Sequence[str]) -> None:
+        """LM score, oracle perplexity and reverse LM score."""
+        options, reasons = self.options, self.result.not_computed
+        if options.oracle is None:
+            reasons.update(dict.fromkeys(("oracle_perplexity", "lm", "rlm"), "no oracle was named"))
+            return
+        run = find_oracle(options.oracle)
+        losses = text_losses(texts, run, device=options.device)
+        self._add_outcome("oracle_perplexity", losses.perplexity())
+        self._add_outcome("lm", losses.score(options.average))
+        if options.reverse:
+            outcome = reverse_lm_score(texts, run, average=options.average)
+            self.result.settings["rlm"] = outcome.description
+            self._add_figure("rlm", outcome.items)
+        else:
+            reasons["rlm"] = "not asked for: it trains a network on the texts"
+
     def _add_outcome(self, name: str, outcome: ItemScores | NotComputed) -> None:
         if isinstance(outcome, NotComputed):
             self.result.not_computed[name] = outcome.reason
@@ -214,6 +245,9 @@ class _Measuring:
     def _add_items(self, name: str, scores: Float[np.ndarray, " kept"]) -> None:
         items = np.full(self.result.texts, np.nan)
         items[self.kept] = scores
+        self._add_figure(name, items)
+
+    def _add_figure(self, name: str, items: Float[np.ndarray, " items"]) -> None:
         self.result.items[name] = items
         self.result.metrics[name] = mean_of_defined(items)
         self.result.intervals[name] = bootstrap_interval(
@@ -234,6 +268,9 @@ def evaluate_text(
     bertscore_layer: int | None = None,
     bertscore_baseline: Path | None = None,
     perplexity_model: str | None = "gpt2",
+    oracle: str | None = None,
+    reverse: bool = False,
+    average: Average = "texts",
     download: bool = False,
     device: str | None = None,
     resamples: int = 2000,
@@ -253,6 +290,10 @@ def evaluate_text(
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
         bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
+        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
+            experiments/oracle_news.yaml, or any run folder.
+        reverse: train the oracle's network on the texts too, for the reverse LM score.
+        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
         download: fetch models that are not on this machine from the hub.
         device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
         resamples: of the bootstrap.
@@ -267,6 +308,9 @@ def evaluate_text(
         bertscore_layer=bertscore_layer,
         bertscore_baseline=bertscore_baseline,
         perplexity_model=perplexity_model,
+        oracle=oracle,
+        reverse=reverse,
+        average=average,
         download=download,
         device=device,
         resamples=resamples,
@@ -312,15 +356,15 @@ def read_lines(file: Path) -> list[str]:
 def as_table(evaluation: TextEvaluation) -> str:
     """The evaluation for people: aligned columns, then what was left out and what the figures depend on."""
     lines = [f"{evaluation.texts} texts, {evaluation.empty} of them empty", ""]
-    lines.append(f"{'measure':<14}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
+    lines.append(f"{'measure':<{WIDTH}}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
     for name, title in NAMES.items():
         if name in evaluation.not_computed:
-            lines.append(f"{title:<14}{'–':>10}   not computed: {evaluation.not_computed[name]}")
+            lines.append(f"{title:<{WIDTH}}{'–':>10}   not computed: {evaluation.not_computed[name]}")
             continue
         interval = evaluation.intervals.get(name)
         bounds = f"   {interval.low:.2f} to {interval.high:.2f}" if interval else ""
         excluded = f"   ({evaluation.excluded[name]} texts left out)" if name in evaluation.excluded else ""
-        lines.append(f"{title:<14}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
+        lines.append(f"{title:<{WIDTH}}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
     if evaluation.settings:
         lines.append("")
         lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from depgen.metrics import significance
-from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds
+from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds, welch_t_test
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import Result, item_scores
+from depgen.reporting.results import Result, item_scores, pooled_scores
 
 Results = Mapping[str, Sequence[Result]]
 Verdict = Literal["wins", "loses", "undecided", "not compared"]
@@ -107,10 +107,10 @@ def best_other(definition: TableDefinition, results: Results, row: Row, column: 
 def compare(definition: TableDefinition, results: Results) -> tuple[list[Comparison], int]:
     """Each system against the best other one and against the rows it names, measure by measure; and the tests made.
 
-    Tests pair the items' scores averaged over seeds. The p-values are Holm's over all tests of the table (the same two
-    systems in the same measure count once). A test whose items differ in the other direction than the figures counts
-    among them, and nothing follows from it. Measures that empty texts move are not compared where the shares of empty
-    texts differ.
+    Tests pair the items' scores averaged over seeds; Welch's takes those of all seeds together. The p-values are Holm's
+    over all tests of the table (the same two systems in the same measure count once). A test whose items differ in the
+    other direction than the figures counts among them, and nothing follows from it. Measures that empty texts move are
+    not compared where the shares of empty texts differ.
     """
     pairs = list(_pairs(definition, results))
     tested: dict[tuple[str, frozenset[str]], _Tested] = {}
@@ -230,14 +230,19 @@ def _margin(mine: Sequence[Result], theirs: Sequence[Result], key: str) -> float
 def _test(
     column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row
 ) -> significance.Comparison | str:
-    """The outcome of a measure's paired test, or the reason why there is none."""
+    """The outcome of a measure's test, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
     name = column.items or column.key
-    first, second = item_scores(mine, row.slug, name), item_scores(theirs, other.slug, name)
+    scores = pooled_scores if column.test == "welch_t" else item_scores
+    first, second = scores(mine, row.slug, name), scores(theirs, other.slug, name)
     if first is None or second is None:
         lacking = row.name if first is None else other.name
         return f"no per-item scores of {lacking}"
+    if column.test == "welch_t":
+        if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
+            return "fewer than two items with a score"
+        return welch_t_test(first, second)
     if len(first) != len(second):
         return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
     if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:

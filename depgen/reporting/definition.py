@@ -12,8 +12,8 @@ import yaml
 
 from depgen.errors import UserError
 
-TestName = Literal["paired_t", "paired_bootstrap", "none"]
-_TESTS = ("paired_t", "paired_bootstrap", "none")
+TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
+_TESTS = ("paired_t", "paired_bootstrap", "welch_t", "none")
 _Part = TypeVar("_Part")
 
 
@@ -26,9 +26,12 @@ class Column:
         header: what is printed over it.
         higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
-        test: the paired test between a system and the best other one.
+        test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
+            not belong together.
         items: the per-item scores that the test takes; None takes those named like the key.
         explanation: one line for the notes, for measures that the paper lacks.
+        measure: the text measure that it shows; None takes the one named like the key.
+        top_p: the nucleus of the texts that are measured; None takes the table's own.
     """
 
     key: str
@@ -38,6 +41,8 @@ class Column:
     test: TestName = "none"
     items: str | None = None
     explanation: str | None = None
+    measure: str | None = None
+    top_p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class Generation:
         temperature: of the mixed distribution.
         seed: of sampling; the seed of the run is added to it.
         max_new_tokens: length at which a text without an end is cut.
+        samples: how many texts are written from nothing, where there are no prompts; by profile where that differs.
     """
 
     prompt_sentences: int = 4
@@ -96,6 +102,13 @@ class Generation:
     temperature: float = 1.0
     seed: int = 0
     max_new_tokens: int = 60
+    samples: int | Mapping[str, int] | None = None
+
+    def at(self, profile: str) -> "Generation":
+        """The same at one profile."""
+        if not isinstance(self.samples, Mapping):
+            return self
+        return dataclasses.replace(self, samples=self.samples[profile])
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,8 @@ class TableDefinition:
         columns: measures, in order.
         rows: systems, in order.
         generation: how texts are made; None where no measure needs any.
+        oracle: the experiment of the language model that judges texts; None where no measure needs one.
+        runs_of: the table whose trained systems it shows, row by row; None trains its own.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
     """
@@ -123,6 +138,8 @@ class TableDefinition:
     profiles: tuple[str, ...] = ("small", "paper")
     seeds: tuple[int, ...] = (1, 2)
     generation: Generation | None = None
+    oracle: str | None = None
+    runs_of: str | None = None
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
 
@@ -312,6 +329,11 @@ def _check(definition: TableDefinition, where: str) -> None:
             raise UserError(
                 f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
             )
+    generation = definition.generation
+    if generation is not None and isinstance(generation.samples, Mapping):
+        missing = [profile for profile in definition.profiles if profile not in generation.samples]
+        if missing:
+            raise UserError(f"{where}: generation: samples: nothing for profile {', '.join(missing)}.")
     for row in definition.rows:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:

@@ -1,5 +1,6 @@
 """One row of a table at one profile and seed: its files, and the commands that make them, each skipped once done."""
 
+import dataclasses
 import json
 import logging
 from collections.abc import Mapping
@@ -50,6 +51,12 @@ class Job:
         return experiment_path(experiment, profile=self.profile)
 
     @property
+    def generation(self) -> Generation | None:
+        """How the texts are made at this profile."""
+        generation = self.definition.generation
+        return None if generation is None else generation.at(self.profile)
+
+    @property
     def result(self) -> Path:
         """The result's JSON file."""
         return result_path(self.definition.table, self.row.slug, profile=self.profile, seed=self.seed)
@@ -60,9 +67,14 @@ class Job:
         return self.result.with_suffix("")
 
     @property
+    def owner(self) -> str:
+        """The table whose runs these are."""
+        return self.definition.runs_of or self.definition.table
+
+    @property
     def runs(self) -> Path:
         """The root of this job's own run folders, so that no other run is ever taken for one of its."""
-        return runs_root() / self.definition.table / self.row.slug / f"{self.profile}-seed{self.seed}"
+        return runs_root() / self.owner / self.row.slug / f"{self.profile}-seed{self.seed}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -72,7 +84,8 @@ class Job:
     @property
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
-        anew = f"depgen reproduce {self.definition.argument} --row {self.row.slug} --profile {self.profile} --redo"
+        table = self.definition.runs_of or self.definition.argument
+        anew = f"depgen reproduce {table} --row {self.row.slug} --profile {self.profile} --redo"
         return Training(self.name, self.config, self.seed, self.runs, anew)
 
 
@@ -135,36 +148,49 @@ def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 
     return Prompts(tuple(prompts), tuple(references))
 
 
-def generate(job: Job, trained: FinishedRun, prompts: Prompts, *, device: str | None = None) -> tuple[str, ...]:
+def generate(
+    job: Job,
+    trained: FinishedRun,
+    prompts: Prompts | None,
+    *,
+    top_p: float | None = None,
+    device: str | None = None,
+) -> tuple[str, ...]:
     """One text for each prompt, written by the job's model unless the same run wrote them before in the same way.
 
     `texts.json` says how the texts were written. It is written before them, so that texts never lie beside another's.
+    Those of another nucleus than the table's own are `texts-p<nucleus>.txt`.
 
     Args:
         job: whose.
         trained: its run.
-        prompts: what the texts go on from.
+        prompts: what the texts go on from; None for as many texts from nothing as the table wants.
+        top_p: nucleus; unset: the table's own.
         device: where the model writes; unset: a GPU where there is one.
 
     Raises:
         UserError: the model does not write, or wrote another number of texts.
     """
-    generation = job.definition.generation
+    generation = job.generation
     assert generation is not None
-    asked, written = job.folder / "prompts.txt", job.folder / "texts.txt"
-    content = "".join(f"{prompt}\n" for prompt in prompts.prompts)
-    if not asked.is_file() or asked.read_text(encoding="utf-8") != content:
-        written.unlink(missing_ok=True)
-        write_atomically(asked, content)
-    note = job.folder / "texts.json"
+    stem = "texts" if top_p is None or top_p == generation.top_p else f"texts-p{top_p}"
+    generation = dataclasses.replace(generation, top_p=generation.top_p if top_p is None else top_p)
+    asked, written = job.folder / "prompts.txt", job.folder / f"{stem}.txt"
+    if prompts is not None:
+        content = "".join(f"{prompt}\n" for prompt in prompts.prompts)
+        if not asked.is_file() or asked.read_text(encoding="utf-8") != content:
+            written.unlink(missing_ok=True)
+            write_atomically(asked, content)
+    note = written.with_suffix(".json")
     how = _how(job, trained, generation)
     if not _written_so(written, note, how):
         written.unlink(missing_ok=True)
         write_atomically(note, json.dumps(how, indent=2) + "\n")
-        part = written.with_name(".texts.part.txt")
+        part = written.with_name(f".{written.stem}.part.txt")
         write_texts(
             checkpoint=str(trained.run),
-            prompts=asked,
+            prompts=None if prompts is None else asked,
+            number=_count(generation) if prompts is None else 1,
             output=part,
             top_p=generation.top_p,
             temperature=generation.temperature,
@@ -174,14 +200,22 @@ def generate(job: Job, trained: FinishedRun, prompts: Prompts, *, device: str | 
         )
         part.replace(written)
     texts = tuple(written.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-    if len(texts) != len(prompts.prompts):
-        raise UserError(f"{written}: expected {len(prompts.prompts)} texts, one a line, found {len(texts)}.")
+    expected = _count(generation) if prompts is None else len(prompts.prompts)
+    if len(texts) != expected:
+        raise UserError(f"{written}: expected {expected} texts, one a line, found {len(texts)}.")
     return texts
+
+
+def _count(generation: Generation) -> int:
+    """How many texts are written from nothing."""
+    assert isinstance(generation.samples, int)
+    return generation.samples
 
 
 def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, Any]:
     """All that the texts of given prompts depend on, as `texts.json` holds it."""
     return {
+        **({} if generation.samples is None else {"samples": generation.samples}),
         "top_p": generation.top_p,
         "temperature": generation.temperature,
         "seed": generation.seed + job.seed,

@@ -1,9 +1,8 @@
 """The result of one row at one profile and seed, from its trained model or from its source."""
 
-import dataclasses
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,14 @@ from numpy.typing import NDArray
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import DEV, Depgen, measure_dev
-from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
-from depgen.reporting.jobs import Job, Prompts, fit, generate, measure_test, prompts_of
+from depgen.reporting.intervals import TOKENS
+from depgen.reporting.jobs import Job, fit, measure_test
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, source_of
+from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
 from depgen.training.runs import read_record
 
@@ -42,16 +43,13 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     data = data_of(trained.run / "config.yaml")
     not_computed: dict[str, str] = {}
     items: dict[str, NDArray[np.float64]] = {}
-    if tested.story_nll is not None:
-        items["perplexity"] = tested.story_nll
+    if tested.story_nll is not None and tested.story_tokens is not None:
+        items |= {"perplexity": tested.story_nll, TOKENS: tested.story_tokens}
     settings: dict[str, str] = {}
     if job.definition.generation is not None:
-        prompts = prompts_of(data.corpus, job.definition.generation)
-        evaluation = evaluate(job, generate(job, trained, prompts, device=options.device), prompts, options)
-        metrics |= {name: float(value) for name, value in evaluation.metrics.items()}
-        metrics |= {"texts": float(evaluation.texts), "empty": float(evaluation.empty)}
-        not_computed |= evaluation.not_computed
-        items, settings = items | evaluation.items, evaluation.settings
+        written = measure_texts(job, trained, data.corpus, options, depgen)
+        metrics, items, settings = metrics | written.metrics, items | written.items, written.settings
+        not_computed |= written.not_computed
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     if "parameters" in asked and facts.parameters is not None:
         metrics["parameters"] = facts.parameters / 1e6
@@ -74,7 +72,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         date=today(),
         commit=short_commit(record.get("commit")),
         config_sha256=trained.config_sha256,
-        generation=job.definition.generation,
+        generation=job.generation,
         measured_commit=short_commit(provenance.commit()),
     )
 
@@ -106,17 +104,6 @@ def floor(job: Job) -> Result:
         config_sha256=config_digest(job.config),
         measured_commit=short_commit(provenance.commit()),
     )
-
-
-def evaluate(job: Job, texts: Sequence[str], prompts: Prompts, options: TextOptions) -> TextEvaluation:
-    """The text measures of generated texts; no model is loaded for a measure that has no column."""
-    keys = {column.key for column in job.definition.columns}
-    options = dataclasses.replace(
-        options,
-        bertscore_model=options.bertscore_model if "bertscore" in keys else None,
-        perplexity_model=options.perplexity_model if "lm_perplexity" in keys else None,
-    )
-    return text_metrics(list(texts), list(prompts.references), options)
 
 
 def sift(

@@ -67,21 +67,26 @@ def _marks(
         yield "measured: tracked in experiments/measured, * as when recorded."
     if any(results.values()):
         star = (
-            f"local: from results/{definition.table}, mean ± standard deviation over seeds (none for one seed); * "
-            "significantly better "
-            f"than the best other system of its block, p < {LEVEL}"
+            f"local: from results/{definition.table}, mean over seeds; * significantly better than the best other "
+            f"system of its block, p < {LEVEL}"
         )
         correction = (
             f", Holm's correction over the table's {tests} test{'' if tests == 1 else 's'}"
             if tests
             else "; nothing to test yet"
         )
-        yield f"{star} (two-sided and paired over items, scores averaged over seeds{correction})."
-        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "none": []}
+        how = "two-sided; paired over items, their scores averaged over seeds, unless said otherwise"
+        yield f"{star} ({how}{correction})."
+        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": [], "none": []}
         for column in definition.columns:
             if column.higher_better is not None:
                 by_test[column.test].append(column.header)
-        names = {"paired_t": "paired t-test", "paired_bootstrap": "paired bootstrap", "none": "not tested"}
+        names = {
+            "paired_t": "paired t-test",
+            "paired_bootstrap": "paired bootstrap",
+            "welch_t": "Welch's t-test for independent samples, those of all seeds together",
+            "none": "not tested",
+        }
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
     if any(row.values for row in definition.rows) and (measured or any(results.values())):
         yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
@@ -136,6 +141,7 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
     if any(keys & set(result.not_computed) for results in shown.values() for result in results):
         command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
         yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
+    missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in definition.columns:
         reasons: dict[str, list[str]] = {}
         for row in definition.rows:
@@ -144,15 +150,18 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
                 if reason is not None and row.name not in reasons.setdefault(reason, []):
                     reasons[reason].append(row.name)
         for reason, names in reasons.items():
-            yield f"Not computed: {column.header} ({_listed(names)}): {reason.rstrip('.')}."
+            missing.setdefault((reason, tuple(names)), []).append(column.header)
+    for (reason, rows), headers in missing.items():
+        yield f"Not computed: {_listed(headers)} ({_listed(rows)}): {reason.rstrip('.')}."
 
 
 def _empty(definition: TableDefinition, comparisons: Sequence[Comparison], shown: Results) -> Iterator[str]:
     """How many texts of each row are empty, if any is; and which measures of which systems do not compare for that."""
     counted = {row.name: count for row in definition.rows if (count := empty_texts(shown.get(row.name, ())))}
+    written = "texts" if definition.generation is not None and definition.generation.samples else "endings"
     if any(empty for empty, _ in counted.values()):
         for name, (empty, texts) in counted.items():
-            yield f"{name}: {empty:,} of {texts:,} endings are empty."
+            yield f"{name}: {empty:,} of {texts:,} {written} are empty."
     headers: dict[frozenset[str], dict[str, str]] = {}
     for item in comparisons:
         if item.incomparable is not None:
@@ -176,9 +185,16 @@ def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
     for way, names in ways.items():
         made = way or definition.generation
         of = f" of {_listed(names)}" if len(ways) > 1 else ""
+        begun = (
+            f"prompted with the first {made.prompt_sentences} sentences of each test document, the next one is the "
+            "reference"
+            if made.samples is None
+            else f"{made.samples:,} from nothing, for each seed"
+        )
+        own = sorted({column.top_p for column in definition.columns if column.top_p is not None})
+        nucleus = ", ".join(map(str, own)) or made.top_p
         line = (
-            f"Texts{of}: prompted with the first {made.prompt_sentences} sentences of each test document, the next one "
-            f"is the reference; top-p {made.top_p}, temperature {made.temperature}, sampling seed {made.seed} + the "
+            f"Texts{of}: {begun}; top-p {nucleus}, temperature {made.temperature}, sampling seed {made.seed} + the "
             f"run's, at most {made.max_new_tokens} tokens"
         )
         kept = "" if way is not None else " (as the table says now; these results do not keep their settings)"
@@ -187,6 +203,7 @@ def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
 
 def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
     """What a measure depends on, once for each different setting."""
+    columns: dict[str, list[str]] = {}
     for column in definition.columns:
         settings = {
             result.settings[column.key]
@@ -195,7 +212,9 @@ def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
             if column.key in result.settings
         }
         for setting in sorted(settings):
-            yield f"{column.header} settings: {setting}."
+            columns.setdefault(setting, []).append(column.header)
+    for setting, headers in columns.items():
+        yield f"{_listed(headers)} settings: {setting}."
 
 
 def _unknown(header: str, definition: TableDefinition, shown: Results) -> Iterator[str]:

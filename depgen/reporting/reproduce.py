@@ -121,7 +121,7 @@ def _age(job: Job) -> str:
     result = read_result(job.result)
     if result.config_sha256 != config_digest(job.config):
         return f" (made before {job.config} was changed; --redo makes it again)"
-    if result.generation is not None and result.generation != job.definition.generation:
+    if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"
     return ""
 
@@ -139,8 +139,9 @@ def _texts(job: Job, options: TextOptions | None) -> str:
 
 
 def _put_aside(job: Job) -> None:
-    """Rename what an earlier attempt left; nothing is deleted."""
-    for path in (job.result, job.folder, job.runs):
+    """Rename what an earlier attempt left; nothing is deleted. Runs of another table stay where they are."""
+    own = (job.runs,) if job.owner == job.definition.table else ()
+    for path in (job.result, job.folder, *own):
         number = 1
         while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
             number += 1

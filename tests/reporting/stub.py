@@ -65,10 +65,11 @@ class Stub:
             content |= {"items": len(self.stories["item"]), "metrics": {"test/perplexity": math.exp(nll / tokens)}}
         (run / "test.json").write_text(json.dumps(content))
 
-    def generate(self, *, prompts: Path, output: Path, **options: object) -> None:
+    def generate(self, *, prompts: Path | None, number: int, output: Path, **options: object) -> None:
         """Stands in for the function behind `depgen generate`."""
         self.written.append(options)
-        texts = [f"text {index}" if index % 2 == 0 else "" for index in range(len(prompts.read_text().splitlines()))]
+        count = number if prompts is None else len(prompts.read_text().splitlines())
+        texts = [f"text {index}" if index % 2 == 0 else "" for index in range(count)]
         output.write_text("".join(f"{text}\n" for text in texts))
 
 

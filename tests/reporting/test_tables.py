@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.text import NAMES, TextOptions
+from depgen.evaluation.experiment_runs import run_depgen
+from depgen.evaluation.text import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import Generation, load_definition
-from depgen.reporting.jobs import Job, Prompts
+from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
-from depgen.reporting.measurement import evaluate, sift
+from depgen.reporting.measurement import sift
 from depgen.reporting.record import record
 from depgen.reporting.tables import show, table
+from depgen.reporting.texts import options_for
 
 SAME = [1.0, 2.0, 3.0, 4.0]
 HIGHER = [1.6, 2.5, 3.5, 4.6]
@@ -126,8 +128,9 @@ def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
     path.write_text(path.read_text().replace("rows:\n", f"{column}rows:\n", 1))
     definition = load_definition("toy")
     job = Job(definition, definition.row("Base"), "small", 1)
-    prompts = Prompts(("a", "b"), ("c d", "e f"))
-    evaluation = evaluate(job, ["c d x", "e g h"], prompts, TextOptions(perplexity_model="nowhere", device="cpu"))
+    given = TextOptions(perplexity_model="nowhere", device="cpu")
+    options = options_for(job, definition.columns, given, run_depgen)
+    evaluation = text_metrics(["c d x", "e g h"], ["c d", "e f"], options)
     _, reasons = sift(job, evaluation.metrics, evaluation.not_computed)
     store("Base", 1, {"bleu1": 1.0}, not_computed=reasons)
     assert "Not computed: GPT-2 PPL (Base): no weights at nowhere" in table("toy", profile="small")

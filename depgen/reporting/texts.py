@@ -1,0 +1,114 @@
+"""A row's texts and what they are worth: written at every nucleus that the table has a column for, then measured."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depgen.errors import UserError
+from depgen.evaluation.experiment_runs import Depgen, FinishedRun
+from depgen.evaluation.oracle import trained_oracle
+from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
+from depgen.reporting.definition import Column, Generation, TableDefinition, experiment_path
+from depgen.reporting.jobs import Job, generate, prompts_of
+
+_Value = TypeVar("_Value")
+
+OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
+"""The text measures that a table's oracle takes."""
+
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """What was measured on a row's texts, by column key or by the measure's own name; as in `Result`."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    not_computed: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def add(self, evaluation: TextEvaluation, names: Mapping[str, str]) -> None:
+        """Take measures over under other names."""
+        self.metrics.update(_renamed(evaluation.metrics, names))
+        self.items.update(_renamed(evaluation.items, names))
+        self.not_computed.update(_renamed(evaluation.not_computed, names))
+        self.settings.update(_renamed(evaluation.settings, names))
+
+
+def _renamed(found: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str, _Value]:
+    return {name: found[measure] for measure, name in names.items() if measure in found}
+
+
+def measure_texts(
+    job: Job,
+    trained: FinishedRun,
+    corpus: Any,  # noqa: ANN401
+    options: TextOptions,
+    depgen: Depgen,
+) -> TextNumbers:
+    """The text measures of a row, on the texts of each nucleus; `texts` and `empty` count over all of them.
+
+    Args:
+        job: whose.
+        trained: its run.
+        corpus: any; where prompts come from, if there are any.
+        options: models and policies.
+        depgen: trains the table's oracle, unless it is trained.
+
+    Raises:
+        UserError: the model does not write, or a measure can't be had.
+    """
+    generation = job.generation
+    assert generation is not None
+    prompts = None if generation.samples is not None else prompts_of(corpus, generation)
+    found = TextNumbers()
+    texts = empty = 0
+    for top_p, columns in nuclei(job.definition, generation).items():
+        written = generate(job, trained, prompts, top_p=top_p, device=options.device)
+        evaluation = text_metrics(
+            list(written),
+            None if prompts is None else list(prompts.references),
+            options_for(job, columns, options, depgen),
+        )
+        texts, empty = texts + evaluation.texts, empty + evaluation.empty
+        if any(column.top_p is None for column in columns):
+            found.add(evaluation, {name: name for name in (*evaluation.metrics, *evaluation.not_computed)})
+        for column in columns:
+            found.add(evaluation, {column.measure or column.key: column.key})
+    found.metrics.update(texts=float(texts), empty=float(empty))
+    return found
+
+
+def nuclei(definition: TableDefinition, generation: Generation) -> dict[float, list[Column]]:
+    """The columns of each nucleus, in the table's order."""
+    found: dict[float, list[Column]] = {}
+    for column in definition.columns:
+        found.setdefault(generation.top_p if column.top_p is None else column.top_p, []).append(column)
+    return found
+
+
+def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depgen: Depgen) -> TextOptions:
+    """The options for some columns: no model is loaded, and no oracle trained, for a measure that has none.
+
+    Raises:
+        UserError: a column wants an oracle and the table names none, or it can't be trained.
+    """
+    measures = {column.measure or column.key for column in columns}
+    if measures.isdisjoint(OF_AN_ORACLE):
+        oracle = None
+    elif options.oracle is not None:
+        oracle = options.oracle
+    elif job.definition.oracle is None:
+        raise UserError(f"Table {job.definition.table} has columns of an oracle, but no `oracle`: name its experiment.")
+    else:
+        oracle = str(trained_oracle(experiment_path(job.definition.oracle, profile=job.profile), depgen=depgen))
+    return dataclasses.replace(
+        options,
+        bertscore_model=options.bertscore_model if "bertscore" in measures else None,
+        perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
+        oracle=oracle,
+        reverse="rlm" in measures,
+    )
