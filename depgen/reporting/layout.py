@@ -64,8 +64,8 @@ class Layout:
 
     @property
     def caption(self) -> str:
-        """The caption with the profile."""
-        return f"{self.definition.caption} (profile {self.profile})"
+        """The caption with the profile, where one is known."""
+        return self.definition.caption + (f" (profile {self.profile})" if self.profile else "")
 
 
 def lay_out(definition: TableDefinition, *, profile: str, results: Results, measured: Mapping[str, Measured]) -> Layout:
