@@ -58,6 +58,9 @@ VERBS = {
         "depgen.annotation.annotate:annotate",
     ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
+    "train-union": Verb(
+        "train the story metric UNION on a corpus", "depgen.evaluation.union.train_union:train_union"
+    ),
     "parser-agreement": Verb(
         "how often two annotators give a word the same head", "depgen.annotation.agreement:parser_agreement"
     ),

@@ -1,0 +1,145 @@
+"""The encoders that a UNION scorer is trained on: a pretrained one, or a small one from scratch."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from depgen.errors import UserError
+from depgen.evaluation.outcome import NotComputed
+from depgen.evaluation.pretrained import load_pretrained
+from depgen.evaluation.union.word_vectors import word_vectors
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A network of transformers' `AutoModel` kind, its tokeniser, and what results call it."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+
+
+@runtime_checkable
+class EncoderSource(Protocol):
+    """Where the encoder to be trained comes from."""
+
+    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+        """An encoder that reads `max_length` tokens; `texts` are those it is to be trained on."""
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """All that it depends on beside the texts."""
+        ...
+
+
+class PretrainedEncoder:
+    """Any encoder of transformers, from a local folder or the hub.
+
+    Args:
+        name: folder or hub name.
+        download: whether the hub may be asked for what is not on this machine.
+    """
+
+    def __init__(self, name: str = "bert-base-uncased", *, download: bool = False) -> None:
+        self.name, self.download = name, download
+
+    def options(self) -> dict[str, Any]:
+        """The name."""
+        return {"name": self.name}
+
+    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+        """The encoder with its own weights and tokeniser.
+
+        Raises:
+            UserError: it can't be had, or reads fewer tokens.
+        """
+        pretrained = load_pretrained(self.name, "encoder", download=self.download)
+        if isinstance(pretrained, NotComputed):
+            raise UserError(
+                f"{pretrained.reason}. Without weights, depgen.evaluation.union.encoders.SmallEncoder trains a small "
+                "encoder from scratch (experiments/union_rocstories_small.yaml)."
+            )
+        positions = int(getattr(pretrained.model.config, "max_position_embeddings", max_length))
+        if positions < max_length:
+            raise UserError(f"{self.name} reads {positions} tokens, but stories of {max_length} are to be read.")
+        return Encoder(pretrained.model, pretrained.tokenizer, pretrained.name)
+
+
+class SmallEncoder:
+    """A BERT of the sizes given over whole lower-cased words of the training texts.
+
+    Its weights are random but for the word embeddings, which begin as what words stand near one another in the
+    training texts (`word_vectors`): with few stories, that is learnt late from telling them apart alone.
+
+    Args:
+        layers: number of layers.
+        width: size of a hidden state.
+        attention_heads: number of heads a layer.
+        feedforward: size of the feed-forward networks' inner layer.
+        dropout: of hidden states and attention probabilities.
+        min_count: words seen less often become `[UNK]`.
+        window: words on each side that count as near; 0 = random embeddings.
+    """
+
+    def __init__(
+        self,
+        *,
+        layers: int = 4,
+        width: int = 192,
+        attention_heads: int = 4,
+        feedforward: int = 768,
+        dropout: float = 0.1,
+        min_count: int = 2,
+        window: int = 10,
+    ) -> None:
+        self.layers, self.width, self.attention_heads = layers, width, attention_heads
+        self.feedforward, self.dropout, self.min_count, self.window = feedforward, dropout, min_count, window
+
+    def options(self) -> dict[str, Any]:
+        """All arguments."""
+        return dict(vars(self))
+
+    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+        """A new encoder; torch's global generator draws its weights."""
+        from transformers import BertConfig, BertModel
+
+        counts = Counter(word for text in texts for word in text.lower().split())
+        words = sorted((word for word, count in counts.items() if count >= self.min_count), key=lambda w: (-counts[w], w))
+        tokenizer = _word_tokenizer([*SPECIAL, *(word for word in words if word not in SPECIAL)], max_length=max_length)
+        config = BertConfig(
+            vocab_size=len(tokenizer), hidden_size=self.width, num_hidden_layers=self.layers,
+            num_attention_heads=self.attention_heads, intermediate_size=self.feedforward,
+            hidden_dropout_prob=self.dropout, attention_probs_dropout_prob=self.dropout,
+            max_position_embeddings=max_length, pad_token_id=tokenizer.pad_token_id,
+        )  # fmt: skip
+        name = f"BERT of {self.layers} x {self.width}, {len(tokenizer):,} words, from scratch"
+        model = BertModel(config, add_pooling_layer=False)
+        if self.window:
+            ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+            vectors = word_vectors(ids, size=len(tokenizer), width=self.width, window=self.window)
+            vectors[: len(SPECIAL)] = 0.0
+            with torch.no_grad():
+                model.embeddings.word_embeddings.weight.add_(torch.from_numpy(vectors))
+        return Encoder(model, tokenizer, name)
+
+
+def _word_tokenizer(vocabulary: Sequence[str], *, max_length: int) -> Any:  # noqa: ANN401  (transformers' tokeniser)
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    ids = {word: index for index, word in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=max_length, pad_token="[PAD]", unk_token="[UNK]",
+        cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
+    )  # fmt: skip

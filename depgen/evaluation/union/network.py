@@ -1,0 +1,106 @@
+"""The network of UNION: an encoder, the probability that a story is human, and a head that says its tokens."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.errors import UserError
+
+Pooling = Literal["first", "first_mean_max"]
+HEAD = "head.safetensors"
+ENCODER = "encoder"
+
+
+class UnionNetwork(nn.Module):
+    """Logits of corrupted (0) and human (1) from an encoder's last hidden states.
+
+    Args:
+        encoder: a network of transformers' `AutoModel` kind.
+        pooling: the first position's state, as published; or that beside the mean and the maximum over all tokens, from
+            which a network without pretraining learns sooner that a single place of a story is wrong.
+        dropout: of the pooled state.
+    """
+
+    def __init__(self, encoder: Any, *, pooling: Pooling = "first", dropout: float = 0.1) -> None:  # noqa: ANN401
+        super().__init__()
+        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
+        width = int(encoder.config.hidden_size)
+        self.dense = nn.Linear(width if pooling == "first" else 3 * width, width)
+        self.output = nn.Linear(width, 2)
+
+    def states(
+        self, tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "batch length width"]:
+        """The encoder's last hidden states."""
+        states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+        return states
+
+    def classify(
+        self, states: Float[Tensor, "batch length width"], mask: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "batch 2"]:
+        """Logits of corrupted and human."""
+        pooled = states[:, 0]
+        if self.pooling == "first_mean_max":
+            mean = (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+            highest = states.masked_fill(~mask[..., None], -torch.inf).amax(1)
+            pooled = torch.cat((pooled, mean, highest), -1)
+        hidden = torch.tanh(self.dense(F.dropout(pooled, self.dropout, self.training)))
+        logits: Tensor = self.output(F.dropout(hidden, self.dropout, self.training))
+        return logits
+
+    def forward(
+        self, tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "batch 2"]:
+        """Logits of corrupted and human; padding, where `mask` is False, changes nothing."""
+        return self.classify(self.states(tokens, mask), mask)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder as transformers does, and the head beside it."""
+        from safetensors.torch import save_file
+
+        self.encoder.save_pretrained(folder / ENCODER)
+        head = {name: value for name, value in self.state_dict().items() if not name.startswith("encoder.")}
+        save_file({name: value.detach().cpu().contiguous() for name, value in head.items()}, folder / HEAD)
+
+    @classmethod
+    def load(cls, folder: Path, *, pooling: Pooling) -> "UnionNetwork":
+        """The network of a folder that `save` wrote, in evaluation mode.
+
+        Raises:
+            UserError: files are missing or damaged.
+        """
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+        from transformers import AutoModel
+
+        try:
+            encoder = AutoModel.from_pretrained(folder / ENCODER, local_files_only=True, dtype=torch.float32)
+            network = cls(encoder, pooling=pooling)
+            head = load_file(folder / HEAD)
+            network.dense.load_state_dict({name[6:]: value for name, value in head.items() if name.startswith("dense.")})
+            network.output.load_state_dict({name[7:]: value for name, value in head.items() if name.startswith("output.")})
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            raise UserError(f"{folder}: expected a UNION scorer, found: {error}. Train it again.") from error
+        return network.eval()
+
+
+class TokenHead(nn.Module):
+    """Logits over the vocabulary, tied to the encoder's embedding: BERT's own head of masked words."""
+
+    def __init__(self, encoder: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        width = int(encoder.config.hidden_size)
+        embedding = encoder.get_input_embeddings().weight
+        self.transform = nn.Linear(width, embedding.size(1))
+        self.norm = nn.LayerNorm(embedding.size(1))
+        self.bias = nn.Parameter(torch.zeros(embedding.size(0)))
+
+    def forward(
+        self, states: Float[Tensor, "*places width"], embedding: Float[Tensor, "vocab embedding"]
+    ) -> Float[Tensor, "*places vocab"]:
+        """Logits of the word that stands, or should stand, at each place."""
+        return self.norm(F.gelu(self.transform(states))) @ embedding.T + self.bias

@@ -1,0 +1,210 @@
+"""Human stories beside corrupted versions of them, drawn anew in every epoch."""
+
+import hashlib
+import json
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from depgen.annotation.tagger import SpacyTagger, Tagger
+from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.data.files import log_left_out
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.errors import UserError
+from depgen.evaluation.gpt2_perplexity import pad_right
+from depgen.evaluation.union.corruption import MIN_SENTENCES, Corrupted, Corruptor, Rates, Story, words_of
+from depgen.evaluation.union.words import Lexicon, read_conceptnet_antonyms, read_conceptnet_entities
+
+HELD_OUT = "held out"
+"""Stands for the seed where negative samples are those of a held-out split, the same for every scorer."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StoryBatch:
+    """Human stories, then their corrupted versions in the same order.
+
+    Attributes:
+        tokens: token ids, padded at the right.
+        mask: True at tokens.
+        human: True for the first half.
+        untouched: tokens of each story's first sentence, the encoder's mark in front included.
+        items: which stories of the split these are.
+    """
+
+    tokens: Int[Tensor, "texts length"]
+    mask: Bool[Tensor, "texts length"]
+    human: Bool[Tensor, " texts"]
+    untouched: Int[Tensor, " texts"]
+    items: Int[Tensor, " stories"]
+
+    def to(self, device: torch.device | str) -> "StoryBatch":
+        """The same on a device."""
+        return StoryBatch(*(value.to(device) for value in vars(self).values()))
+
+
+def text_of(story: Story) -> str:
+    """The words with a space between, in lower case."""
+    return " ".join(words_of(story))
+
+
+class StoryPairs(Dataset[StoryBatch]):
+    """Batches of stories of a split and of one corrupted version of each, which depends on (seed, epoch, story).
+
+    Args:
+        stories: of the split, tagged.
+        corruptor: draws the negative samples.
+        tokenizer: of the encoder.
+        max_length: longer texts are cut, the encoder's marks included.
+        source: seed and epoch, or what else the negative samples depend on.
+    """
+
+    def __init__(
+        self, stories: Sequence[Story], corruptor: Corruptor, tokenizer: Any, *, max_length: int, source: str  # noqa: ANN401
+    ) -> None:
+        self.stories, self.corruptor, self.tokenizer = stories, corruptor, tokenizer
+        self.max_length, self.source = max_length, source
+
+    def __len__(self) -> int:
+        return len(self.stories)
+
+    def corrupted(self, index: int) -> Corrupted:
+        """The negative sample of a story."""
+        return self.corruptor.corrupt(self.stories, index, random.Random(f"{self.source}/{index}"))
+
+    def __getitems__(self, share: Share) -> StoryBatch:
+        """The stories of a batch and their negative samples (called by torch's fetcher)."""
+        indices = [int(index) for index in share.indices]
+        texts = [text_of(self.stories[index]) for index in indices]
+        firsts = [text_of(self.stories[index][:1]) for index in indices]
+        texts += [text_of(self.corrupted(index).story) for index in indices]
+        tokens, mask = pad_right(encode(self.tokenizer, texts, max_length=self.max_length))
+        untouched = torch.tensor([len(ids) - 1 for ids in encode(self.tokenizer, firsts, max_length=self.max_length)])
+        human = torch.arange(len(texts)) < len(indices)
+        return StoryBatch(tokens, mask, human, untouched.repeat(2), torch.tensor(indices))
+
+
+def encode(tokenizer: Any, texts: Sequence[str], *, max_length: int) -> list[list[int]]:  # noqa: ANN401
+    """Token ids with the encoder's marks, cut at `max_length`."""
+    ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
+    return ids
+
+
+class UnionData(L.LightningDataModule):
+    """The stories of a corpus as a UNION scorer is trained and tested on them.
+
+    Args:
+        corpus: of stories of three sentences or more; shorter documents are left out and counted.
+        tagger: gives words their parts of speech.
+        rates: of the operations that corrupt a story.
+        conceptnet_antonyms: UNION's `conceptnet_antonym.txt`, instead of the package's own list of antonyms.
+        conceptnet_entities: UNION's `conceptnet_entity.csv`: only its words are swapped.
+        tokens_per_batch: of human stories, padding included; as many again of corrupted ones come to them.
+        max_length: longer texts are cut.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        tagger: Tagger | None = None,
+        *,
+        rates: Rates | None = None,
+        conceptnet_antonyms: Path | None = None,
+        conceptnet_entities: Path | None = None,
+        tokens_per_batch: int = 2048,
+        max_length: int = 200,
+    ) -> None:
+        super().__init__()
+        self.corpus, self.tagger, self.rates = corpus, tagger or SpacyTagger(), rates or Rates()
+        self.conceptnet_antonyms, self.conceptnet_entities = conceptnet_antonyms, conceptnet_entities
+        self.tokens_per_batch, self.max_length = tokens_per_batch, max_length
+        self.tokenizer: Any = None
+        self.seed = 0
+        self._stories: dict[Split, list[Story]] = {}
+        self._corruptor: Corruptor | None = None
+
+    def fingerprint(self) -> str:
+        """A digest of the corpus, the tagger, the lists of words and all options."""
+        files = [path for path in (self.conceptnet_antonyms, self.conceptnet_entities) if path is not None]
+        parts = [
+            *(self.corpus.fingerprint(split) for split in SPLITS),
+            self.tagger.fingerprint(),
+            *(hashlib.sha256(path.read_bytes()).hexdigest() for path in files),
+            json.dumps([asdict(self.rates), self.tokens_per_batch, self.max_length], sort_keys=True),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def stories(self, split: Split) -> list[Story]:
+        """The tagged stories of a split.
+
+        Raises:
+            UserError: fewer than two stories have enough sentences.
+        """
+        if split not in self._stories:
+            documents = list(self.corpus.documents(split))
+            kept = [document.sentences for document in documents if len(document.sentences) >= MIN_SENTENCES]
+            log_left_out(
+                len(documents) - len(kept), f"documents of fewer than {MIN_SENTENCES} sentences",
+                corpus=self.corpus.name, split=split,
+            )  # fmt: skip
+            if len(kept) < 2:
+                raise UserError(
+                    f"{self.corpus.name}, {split}: expected stories of {MIN_SENTENCES} sentences or more, found {len(kept)}."
+                )
+            tagged = iter(self.tagger.tag([sentence for story in kept for sentence in story]))
+            self._stories[split] = [tuple(next(tagged) for _ in story) for story in kept]
+        return self._stories[split]
+
+    @property
+    def corruptor(self) -> Corruptor:
+        """Draws negative samples with the words of the training split."""
+        if self._corruptor is None:
+            antonyms, entities = self.conceptnet_antonyms, self.conceptnet_entities
+            lexicon = Lexicon.of(
+                (sentence for story in self.stories("train") for sentence in story),
+                antonyms=None if antonyms is None else read_conceptnet_antonyms(antonyms),
+                entities=None if entities is None else read_conceptnet_entities(entities),
+            )
+            self._corruptor = Corruptor(lexicon, self.rates)
+        return self._corruptor
+
+    def pairs(self, split: Split, *, epoch: int | None = None) -> StoryPairs:
+        """A split beside negative samples; those of an epoch of training, or the fixed ones of a held-out split."""
+        assert self.tokenizer is not None, "the encoder's tokeniser is set before stories are read"
+        source = f"{HELD_OUT}/{split}" if epoch is None else f"{self.seed}/{epoch}"
+        return StoryPairs(
+            self.stories(split), self.corruptor, self.tokenizer, max_length=self.max_length, source=source
+        )
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Batches of an epoch, with negative samples of its own."""
+        epoch = 0 if self.trainer is None else self.trainer.current_epoch
+        return self._loader(self.pairs("train", epoch=epoch), epoch=epoch, shuffle=True)
+
+    def val_dataloader(self) -> ResumableLoader:
+        """Batches of the validation split, sorted by length."""
+        return self._loader(self.pairs("valid"), epoch=0, shuffle=False)
+
+    def _loader(self, pairs: StoryPairs, *, epoch: int, shuffle: bool) -> ResumableLoader:
+        world, rank = (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
+        lengths = np.array([sum(map(len, story)) + 2 for story in pairs.stories])
+        batches = TokenBudgetBatches(
+            np.minimum(lengths, self.max_length), tokens_per_batch=self.tokens_per_batch, seed=self.seed, epoch=epoch,
+            shuffle=shuffle, world=world, rank=rank,
+        )  # fmt: skip
+        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)
+
+
+def _as_it_is(batch: StoryBatch) -> StoryBatch:
+    return batch

@@ -1,0 +1,129 @@
+"""The verb `train-union`: a UNION scorer trained on a corpus of stories, once, into the cache."""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+
+from depgen.data.corpus import Split
+from depgen.errors import UserError
+from depgen.evaluation.union.encoders import Encoder, EncoderSource
+from depgen.evaluation.union.network import ENCODER
+from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
+from depgen.evaluation.union.stories import UnionData, text_of
+from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
+from depgen.locations import write_atomically
+
+HELD_OUT: tuple[Split, ...] = ("valid", "test")
+
+logger = logging.getLogger(__name__)
+
+
+def train_union(
+    data: UnionData,
+    encoder: EncoderSource,
+    training: UnionTraining,
+    name: str,
+    seed: int = 1,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> str:
+    """Train a UNION scorer into `$DEPGEN_CACHE/union/<name>`, unless it lies there; what it can do, ready to print.
+
+    What was stopped goes on where it stopped, with the same command.
+
+    Args:
+        data: the stories, and how they are corrupted.
+        encoder: what is trained: a pretrained encoder, or a small one from scratch.
+        training: how.
+        name: of the folder; `evaluate-text --union` and tables name the scorer by it.
+        seed: of weights, batches and the training's negative samples.
+        overwrite: replace a scorer of that name that was trained otherwise.
+        progress: whether a bar shows how far an epoch has come.
+
+    Raises:
+        UserError: no corpus, tagger or encoder; another scorer has that name.
+        KeyboardInterrupt: stopped by Ctrl-C; the state is kept.
+    """
+    folder = scorer_folder(name)
+    fingerprint = training_fingerprint(data, encoder, training, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if find_scorer(str(folder.absolute())) is not None and not overwrite:
+            if read_scorer(folder).get("fingerprint") != fingerprint:
+                raise UserError(
+                    f"{folder} holds a scorer that was trained otherwise (other stories, encoder, options or seed). "
+                    "Choose another --name, or replace it by --overwrite true."
+                )
+            return f"{folder} is up to date.\n{report(folder)}"
+        work = folder.with_name(f".{name}.{fingerprint[:12]}")
+        started = time.perf_counter()
+        torch.manual_seed(seed)
+        texts = [text_of(story) for story in data.stories("train")]
+        built = encoder.build(texts, max_length=data.max_length)
+        data.tokenizer = built.tokenizer
+        module = UnionModule(built, training)
+        logger.info("%s; %s parameters", built.name, f"{sum(each.numel() for each in module.network.parameters()):,}")
+        fit(module, data, work, seed=seed, progress=progress)
+        seconds = time.perf_counter() - started
+        description = {
+            "encoder": built.name, "corpus": data.corpus.name, "train_stories": len(texts),
+            "tagger": data.tagger.method, "pooling": training.pooling, "max_length": data.max_length, "seed": seed,
+            "encoder_options": encoder.options(), "training": training.options(), "fingerprint": fingerprint,
+            "training_seconds": round(seconds, 1),
+        }  # fmt: skip
+        save_scorer(folder, module, built, data, description)
+        shutil.rmtree(work)
+    return report(folder)
+
+
+def training_fingerprint(data: UnionData, encoder: EncoderSource, training: UnionTraining, seed: int) -> str:
+    """A digest of the stories, of how they are corrupted, of the encoder, the options and the seed."""
+    options = [type(encoder).__name__, encoder.options(), training.options(), seed]
+    content = f"{data.fingerprint()}\n{json.dumps(options, sort_keys=True)}"
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def save_scorer(
+    folder: Path, module: UnionModule, encoder: Encoder, data: UnionData, description: dict[str, Any]
+) -> None:
+    """Test the scorer and write it with what it can do; the folder appears, or is replaced, all at once."""
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    module.network.save(part)
+    encoder.tokenizer.save_pretrained(part / ENCODER)
+    device = str(module.device)
+    scorer = UnionScorer(module.network.eval(), encoder.tokenizer, data.max_length, device)
+    found = {split: areas(scorer, data.pairs(split)) for split in HELD_OUT}
+    write_atomically(part / DESCRIPTION, json.dumps({**description, "auc": found}, indent=2) + "\n")
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        folder.replace(old)
+        part.replace(folder)
+        shutil.rmtree(old)
+    else:
+        part.replace(folder)
+
+
+def report(folder: Path) -> str:
+    """What is known of a scorer: encoder, data, and the areas under the curve by what was done to a story."""
+    found = read_scorer(folder)
+    areas_of = found["auc"]
+    width = max(len(kind) for split in areas_of.values() for kind in split)
+    lines = [
+        f"{found['encoder']}, {found['corpus']} ({found['train_stories']:,} stories): {folder}",
+        f"{'AUC, human against':<{width}}{''.join(f'{split:>8}' for split in areas_of)}",
+    ]
+    for kind in dict.fromkeys(kind for split in areas_of.values() for kind in split):
+        cells = "".join(f"{split.get(kind, float('nan')):>8.4f}" for split in areas_of.values())
+        lines.append(f"{kind:<{width}}{cells}")
+    lines.append(f"trained in {found['training_seconds']:,.0f} s")
+    return "\n".join(lines)
