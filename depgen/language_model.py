@@ -1,5 +1,6 @@
 """The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -7,19 +8,24 @@ import lightning as L
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torch.nn import ModuleDict, Parameter
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric, Metric
 
-from depgen.backbones.backbone import Backbone
+from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState
 from depgen.data.batch import Batch, ItemBatch, TokenBatch
 from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
 from depgen.metrics.perplexity import Perplexity
-from depgen.training.phases import Phase
+from depgen.training.activation import ActivationRegularizer
+from depgen.training.nt_asgd import NTASGD
+from depgen.training.phases import Phase, monitored_value
+
+log = logging.getLogger(__name__)
 
 OptimizerFactory = Callable[[Iterable[Parameter]], Optimizer]
 SchedulerFactory = Callable[[Optimizer], LRScheduler]
@@ -43,6 +49,7 @@ class LanguageModel(L.LightningModule):
         super().__init__()
         self._optimizer, self._scheduler = optimizer, scheduler
         self.phase = 0
+        self._learning_rate_scale = 1.0
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -69,6 +76,43 @@ class LanguageModel(L.LightningModule):
         if self._scheduler is None:
             return optimizer
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self._scheduler(optimizer), "interval": "step"}}
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """Take note of how large a step the batch is worth."""
+        self._learning_rate_scale = getattr(batch, "learning_rate_scale", 1.0)
+
+    def optimizer_step(
+        self,
+        epoch: int,
+        batch_idx: int,
+        optimizer: Any,  # noqa: ANN401
+        optimizer_closure: Callable[[], Any] | None = None,
+    ) -> None:
+        """A step at the batch's share of the learning rate."""
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] *= self._learning_rate_scale
+        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+    # -- averaged weights: validated, and kept by the checkpoints that validation leads to ---------------------------
+
+    def _averaging(self) -> list[NTASGD]:
+        fits = self.trainer.state.fn == TrainerFn.FITTING and not self.trainer.sanity_checking
+        return [each for each in self.trainer.optimizers if isinstance(each, NTASGD)] if fits else []
+
+    def on_validation_start(self) -> None:
+        """Put averaged weights in place, where the optimiser keeps any."""
+        for optimizer in self._averaging():
+            optimizer.swap()
+
+    def on_validation_end(self) -> None:
+        """Go on from the weights themselves; called after the callbacks have kept the best."""
+        for optimizer in self._averaging():
+            optimizer.swap()
+            if optimizer.validated(monitored_value(self.trainer, self.phases[self.phase])):
+                log.info("Weights are averaged from step %d on.", self.trainer.global_step)
 
     # -- logging --------------------------------------------------------------------------------------------------
 
@@ -110,7 +154,12 @@ class Writer(Protocol):
 
 
 class LeftToRight(LanguageModel):
-    """Base of the systems that score and write a text token by token; arguments as `LanguageModel`.
+    """Base of the systems that score and write a text token by token.
+
+    Args:
+        regularizer: a penalty on the backbone's outputs, added to the loss in training.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
 
     Attributes:
         backbone: the network that reads.
@@ -120,8 +169,16 @@ class LeftToRight(LanguageModel):
     backbone: Backbone
     max_length: int | None
 
-    def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        regularizer: ActivationRegularizer | None = None,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.regularizer = regularizer
+        self._carried: dict[bool, CarriedState | None] = {}
         self.val_figures, self.test_figures = _figures(), _figures()
         self._item_scores: list[tuple[Tensor, Tensor, Tensor]] = []
 
@@ -134,6 +191,67 @@ class LeftToRight(LanguageModel):
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
         self.backbone, self.max_length = backbone, backbone.max_length
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
+        """The backbone's output over a batch; in a stream, from the state that the segment before has left.
+
+        Training and evaluation carry a state each. `BackboneOutput.state` is what a later segment goes on from.
+
+        Raises:
+            UserError: a stream for a network that carries no state of fixed size.
+        """
+        streams = batch.segment is not None
+        state = self._carried.get(self.training) if batch.segment else None
+        output: BackboneOutput = self.backbone(
+            batch.inputs, state=state, attention_layer=attention_layer, carry=streams
+        )
+        if not streams:
+            return output
+        if not isinstance(output.state, CarriedState):
+            raise UserError(
+                f"A {type(self.backbone).__name__} carries no state from segment to segment, so it can't read a "
+                "stream: take depgen.data.text.TextData instead of depgen.data.stream.StreamData."
+            )
+        self._carried[self.training] = output.state.detached()
+        return output
+
+    def penalty(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
+        """What the regulariser adds to the loss."""
+        if self.regularizer is None:
+            return output.hidden.new_zeros(())
+        return self.regularizer(output.hidden, output.undropped, batch.mask)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the state that training carries through a stream, of every device."""
+        state = self._carried.get(True)
+        if state is None:
+            return
+        shares: list[list[Tensor]] = [[each.cpu() for each in state.tensors()]]
+        if self.trainer.world_size > 1:
+            shares = shares * self.trainer.world_size
+            torch.distributed.all_gather_object(shares, shares[0])
+        checkpoint["carried"] = shares
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with the carried state.
+
+        Raises:
+            UserError: training went on with another number of devices.
+        """
+        shares = checkpoint.get("carried")
+        if shares is None or self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
+            return
+        if len(shares) != self.trainer.world_size:
+            raise UserError(
+                f"A stream was read by {len(shares)} devices and can't be gone on with by {self.trainer.world_size}: "
+                f"resume with trainer.devices: {len(shares)}."
+            )
+        share = shares[self.trainer.global_rank]
+        self._carried[True] = self.backbone.state_of([each.to(self.device) for each in share])
+
+    # -- scoring --------------------------------------------------------------------------------------------------
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target given what stands before it; without meaning at padding."""

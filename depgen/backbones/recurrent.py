@@ -3,7 +3,7 @@
 Merity, Keskar & Socher (2018), Sec. 4: sizes and dropouts of a language model around any recurrent layer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,6 +33,14 @@ class RecurrentState:
     def select(self, rows: Int[Tensor, " kept"]) -> "RecurrentState":
         """The states of some rows of the batch."""
         return RecurrentState(tuple((hidden[rows], cell[rows]) for hidden, cell in self.layers))
+
+    def detached(self) -> "RecurrentState":
+        """The same values without the graph behind them."""
+        return RecurrentState(tuple((hidden.detach(), cell.detach()) for hidden, cell in self.layers))
+
+    def tensors(self) -> Sequence[Tensor]:
+        """Hidden and cell state of each layer in turn."""
+        return [each for layer in self.layers for each in layer]
 
 
 @dataclass(frozen=True)
@@ -148,3 +156,7 @@ class RecurrentStack(Backbone):
             layers=tuple(every) if all_layers else None,
             state=RecurrentState(tuple(carried)) if carry else None,
         )
+
+    def state_of(self, tensors: Sequence[Tensor]) -> RecurrentState:
+        """The state whose `tensors` these are."""
+        return RecurrentState(tuple(zip(tensors[::2], tensors[1::2], strict=True)))

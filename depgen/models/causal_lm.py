@@ -13,10 +13,11 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.backbones.backbone import BackboneFactory, BackboneState
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.training.activation import ActivationRegularizer
 
 
 class CausalLM(LeftToRight):
@@ -25,6 +26,7 @@ class CausalLM(LeftToRight):
     Args:
         backbone: makes the network from the vocabulary size; in YAML a class path with all its other arguments.
         vocabulary_size: number of token types; linked from the data.
+        regularizer: a penalty on the backbone's outputs: `depgen.training.activation.ActivationRegularizer` for LSTMs.
         optimizer: see `LanguageModel`.
         scheduler: see `LanguageModel`.
     """
@@ -33,10 +35,11 @@ class CausalLM(LeftToRight):
         self,
         backbone: BackboneFactory,
         vocabulary_size: int,
+        regularizer: ActivationRegularizer | None = None,
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(regularizer=regularizer, optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
 
@@ -47,13 +50,17 @@ class CausalLM(LeftToRight):
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target; what stands at padding is without meaning."""
-        hidden = self.backbone(batch.inputs).hidden
-        return word_log_probs(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.targets)
+        return self._log_probs(self.read(batch), batch)
+
+    def _log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        weight, bias = self.backbone.output_weight, self.backbone.output_bias
+        return word_log_probs(output.hidden, weight, bias, batch.targets)
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Negative log-likelihood, nats per token of the global batch."""
-        nll = -self.log_probs(batch).masked_fill(~batch.mask, 0).sum()
-        return self.log_train(nll, batch.global_tokens)
+        output = self.read(batch)
+        nll = -self._log_probs(output, batch).masked_fill(~batch.mask, 0).sum()
+        return self.log_train(nll, batch.global_tokens) + self.penalty(output, batch)
 
     def generation_step(
         self,

@@ -27,6 +27,8 @@ Deviations
     D6. The authors' DM-Transformer holds a second, unused decoder whose output is multiplied by zero; we don't.
     D7. The phase-1 loss is a sum over Z_t, divided by the number of positions, empty ones counted (as the code).
     D8. Eq. 2's projections have biases, as in the authors' code, and are trained from phase 2 on, where they are used.
+    D9. In a stream the recurrent state is carried from segment to segment, but the mixture begins anew in each, as in
+        the authors' code; `carry_window` lets it reach back in evaluation.
 """
 
 import math
@@ -48,6 +50,7 @@ from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, collate_to
 from depgen.data.vocabulary import EOS
 from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
+from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.growing import Growing
 from depgen.nn.mixture_attention import QueryKeyAttention, SeenKeys
 from depgen.nn.vocabulary import (
@@ -57,6 +60,7 @@ from depgen.nn.vocabulary import (
     word_log_probs,
     word_scores,
 )
+from depgen.training.activation import ActivationRegularizer
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
 
@@ -149,58 +153,65 @@ def dependency_nll(
 
 def log_dependency_attention(
     attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
-) -> Float[Tensor, "batch length context"]:
+) -> Float[Tensor, "batch length reach"]:
     """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
 
     Args:
         attention: log-probabilities before dropout.
-        window: look at the last so many positions only, the present one included, and renormalise; None: at all.
+        window: look at the last so many positions only, the present one included, and renormalise: rows are then those
+            of the band (`depgen.nn.band`); None: at all.
     """
     lowest = torch.finfo(attention.dtype).min / 4
     mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
     if window is None:
         return mean
-    length, context = mean.shape[1:]
-    distance = torch.arange(context - length, context, device=mean.device)[:, None] - torch.arange(
-        context, device=mean.device
-    )
-    near = mean.masked_fill(distance >= window, lowest)
+    near = band_of_matrix(mean, window, missing=lowest)
     return near - near.logsumexp(-1, keepdim=True)
 
 
 def mixture_log_probs(
-    log_attention: Float[Tensor, "batch length length"],
-    hidden: Float[Tensor, "batch length width"],
+    log_attention: Float[Tensor, "batch length reach"],
+    hidden: Float[Tensor, "batch context width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
+    *,
+    window: int | None = None,
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
 
-    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length^2 width) beside the vocabulary.
+    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length x reach x width) beside the
+    vocabulary, where the reach is the window or all positions.
     """
     log_z = vocabulary_logsumexp(hidden, weight, bias)
     with torch.autocast(hidden.device.type, enabled=False):
-        words = F.embedding(targets, weight)
-        scores = full_precision(words) @ full_precision(hidden).mT
+        words, states = full_precision(F.embedding(targets, weight)), full_precision(hidden)
+        if window is None:
+            scores, log_z = words @ states.mT, log_z[:, None, :]
+        else:
+            scores = band_products(words, states, window)
+            log_z = band_of_values(log_z, targets.size(1), window, missing=0.0)
         if bias is not None:
             scores = scores + bias[targets][..., None]
-        return (log_attention + scores - log_z[:, None, :]).logsumexp(-1)
+        return (log_attention + scores - log_z).logsumexp(-1)
 
 
 def pooled_log_probs(
-    log_attention: Float[Tensor, "batch length length"],
-    hidden: Float[Tensor, "batch length width"],
+    log_attention: Float[Tensor, "batch length reach"],
+    hidden: Float[Tensor, "batch context width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
+    *,
+    window: int | None = None,
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets when *logits* are mixed (D1).
 
     The mixture is linear in the hidden states, so they are pooled before the one softmax.
     """
     with torch.autocast(hidden.device.type, enabled=False):
-        pooled = log_attention.exp() @ full_precision(hidden)
+        weights, states = log_attention.exp(), full_precision(hidden)
+        pooled = weights @ states if window is None else band_sums(weights, states)
     return word_log_probs(pooled, weight, bias, targets)
 
 
@@ -228,6 +239,19 @@ class MixtureState:
         return MixtureState(self.backbone.select(rows), self.components.select(rows), keys)
 
 
+@dataclass(frozen=True)
+class SeenWindow:
+    """What the window of a segment may reach back to (D9).
+
+    Attributes:
+        keys: of the last positions of the segment before.
+        hidden: their hidden states.
+    """
+
+    keys: SeenKeys
+    hidden: Float[Tensor, "batch positions width"]
+
+
 # -- 4. The system ----------------------------------------------------------------------------------------------------
 
 
@@ -247,10 +271,13 @@ class DMLM(LeftToRight):
             `depgen.nn.mixture_attention.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
         window: mix the last so many positions only; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
+        carry_window: in a stream, let the window reach back into the segment before, at validation and test; by default
+            it ends at the segment's beginning, as in training (D9).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
         duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" as often as it stands.
+        regularizer: see `LeftToRight`; in both phases, as the authors' code.
         optimizer: see `LanguageModel`.
         scheduler: see `LanguageModel`.
     """
@@ -264,14 +291,16 @@ class DMLM(LeftToRight):
         attention_layer: int = -2,
         attention: AttentionFactory | None = None,
         window: int | None = None,
+        carry_window: bool = False,
         mixture_space: MixtureSpace = "probability",
         root_target: bool = True,
         eos_target: bool = True,
         duplicates: Duplicates = "set",
+        regularizer: ActivationRegularizer | None = None,
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(regularizer=regularizer, optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.attention = None if attention is None else attention(self.backbone.width)
@@ -290,7 +319,11 @@ class DMLM(LeftToRight):
             )
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
+        if carry_window and (window is None or self.attention is None):
+            raise UserError("carry_window needs a window, and an attention beside a network that reads streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
+        self.carry_window = carry_window
+        self._seen: SeenWindow | None = None
         self._collate = partial(
             collate_dependents, root_target=root_target, eos_target=eos_target, duplicates=duplicates
         )
@@ -311,11 +344,11 @@ class DMLM(LeftToRight):
 
     # Phase 1, Eq. 1
 
-    def _dependency_nll(self, batch: DependencyBatch) -> Float[Tensor, ""]:
-        if batch.dependents is None:
+    def _dependency_nll(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
+        dependents = batch.dependents if isinstance(batch, DependencyBatch) else None
+        if dependents is None:
             raise UserError("Dependency modelling needs trees: name an annotator under data.init_args.annotator.")
-        hidden = self.backbone(batch.inputs).hidden
-        nll = dependency_nll(hidden, self.backbone.output_weight, self.backbone.output_bias, batch.dependents)
+        nll = dependency_nll(output.hidden, self.backbone.output_weight, self.backbone.output_bias, dependents)
         if self.attention is not None:  # without effect: data-parallel training waits for a gradient of every parameter
             nll = nll + 0 * sum(each.sum() for each in self.attention.parameters())
         return nll
@@ -334,7 +367,7 @@ class DMLM(LeftToRight):
 
     def _attend(
         self, output: BackboneOutput, padding: Bool[Tensor, "batch length"] | None = None, past: SeenKeys | None = None
-    ) -> tuple[Float[Tensor, "batch length context"], SeenKeys | None]:
+    ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys | None]:
         """Log a^(t), and the keys to go on from where the backbone's state does not hold them."""
         if self.attention is not None:
             log_attention, keys = self.attention(output.undropped, padding=padding, past=past, window=self.window)
@@ -342,29 +375,46 @@ class DMLM(LeftToRight):
         assert output.attention is not None, f"{type(self.backbone).__name__} returned no attention"
         return log_dependency_attention(output.attention, window=self.window), None
 
-    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
-        output = self.backbone(batch.inputs, attention_layer=self._own_layer)
-        log_attention, _ = self._attend(output)
+    def _mixed_log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        seen, hidden = self._reach_back(batch), output.hidden
+        log_attention, keys = self._attend(output, past=None if seen is None else seen.keys)
+        if seen is not None:
+            hidden = torch.cat((seen.hidden, hidden), 1)
+        if self.carry_window and not self.training and batch.segment is not None:
+            assert self.window is not None
+            assert keys is not None
+            self._seen = SeenWindow(keys, hidden[:, -self.window :])
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        return mix(log_attention, output.hidden, weight, bias, batch.targets)
+        return mix(log_attention, hidden, weight, bias, batch.targets, window=self.window)
+
+    def _reach_back(self, batch: TokenBatch) -> SeenWindow | None:
+        """What the segment before has left to the window of this one (D9)."""
+        return self._seen if self.carry_window and not self.training and batch.segment else None
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
+        return self._mixed_log_probs(self.read(batch, attention_layer=self._own_layer), batch)
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
         if self.models_dependencies:
-            assert isinstance(batch, DependencyBatch)
-            return self.log_train(self._dependency_nll(batch), batch.global_tokens, name="dependency_loss")
-        return self.log_train(-self.log_probs(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
+            output = self.read(batch)
+            loss = self.log_train(self._dependency_nll(output, batch), batch.global_tokens, name="dependency_loss")
+        else:
+            output = self.read(batch, attention_layer=self._own_layer)
+            nll = -self._mixed_log_probs(output, batch).masked_fill(~batch.mask, 0).sum()
+            loss = self.log_train(nll, batch.global_tokens)
+        return loss + self.penalty(output, batch)
 
     def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The phase's own loss on the validation split."""
         if not self.models_dependencies:
             super().validation_step(batch, batch_idx)
             return
-        assert isinstance(batch, DependencyBatch)
         positions = batch.lengths.sum()
-        self.dependency_loss.update(self._dependency_nll(batch).double() / positions, positions)
+        nll = self._dependency_nll(self.read(batch), batch)
+        self.dependency_loss.update(nll.double() / positions, positions)
         self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)
 
     # Inference
@@ -395,4 +445,6 @@ class DMLM(LeftToRight):
         """a^(t) for a sentence, Figure 3: row t when predicting token t + 1, over `<eos>` and the tokens before it."""
         inputs = torch.tensor([[eos, *tokens[:-1]]], device=self.device)
         log_attention, _ = self._attend(self.backbone(inputs, attention_layer=self._own_layer))
+        if self.window is not None:
+            log_attention = matrix_of_band(log_attention, inputs.size(1), missing=-torch.inf)
         return log_attention[0].exp()

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from depgen.nn.band import band_of_values, band_products
 from depgen.nn.growing import Growing
 from depgen.nn.vocabulary import full_precision
 
@@ -59,8 +60,10 @@ class QueryKeyAttention(nn.Module):
         padding: Bool[Tensor, "batch length"] | None = None,
         past: SeenKeys | None = None,
         window: int | None = None,
-    ) -> tuple[Float[Tensor, "batch length context"], SeenKeys]:
+    ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys]:
         """Log-weights in fp32 over the positions up to each, very low where it can't look; and the keys to go on with.
+
+        Rows run over all positions, those of `past` first; with a window, over the band of `depgen.nn.band`.
 
         Args:
             hidden: states of the positions that come after `past`.
@@ -72,13 +75,18 @@ class QueryKeyAttention(nn.Module):
             padding = torch.zeros(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
         present = SeenKeys(Growing.of(self.key(hidden), dim=1), Growing.of(padding, dim=1))
         seen = present if past is None else past.extended(present)
-        keys = seen.keys.tensor
-        scores = full_precision(self.query(hidden) @ keys.mT) / math.sqrt(keys.size(-1))
-        length, context = scores.shape[1:]
-        distance = torch.arange(context - length, context, device=hidden.device)[:, None] - torch.arange(
-            context, device=hidden.device
-        )
-        out_of_reach = (distance < 0) if window is None else (distance < 0) | (distance >= window)
-        masked = out_of_reach | (seen.padding.tensor[:, None] & (distance != 0))  # a position always sees itself
-        scores = scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4)
-        return scores.log_softmax(-1), seen if window is None else seen.last(window)
+        keys, hidden_keys = seen.keys.tensor, seen.padding.tensor
+        queries, length, context = self.query(hidden), hidden.size(1), keys.size(1)
+        if window is None:
+            scores = queries @ keys.mT
+            distance = torch.arange(context - length, context, device=hidden.device)[:, None] - torch.arange(
+                context, device=hidden.device
+            )
+            masked = (distance < 0) | (hidden_keys[:, None] & (distance != 0))  # a position always sees itself
+        else:
+            scores = band_products(queries, keys, window)
+            masked = band_of_values(hidden_keys, length, window, missing=True).clone()
+            masked[..., -1] = False  # a position always sees itself
+            seen = seen.last(window)
+        scores = full_precision(scores) / math.sqrt(keys.size(-1))
+        return scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1), seen

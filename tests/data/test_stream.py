@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.batch import collate_tokens
@@ -29,6 +29,7 @@ def batches_of(columns, **options):
     return [columns.__getitems__(segment) for segment in Segments(columns, **options)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 5), st.integers(1, 7), st.booleans())
 def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(lengths, columns, bptt, vary):
     split = encoded(lengths)

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.stream import Columns, Segments
+from depgen.data.text import EncodedSplit
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
+from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (
     DMLM,
     collate_dependents,
@@ -21,7 +24,9 @@ from depgen.models.dmlm import (
     mixture_log_probs,
     pooled_log_probs,
 )
+from depgen.nn.band import matrix_of_band
 from depgen.nn.mixture_attention import QueryKeyAttention
+from depgen.training.activation import ActivationRegularizer
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
 
@@ -141,7 +146,23 @@ def test_a_window_renormalises_over_the_last_positions(window):
     mean = log_probs.exp().mean(1)
     keep = torch.ones(5, 5).tril().bool() & torch.ones(5, 5).triu(1 - window).bool()
     expected = (mean * keep) / (mean * keep).sum(-1, keepdim=True)
-    torch.testing.assert_close(log_dependency_attention(log_probs, window=window).exp(), expected)
+    found = log_dependency_attention(log_probs, window=window)
+    torch.testing.assert_close(matrix_of_band(found, 5, missing=-math.inf).exp(), expected)
+
+
+@pytest.mark.parametrize("log_probs_of", [mixture_log_probs, pooled_log_probs])
+@pytest.mark.parametrize("window", [1, 2, 5, 9])
+def test_a_band_is_mixed_as_the_square_is(log_probs_of, window):
+    torch.manual_seed(5)
+    hidden, weight, bias = torch.randn(2, 5, 3).double(), torch.randn(6, 3).double(), torch.randn(6).double()
+    hidden.requires_grad_()
+    targets = torch.randint(6, (2, 5))
+    band = log_dependency_attention(causal_attention(2, 2, 5), window=window)
+    square = matrix_of_band(band, 5, missing=-math.inf)
+    found = log_probs_of(band, hidden, weight, bias, targets, window=window)
+    expected = log_probs_of(square, hidden, weight, bias, targets)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(each.sum(), hidden) for each in (found, expected)))
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -227,7 +248,7 @@ def test_it_learns_eight_sentences_in_either_phase(backbone):
         model.enter_phase(phase)
         for _ in range(200):
             if model.models_dependencies:
-                loss = model._dependency_nll(batch) / batch.global_tokens
+                loss = model._dependency_nll(model.read(batch), batch) / batch.global_tokens
             else:
                 loss = -model.log_probs(batch)[batch.mask].mean()
             optimizer.zero_grad()
@@ -260,7 +281,7 @@ def test_dependency_modeling_without_trees_says_what_to_name(model):
     batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3))
     assert batch.dependents is None
     with pytest.raises(UserError, match="annotator"):
-        model._dependency_nll(batch)
+        model._dependency_nll(model.read(batch), batch)
 
 
 def test_an_attention_layer_that_does_not_exist_is_refused(backbone):
@@ -288,6 +309,7 @@ def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
     model, batch = over_lstm(window=3), collate_dependents(items(0, 1))
     output = model.backbone(batch.inputs)
     weights, _ = model.attention(output.undropped, window=3)
+    weights = matrix_of_band(weights, batch.inputs.shape[1], missing=-math.inf)
     dense = dense_mixture(weights.exp(), output.hidden, model.backbone.output_weight, model.backbone.output_bias)
     expected = dense.gather(-1, batch.targets[..., None])[..., 0].log()
     torch.testing.assert_close(model.log_probs(batch), expected)
@@ -322,7 +344,7 @@ def test_its_texts_are_the_same_for_any_batch_size(window):
 def test_phase_1_leaves_what_weighs_the_mixture_alone():
     model, batch = over_lstm().train(), collate_dependents(items(0, 1))
     held = {id(each) for each in model.attention.parameters()}
-    model._dependency_nll(batch).backward()
+    model._dependency_nll(model.read(batch), batch).backward()
     assert all(not each.grad.any() for each in model.attention.parameters())
     for phase, trained in ((0, False), (1, True)):
         model.enter_phase(phase)
@@ -333,3 +355,81 @@ def test_phase_1_leaves_what_weighs_the_mixture_alone():
 def test_a_network_without_attention_wants_one_beside_it():
     with pytest.raises(UserError, match=r"AWDLSTM has no self-attention.*QueryKeyAttention"):
         DMLM(RECURRENT, VOCABULARY)
+
+
+# -- in a stream ------------------------------------------------------------------------------------------------------
+
+
+def stream(bptt):
+    """Two columns of a stream of 40 positions, as batches with dependents."""
+    ids = np.arange(36, dtype=np.int32) % 11 + 2
+    heads = np.tile(np.arange(9, dtype=np.int32), 4)  # each word hangs on the one before it
+    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), heads, 0, 1), 2)
+    return [collate_dependents(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
+
+
+def along(log_probs):
+    return torch.cat([each.detach() for each in log_probs], 1)
+
+
+def test_the_state_is_carried_from_segment_to_segment():
+    base = CausalLM(RECURRENT, VOCABULARY).eval()
+    (whole,) = stream(20)
+    torch.testing.assert_close(along(base.log_probs(batch) for batch in stream(6)), base.log_probs(whole).detach())
+
+
+def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
+    anew, carried = over_lstm(window=3), over_lstm(window=3, carry_window=True)
+    whole = anew.log_probs(stream(20)[0]).detach()
+    found = along(carried.log_probs(batch) for batch in stream(6))
+    torch.testing.assert_close(found, whole)
+    found = along(anew.log_probs(batch) for batch in stream(6))
+    started = torch.arange(20) % 6 < 2  # positions whose window of 3 begins before their segment
+    torch.testing.assert_close(found[:, ~started], whole[:, ~started])
+    assert not torch.allclose(found[:, started][:, 2:], whole[:, started][:, 2:])
+
+
+def test_a_window_is_not_carried_from_one_stream_to_the_next():
+    model = over_lstm(window=3, carry_window=True)
+    first = along(model.log_probs(batch) for batch in stream(6))
+    torch.testing.assert_close(along(model.log_probs(batch) for batch in stream(6)), first)
+
+
+def test_training_and_validation_carry_a_state_each():
+    model = CausalLM(partial(AWDLSTM, embedding_size=6, hidden_size=8, **NO_DROPOUT), VOCABULARY)
+    first, second = stream(10)
+    undisturbed = [model.train().log_probs(batch).detach() for batch in (first, second)]
+    model.log_probs(first)
+    for batch in stream(6):
+        model.eval().log_probs(batch)
+    torch.testing.assert_close(model.train().log_probs(second).detach(), undisturbed[1])
+
+
+def test_no_gradient_flows_into_the_segment_before():
+    model = over_lstm(window=3).train()
+    model.read(stream(10)[0])
+    state = model._carried[True]
+    assert not any(each.requires_grad for each in state.tensors())
+    assert model.backbone.state_of(state.tensors()) == state
+
+
+def test_a_stream_is_refused_where_no_state_is_carried(backbone):
+    with pytest.raises(UserError, match=r"Transformer carries no state.*TextData"):
+        CausalLM(backbone, VOCABULARY).log_probs(stream(6)[0])
+
+
+NO_DROPOUT = {f"{name}_dropout": 0.0 for name in ("embedding", "input", "hidden", "output", "weight")}
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_the_regulariser_is_added_in_both_phases(window):
+    model, batch = over_lstm(window=window, regularizer=ActivationRegularizer(3.0, 0.5)), stream(20)[0]
+    logged = {}
+    model.log_train = lambda nll, tokens, *, name="loss": logged.setdefault(name, nll / tokens)
+    for phase, name in ((0, "dependency_loss"), (1, "loss")):
+        model.enter_phase(phase)
+        loss = model.training_step(batch, 0)
+        hidden = model.backbone(batch.inputs).undropped
+        steps = hidden[:, 1:] - hidden[:, :-1]
+        penalty = 3 * hidden.square().mean() + 0.5 * steps.square().mean()
+        torch.testing.assert_close(loss - logged[name], penalty)

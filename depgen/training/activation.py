@@ -1,0 +1,50 @@
+"""Penalties on the activations of a recurrent network.
+
+Merity, McCann & Socher (2017), "Revisiting Activation Regularization for Language RNNs"; as in AWD-LSTM.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from depgen.errors import UserError
+
+
+class ActivationRegularizer:
+    """alpha mean(m * h^2) + beta mean((h_t+1 - h_t)^2) of the last layer's outputs: AR and TAR.
+
+    Args:
+        activation: alpha, weight of AR (paper 2).
+        temporal: beta, weight of TAR (paper 1), always of the undropped outputs.
+        of: what AR sees: outputs after dropout m (AWD-LSTM) or before ("undropped": ON-LSTM's code).
+    """
+
+    def __init__(
+        self, activation: float = 2.0, temporal: float = 1.0, of: Literal["dropped", "undropped"] = "dropped"
+    ) -> None:
+        if activation < 0 or temporal < 0:
+            raise UserError(f"weights of a regulariser must not be negative, found {activation} and {temporal}")
+        self.activation, self.temporal, self.of = activation, temporal, of
+
+    def __call__(
+        self,
+        dropped: Float[Tensor, "batch length width"],
+        undropped: Float[Tensor, "batch length width"],
+        mask: Bool[Tensor, "batch length"],
+    ) -> Float[Tensor, ""]:
+        """The penalty; means run over the entries at tokens, TAR's over neighbouring pairs of tokens.
+
+        >>> hidden, mask = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 2, dtype=torch.bool)
+        >>> ActivationRegularizer(activation=2, temporal=1)(hidden, hidden, mask)
+        tensor(14.)
+        """
+        seen = dropped if self.of == "dropped" else undropped
+        penalty = self.activation * _mean(seen.float().square().mean(-1), mask)
+        steps = undropped[:, 1:].float() - undropped[:, :-1].float()
+        return penalty + self.temporal * _mean(steps.square().mean(-1), mask[:, 1:])
+
+
+def _mean(values: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, values, 0).sum() / mask.sum().clamp_min(1)
