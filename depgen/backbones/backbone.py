@@ -1,8 +1,8 @@
 """The interface of a backbone: a network from token ids to hidden states that a system takes as an argument."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -14,6 +14,19 @@ class BackboneState(Protocol):
 
     def select(self, rows: Int[Tensor, " kept"]) -> "BackboneState":
         """The state of some rows of the batch, in the order given."""
+        ...
+
+
+@runtime_checkable
+class CarriedState(BackboneState, Protocol):
+    """A state of fixed size, which a network carries through a stream from segment to segment."""
+
+    def detached(self) -> "CarriedState":
+        """The same values without the graph behind them."""
+        ...
+
+    def tensors(self) -> Sequence[Tensor]:
+        """Its values, from which the backbone's `state_of` makes it again."""
         ...
 
 
@@ -55,6 +68,11 @@ class Backbone(nn.Module):
     max_length: int | None = None
 
     @property
+    def arguments_found(self) -> Mapping[str, Any]:
+        """Arguments of the constructor that it found out itself: a checkpoint keeps them, so that it loads alone."""
+        return {}
+
+    @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
         """The output matrix (tied to the embedding or its own)."""
         raise NotImplementedError
@@ -84,6 +102,10 @@ class Backbone(nn.Module):
             all_layers: return the hidden states after each layer too.
             carry: return the state to go on from.
         """
+        raise NotImplementedError
+
+    def state_of(self, tensors: Sequence[Tensor]) -> CarriedState:
+        """The state whose `tensors` these are; for networks that can be carried through a stream."""
         raise NotImplementedError
 
 
