@@ -103,7 +103,9 @@ class SuffixTagger:
         ("ing", "VBG"), ("ed", "VBD"), ("ly", "RB"), ("ful", "JJ"), ("ous", "JJ"), ("able", "JJ"), ("ible", "JJ"),
         ("ive", "JJ"), ("less", "JJ"), ("ish", "JJ"), ("ss", "NN"), ("s", "NNS"),
     )  # fmt: skip
-    _BEFORE_VERBS = frozenset("to can could will would shall should may might must ca wo".split())
+    _BEFORE_VERBS = frozenset(
+        ("to", "can", "could", "will", "would", "shall", "should", "may", "might", "must", "ca", "wo")
+    )
 
     def fingerprint(self) -> str:
         """The version of the rules and the list of function words."""

@@ -16,14 +16,14 @@ Deviations, from the authors' code:
         what earlier operations left.
     D4. Antonyms come in the form of the word whose place they take (`loved`, `hated`); the code leaves the base form.
     D5. Negation writes `wo n't`, `ca n't`, and only `not` after words without a form in `n't`; it takes `not` back from
-        `ca n't` as `can`; an infinitive after `to` becomes `not go`. The code yields `will n't`, `ca` and `to do n't go`,
-        from which a classifier could tell corrupted stories without reading them.
+        `ca n't` as `can`; an infinitive after `to` becomes `not go`. The code yields `will n't`, `ca` and
+        `to do n't go`, from which a classifier could tell corrupted stories without reading them.
     D6. Sentences come from another story than the one at hand; the code may draw the same.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from depgen.evaluation.union.words import Lexicon
@@ -48,11 +48,11 @@ NEGATIONS: Mapping[str, str] = {
 """Negating words, and what stands in their place where the negation is taken back."""
 _BEFORE_NOT: Mapping[str, str] = {"ca": "can", "wo": "will", "sha": "shall"}
 _BEFORE_NT = {whole: short for short, whole in _BEFORE_NOT.items()}
-_AUXILIARIES = frozenset(
-    "would will can could may might shall should must do does did am is are was were be been 'm 're 'll".split()
-)
-_PERFECT = frozenset("have has had 've".split())
-_WITH_NT = frozenset("would will can could shall should must do does did is are was were have has had".split())
+_PERFECT = frozenset(("have", "has", "had", "'ve"))
+_WITH_NT = _PERFECT - {"'ve"} | {
+    "would", "will", "can", "could", "shall", "should", "must", "do", "does", "did", "is", "are", "was", "were",
+}  # fmt: skip
+_AUXILIARIES = _WITH_NT - _PERFECT | {"may", "might", "am", "be", "been", "'m", "'re", "'ll"}
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,9 @@ def repeat_ngrams(story: Story, generator: random.Random) -> Story:
         sentence = sentences[index]
         size = min(generator.randint(1, LONGEST_NGRAM), len(sentence))
         end = size + generator.randrange(len(sentence) - size + 1)
-        sentences[index] = _spliced(sentence, end, end, sentence.words[end - size : end], _tags(sentence)[end - size : end])
+        sentences[index] = _spliced(
+            sentence, end, end, sentence.words[end - size : end], _tags(sentence)[end - size : end]
+        )
     return tuple(sentences)
 
 
@@ -264,7 +266,9 @@ def _without_negation(sentence: Sentence, lexicon: Lexicon, generator: random.Ra
     instead = tuple(NEGATIONS[words[index]].split())
     result = _spliced(sentence, index, index + 1, instead, _tags(sentence)[index : index + 1] * len(instead))
     if words[index] == "n't" and index and words[index - 1] in _BEFORE_NOT:
-        result = _spliced(result, index - 1, index, (_BEFORE_NOT[words[index - 1]],), _tags(sentence)[index - 1 : index])
+        result = _spliced(
+            result, index - 1, index, (_BEFORE_NOT[words[index - 1]],), _tags(sentence)[index - 1 : index]
+        )
     return result
 
 

@@ -109,7 +109,9 @@ class SmallEncoder:
         from transformers import BertConfig, BertModel
 
         counts = Counter(word for text in texts for word in text.lower().split())
-        words = sorted((word for word, count in counts.items() if count >= self.min_count), key=lambda w: (-counts[w], w))
+        words = sorted(
+            (word for word, count in counts.items() if count >= self.min_count), key=lambda w: (-counts[w], w)
+        )
         tokenizer = _word_tokenizer([*SPECIAL, *(word for word in words if word not in SPECIAL)], max_length=max_length)
         config = BertConfig(
             vocab_size=len(tokenizer), hidden_size=self.width, num_hidden_layers=self.layers,

@@ -81,8 +81,12 @@ class UnionNetwork(nn.Module):
             encoder = AutoModel.from_pretrained(folder / ENCODER, local_files_only=True, dtype=torch.float32)
             network = cls(encoder, pooling=pooling)
             head = load_file(folder / HEAD)
-            network.dense.load_state_dict({name[6:]: value for name, value in head.items() if name.startswith("dense.")})
-            network.output.load_state_dict({name[7:]: value for name, value in head.items() if name.startswith("output.")})
+            network.dense.load_state_dict(
+                {name[6:]: value for name, value in head.items() if name.startswith("dense.")}
+            )
+            network.output.load_state_dict(
+                {name[7:]: value for name, value in head.items() if name.startswith("output.")}
+            )
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise UserError(f"{folder}: expected a UNION scorer, found: {error}. Train it again.") from error
         return network.eval()
@@ -103,4 +107,5 @@ class TokenHead(nn.Module):
         self, states: Float[Tensor, "*places width"], embedding: Float[Tensor, "vocab embedding"]
     ) -> Float[Tensor, "*places vocab"]:
         """Logits of the word that stands, or should stand, at each place."""
-        return self.norm(F.gelu(self.transform(states))) @ embedding.T + self.bias
+        logits: Tensor = self.norm(F.gelu(self.transform(states))) @ embedding.T + self.bias
+        return logits

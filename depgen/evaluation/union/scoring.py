@@ -69,7 +69,7 @@ def scorer_folder(name: str) -> Path:
 def find_scorer(name: str) -> Path | None:
     """The folder of a scorer: a path, or the name of one that was trained here."""
     own = Path(name).expanduser()
-    for folder in ((own,) if own.is_absolute() or name.startswith((".", "~")) else (scorer_folder(name), own)):
+    for folder in (own,) if own.is_absolute() or name.startswith((".", "~")) else (scorer_folder(name), own):
         if (folder / DESCRIPTION).is_file():
             return folder
     return None

@@ -71,7 +71,13 @@ class StoryPairs(Dataset[StoryBatch]):
     """
 
     def __init__(
-        self, stories: Sequence[Story], corruptor: Corruptor, tokenizer: Any, *, max_length: int, source: str  # noqa: ANN401
+        self,
+        stories: Sequence[Story],
+        corruptor: Corruptor,
+        tokenizer: Any,  # noqa: ANN401  (transformers' tokeniser)
+        *,
+        max_length: int,
+        source: str,
     ) -> None:
         self.stories, self.corruptor, self.tokenizer = stories, corruptor, tokenizer
         self.max_length, self.source = max_length, source
@@ -160,7 +166,8 @@ class UnionData(L.LightningDataModule):
             )  # fmt: skip
             if len(kept) < 2:
                 raise UserError(
-                    f"{self.corpus.name}, {split}: expected stories of {MIN_SENTENCES} sentences or more, found {len(kept)}."
+                    f"{self.corpus.name}, {split}: expected stories of {MIN_SENTENCES} sentences or more, found "
+                    f"{len(kept)}."
                 )
             tagged = iter(self.tagger.tag([sentence for story in kept for sentence in story]))
             self._stories[split] = [tuple(next(tagged) for _ in story) for story in kept]
@@ -203,7 +210,7 @@ class UnionData(L.LightningDataModule):
             np.minimum(lengths, self.max_length), tokens_per_batch=self.tokens_per_batch, seed=self.seed, epoch=epoch,
             shuffle=shuffle, world=world, rank=rank,
         )  # fmt: skip
-        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)
+        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)  # type: ignore[arg-type]
 
 
 def _as_it_is(batch: StoryBatch) -> StoryBatch:

@@ -9,12 +9,11 @@ from typing import Any
 import lightning as L
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics.classification import BinaryAUROC
 
-from depgen.data.sampler import Share
 from depgen.errors import UserError
 from depgen.evaluation.union.encoders import Encoder
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
@@ -232,9 +231,7 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     options, resume = module.training_options, folder / "checkpoints" / RESUME
     data.seed = seed
     interrupt = InterruptGuard()
-    callbacks = training_callbacks(
-        module, resume.parent, resume_every_n_steps=200, interrupt=interrupt, seed=seed
-    )
+    callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt, seed=seed)
     trainer = L.Trainer(
         max_epochs=sum(phase.epochs or 0 for phase in module.phases), accelerator=options.accelerator,
         devices=options.devices, precision=options.precision, gradient_clip_val=options.gradient_clip,
@@ -252,16 +249,3 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     best: Mapping[str, Any] = load_checkpoint(resume.parent / BEST)
     module.load_state_dict(best["state_dict"])
     module.eval()
-
-
-def warm_up_batch(data: UnionData) -> StoryBatch:
-    """A batch of the first training stories, to look at."""
-    return data.pairs("train", epoch=0).__getitems__(Share(torch.arange(2).numpy(), 0))
-
-
-def human_probabilities(
-    network: UnionNetwork, tokens: Int[Tensor, "texts length"], mask: Bool[Tensor, "texts length"]
-) -> Float[Tensor, " texts"]:
-    """The probability that each text is human, in float64."""
-    with torch.inference_mode():
-        return network(tokens, mask).double().softmax(-1)[:, 1]

@@ -1,5 +1,6 @@
 """Word vectors by counting: the positive pointwise mutual information of near words, reduced by a singular value
-decomposition (Levy et al., 2015, whose smoothing of contexts is kept)."""
+decomposition (Levy et al., 2015, whose smoothing of contexts is kept).
+"""
 
 from collections.abc import Sequence
 from typing import Any

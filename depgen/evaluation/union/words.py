@@ -13,7 +13,9 @@ from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
 
-CONTENT_TAGS = frozenset("NN NNS NNP NNPS VB VBD VBG VBN VBP VBZ JJ JJR JJS RB RBR RBS".split())
+CONTENT_TAGS = frozenset(
+    ("NN", "NNS", "NNP", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJ", "JJR", "JJS", "RB", "RBR", "RBS")
+)
 VOWELS = "aeiou"
 
 _DATA = resources.files("depgen.evaluation.union")
