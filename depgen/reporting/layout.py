@@ -86,11 +86,13 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     stars = starred(definition, results, comparisons)
     lines: list[Line] = []
     published = any(row.values for row in definition.rows)
+    asked_of_people = not any(row.experiment or row.floor_of for row in definition.rows)
     for row in definition.rows:
         won = {key for name, key in stars if name == row.name}
         found = _Found(won, bounds.get(row.name, {}), row.name in joined)
         first, *others = _lines(definition, row, results.get(row.name, ()), measured.get(row.name), found)
-        ran, made = bool(results.get(row.name) or row.name in measured), is_made(row, profile=profile)
+        ran = asked_of_people or bool(results.get(row.name) or row.name in measured)
+        made = is_made(row, profile=profile)
         lines += [dataclasses.replace(first, label=_label(row, ran=ran, made=made, published=published)), *others]
     notes = notes_of(
         definition,

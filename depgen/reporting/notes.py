@@ -52,7 +52,7 @@ def notes_of(
     lines += _texts(definition, shown)
     if any(shown.get(row.name) for row in definition.rows if row.floor_of is None):
         lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
-    if not shown:
+    if not shown and any(row.experiment is not None for row in definition.rows):
         lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.argument}.")
     return lines + [f"{note.rstrip('.')}." for note in definition.notes]
 

@@ -1,7 +1,7 @@
 """Results that are worth keeping, copied into the tracked tree."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -9,7 +9,7 @@ import yaml
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.comparison import Comparison, Results, compare, starred
-from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.definition import Row, TableDefinition, load_definition, table_names
 from depgen.reporting.intervals import intervals
 from depgen.reporting.measured import Measured, join, measured_path, read_measured, read_measured_file
 from depgen.reporting.provenance import choose_profile
@@ -19,35 +19,47 @@ logger = logging.getLogger(__name__)
 CURVE_POINTS = 40
 
 
-def record(table: str, *, profile: str | None = None) -> str:
+def record(table: str | None = None, *, profile: str | None = None) -> str:
     """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a profile's entry in each.
 
     Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
-    Stars and comparisons are over both. One that the table tests but whose systems lack per-item scores of a seed
-    (tracked seeds have none) is left out and named in the log.
+    Stars, intervals and comparisons are over both. One that the table tests but whose systems lack per-item scores of a
+    seed (tracked seeds have none) is left out and named in the log.
 
     Args:
-        table: the table's name.
+        table: the table's name; unset: every table that has results, each at the profile asked for or at its only one.
         profile: whose results to copy; unset: `paper` where a GPU is found, `small` elsewhere.
 
     Raises:
         UserError: there are no results at that profile, or tracked seeds are of another configuration.
     """
-    definition = load_definition(table)
-    profile, reason = choose_profile(definition.profiles, profile)
-    local = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
+    written = []
+    for definition in [load_definition(name) for name in (table_names() if table is None else [table])]:
+        asked = profile if table is not None or profile in definition.profiles else None
+        chosen, reason = choose_profile(definition.profiles, asked)
+        local = {row.name: read_results(definition.table, row.slug, profile=chosen) for row in definition.rows}
+        if any(local.values()):
+            written += [
+                f"{definition.table}. {reason}" if table is None else reason,
+                *_record(definition, chosen, local),
+            ]
+        elif table is not None:
+            raise UserError(
+                f"No results of profile {chosen} under {results_root() / definition.table}. "
+                f"Make them first: depgen reproduce {definition.argument} --profile {chosen}."
+            )
+    return "\n".join(written) or f"No results under {results_root()}: nothing to record."
+
+
+def _record(definition: TableDefinition, profile: str, local: Mapping[str, Sequence[Result]]) -> list[str]:
+    """The tracked files of one table, written; one line each."""
     rows = [row for row in definition.rows if local[row.name]]
-    if not rows:
-        raise UserError(
-            f"No results of profile {profile} under {results_root() / definition.table}. "
-            f"Make them first: depgen reproduce {definition.argument} --profile {profile}."
-        )
     measured = read_measured(definition, profile=profile)
     results = {row.name: _merged(definition, row, local[row.name], measured.get(row.name)) for row in definition.rows}
     ours = [each for each in compare(definition, results)[0] if local[each.row]]
     comparisons = [each for each in ours if _is_recorded(definition, each, results)]
     stars, bounds = starred(definition, results, comparisons), intervals(definition, results)
-    written = [reason]
+    written = []
     for row in rows:
         path = measured_path(definition.table, row.slug)
         content = read_measured_file(path)
@@ -62,7 +74,7 @@ def record(table: str, *, profile: str | None = None) -> str:
         write_atomically(path, text)
         seeds = ", ".join(str(result.seed) for result in results[row.name])
         written.append(f"{path}: {row.name}, profile {profile}, seeds {seeds}")
-    return "\n".join(written)
+    return written
 
 
 def _merged(

@@ -7,8 +7,9 @@ import textwrap
 from pathlib import Path
 from typing import Literal
 
+from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import load_definition
+from depgen.reporting.definition import TableDefinition, load_definition, table_names
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.measured import read_measured
@@ -22,7 +23,7 @@ _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "
 
 
 def table(
-    table: str,
+    table: str | None = None,
     *,
     profile: str | None = None,
     format: Format = "markdown",
@@ -34,7 +35,7 @@ def table(
     All four formats are written under `results/<table>/` as well.
 
     Args:
-        table: its name.
+        table: its name; unset: every table that there is, each at the profile asked for or at its only one.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
         format: of the returned text.
         spread: what stands beside a number: its deviation over seeds, and behind it the `bounds` of its 95 % bootstrap
@@ -44,18 +45,28 @@ def table(
     Raises:
         UserError: there is no such table or profile, or a result does not read as one.
     """
-    definition = load_definition(table)
-    profile, reason = choose_profile(definition.profiles, profile)
+    if table is None and output is not None:
+        raise UserError("--output takes one table: name it.")
+    definitions = [load_definition(name) for name in (table_names() if table is None else [table])]
+    shown = []
+    for definition in definitions:
+        asked = profile if table is not None or profile in definition.profiles else None
+        chosen, reason = choose_profile(definition.profiles, asked)
+        text = _one(definition, chosen, format, spread)
+        if output is not None:
+            write_atomically(output, text)
+        shown.append(f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text)
+    return "\n".join(shown)
+
+
+def _one(definition: TableDefinition, profile: str, format: Format, spread: Spread) -> str:
+    """One table in a format; it is written in all."""
     results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
     layout = lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
     for each, ending in _ENDINGS.items():
-        write_atomically(
-            results_root() / definition.table / f"table-{profile}.{ending}", render(layout, format=each, spread=spread)
-        )
-    text = render(layout, format=format, spread=spread)
-    if output is not None:
-        write_atomically(output, text)
-    return f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text
+        path = results_root() / definition.table / f"table-{profile}.{ending}"
+        write_atomically(path, render(layout, format=each, spread=spread))
+    return render(layout, format=format, spread=spread)
 
 
 def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:

@@ -101,3 +101,14 @@ def test_seeds_of_two_configurations_are_refused_by_name(store, project):
     with pytest.raises(UserError, match=r"seed 1 .*01dc0de.*c0ffee.*--redo.*or delete the tracked entry"):
         record("toy", profile="small")
     assert measured_path("toy", "Base").read_text() == before
+
+
+def test_all_tables_that_have_results_are_recorded_at_once(store, project):
+    one = (project / "experiments/published/toy.yaml").read_text()
+    (project / "experiments/published/only.yaml").write_text(one.replace("table: toy", "table: only"))
+    assert record(profile="small").startswith("No results under results: nothing to record.")
+    store("Base", 1, {"bleu1": 10.0})
+    assert record(profile="small").splitlines()[1:] == [
+        "experiments/measured/toy/Base.yaml: Base, profile small, seeds 1"
+    ]
+    assert not (project / "experiments/measured/only").exists()

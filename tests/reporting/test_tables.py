@@ -322,3 +322,24 @@ def test_a_size_has_no_direction(store, project):
     assert "| PPL ↓ | Size |" in text
     assert "not tested: PPL." in text
     assert "DM-Base against Base" not in text
+
+
+def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
+    one = (project / "experiments/published/toy.yaml").read_text()
+    other = one.replace("table: toy", "table: only\nprofiles: [demo]").replace("Invented numbers", "Others")
+    (project / "experiments/published/only.yaml").write_text(other)
+    text = table(profile="small")
+    assert text.index("**Others (profile demo)**") < text.index("**Invented numbers (profile small)**")
+    assert (project / "results/only/table-demo.md").is_file()
+    with pytest.raises(UserError, match="--output takes one table"):
+        table(profile="small", output=project / "x.md")
+
+
+def test_a_table_that_no_experiment_makes_promises_none(project):
+    text = (project / "experiments/published/toy.yaml").read_text()
+    for name in ("base_toy", "dm_toy", "chain_toy"):
+        text = text.replace(f"experiment: {name}", "note: asked of people")
+    (project / "experiments/published/toy.yaml").write_text(text.replace(", note: no syntax", ""))
+    text = table("toy", profile="small")
+    assert "not built yet" not in text
+    assert "depgen reproduce" not in text

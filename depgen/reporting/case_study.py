@@ -1,0 +1,291 @@
+"""Case studies (Tables 8, 9 and 16 of Yang & Wan, 2022): what the systems wrote, side by side, the human text last.
+
+What is shown is drawn by a seed among what `depgen reproduce` kept, the same places of the files for all systems.
+
+Deviations:
+    D1. The paper's examples are picked; these are not.
+    D2. The paper puts the human text first, where one reads all others against it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from depgen.data.corpus import Corpus
+from depgen.data.experiment import data_of
+from depgen.errors import UserError
+from depgen.locations import results_root, write_atomically
+from depgen.reporting.definition import Row, TableDefinition, experiments_root, is_made, load_definition
+from depgen.reporting.jobs import Job, prompts_of
+from depgen.reporting.provenance import choose_profile
+from depgen.reporting.results import row_folder
+from depgen.reporting.side_by_side import Example, Examples, Format, render
+
+HUMAN, EMPTY = "human", "(empty)"
+_ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
+
+
+@dataclass(frozen=True)
+class CaseStudy:
+    """A case study as its YAML file says it.
+
+    Attributes:
+        study: its name, as in `results/<study>/`.
+        caption: printed over it.
+        source: where the paper has its own.
+        table: whose rows' texts are shown.
+        rows: the systems, in order.
+        seed: of the draw.
+        contexts: how many prompts are shown, one text a system each; None for texts written from nothing.
+        texts: how many texts of each system, where they are written from nothing.
+        top_p: the nucleus of the texts; None takes the table's own.
+    """
+
+    study: str
+    caption: str
+    source: str
+    table: str
+    rows: Sequence[str]
+    seed: int
+    contexts: int | None = None
+    texts: int = 1
+    top_p: float | None = None
+
+
+def case_study(
+    study: str | None = None,
+    *,
+    profile: str | None = None,
+    seeds: list[int] | None = None,
+    format: Format = "text",
+    output: Path | None = None,
+) -> str:
+    """What the systems of a table wrote, side by side, as far as `depgen reproduce` has kept it.
+
+    Markdown, plain text and HTML are written under `results/<study>/` as well.
+
+    Args:
+        study: its name; unset: each that has texts.
+        profile: whose texts; unset: `paper` where a GPU is found, `small` elsewhere.
+        seeds: of the trainings, the first of them that a row has texts of; unset: the first that there is.
+        format: of the returned text.
+        output: a file for the returned text.
+
+    Raises:
+        UserError: no such study or profile, no texts, or systems that wrote on different prompts.
+    """
+    if study is not None:
+        text = _one(load_study(study), profile, seeds, format)
+        if output is not None:
+            write_atomically(output, text)
+        return text
+    if output is not None:
+        raise UserError("--output takes one case study: name it.")
+    shown = []
+    for name in study_names():
+        try:
+            shown.append(_one(load_study(name), profile, seeds, format))
+        except UserError as error:
+            shown.append(f"{name}: {error}\n")
+    return "\n".join(shown)
+
+
+def study_names() -> list[str]:
+    """Every case study that has a definition, by name."""
+    return sorted(path.stem for path in (experiments_root() / "case_studies").glob("*.yaml"))
+
+
+def load_study(name: str) -> CaseStudy:
+    """The case study of that name (dashes and underscores alike).
+
+    Raises:
+        UserError: there is none, or its file does not read as one.
+    """
+    path = experiments_root() / "case_studies" / f"{name.replace('-', '_')}.yaml"
+    if not path.is_file():
+        raise UserError(f"No case study {name!r}: {path} is not there. Case studies: {', '.join(study_names())}.")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        study = CaseStudy(**content)
+    except (yaml.YAMLError, TypeError) as error:
+        raise UserError(f"{path} does not read as a case study: {error}") from error
+    asked = study.texts if study.contexts is None else study.contexts
+    if not study.rows or isinstance(study.rows, str) or asked < 1:
+        raise UserError(f"{path}: expected a list of rows and at least one text of each.")
+    return study
+
+
+def _one(study: CaseStudy, profile: str | None, seeds: list[int] | None, format: Format) -> str:
+    definition = load_definition(study.table)
+    chosen, _ = choose_profile(definition.profiles, profile)
+    examples = examples_of(study, definition, profile=chosen, seeds=seeds)
+    for each, ending in _ENDINGS.items():
+        path = results_root() / study.study / f"case-study-{chosen}.{ending}"
+        write_atomically(path, render(examples, format=each))
+    return render(examples, format=format)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The texts of a row that `depgen reproduce` has kept, and the prompts that they go on from, if any."""
+
+    row: Row
+    seed: int
+    texts: tuple[str, ...]
+    prompts: tuple[str, ...] | None
+
+
+def examples_of(
+    study: CaseStudy, definition: TableDefinition, *, profile: str, seeds: Sequence[int] | None = None
+) -> Examples:
+    """The drawn examples.
+
+    Raises:
+        UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
+    """
+    rows = [definition.row(name) for name in study.rows]
+    kept = [found for row in rows if (found := _kept(study, definition, row, profile, seeds)) is not None]
+    if not kept:
+        nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
+        raise UserError(
+            f"No texts of {definition.table} at profile {profile}{nucleus}. Make them first: "
+            f"depgen reproduce {definition.argument} --profile {profile}"
+        )
+    _check_side_by_side(kept, definition, profile)
+    generator = np.random.default_rng(study.seed)
+    if study.contexts is None:
+        shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], profile), generator)]
+    else:
+        shown = _endings(study, kept, _human_endings(definition, kept[0], profile), generator)
+    missing = [row for row in rows if row.name not in {each.row.name for each in kept}]
+    notes = _notes(study, definition, kept, [_why_missing(row, profile) for row in missing])
+    return Examples(f"{study.caption} (profile {profile})", tuple(shown), notes)
+
+
+def _kept(
+    study: CaseStudy, definition: TableDefinition, row: Row, profile: str, seeds: Sequence[int] | None
+) -> _Kept | None:
+    """The texts of the first seed that has any."""
+    generation = definition.generation
+    if generation is None:
+        raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
+    name = "texts.txt" if study.top_p in (None, generation.top_p) else f"texts-p{study.top_p}.txt"
+    for folder, seed in _folders(definition, row, profile, seeds):
+        path, asked = folder / name, folder / "prompts.txt"
+        if path.is_file() and (study.contexts is None or asked.is_file()):
+            return _Kept(row, seed, _lines(path), None if study.contexts is None else _lines(asked))
+    return None
+
+
+def _folders(
+    definition: TableDefinition, row: Row, profile: str, seeds: Sequence[int] | None
+) -> Iterator[tuple[Path, int]]:
+    """Where a row's texts may lie, and of which seed they are; in the order of the seeds asked for, else by number."""
+    parent, stem = row_folder(definition.table, row.slug), f"{profile}-seed"
+    if seeds is None:
+        there = (path.name.removeprefix(stem) for path in parent.glob(f"{stem}*") if path.is_dir())
+        seeds = sorted(int(number) for number in there if number.isdecimal())
+    for seed in seeds:
+        yield parent / f"{stem}{seed}", seed
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    return tuple(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+
+
+def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, profile: str) -> None:
+    first = kept[0]
+    for other in kept[1:]:
+        if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
+            raise UserError(
+                f"{first.row.name} and {other.row.name} wrote on different prompts, so that they do not stand side by "
+                f"side. Make them again: depgen reproduce {definition.argument} --profile {profile} --remeasure"
+            )
+
+
+def _human_endings(definition: TableDefinition, kept: _Kept, profile: str) -> tuple[str, ...]:
+    """What the corpus has after each prompt.
+
+    Raises:
+        UserError: the corpus is not there, or holds other prompts than those that were written on.
+    """
+    assert definition.generation is not None
+    found = prompts_of(_corpus(definition, kept, profile), definition.generation)
+    if found.prompts != kept.prompts:
+        raise UserError(
+            f"The test split has changed since {kept.row.name} wrote on it: make its texts again (depgen reproduce "
+            f"{definition.argument} --row {kept.row.slug} --profile {profile} --remeasure)."
+        )
+    return found.references
+
+
+def _human_sentences(definition: TableDefinition, kept: _Kept, profile: str) -> tuple[str, ...]:
+    return tuple(" ".join(document.words()) for document in _corpus(definition, kept, profile).documents("test"))
+
+
+def _corpus(definition: TableDefinition, kept: _Kept, profile: str) -> Corpus:
+    corpus = data_of(Job(definition, kept.row, profile, kept.seed).config).corpus
+    assert isinstance(corpus, Corpus)
+    return corpus
+
+
+def _drawn(generator: np.random.Generator, count: int, wanted: int) -> list[int]:
+    """So many different places, in order; all where there are fewer."""
+    return sorted(int(place) for place in generator.choice(count, min(wanted, count), replace=False))
+
+
+def _endings(
+    study: CaseStudy, kept: Sequence[_Kept], human: Sequence[str], generator: np.random.Generator
+) -> list[Example]:
+    """One example a context: an ending of each system."""
+    assert study.contexts is not None
+    prompts = kept[0].prompts
+    assert prompts is not None
+    return [
+        Example(
+            f"Context (test document {place + 1})",
+            prompts[place],
+            (*((each.row.name, (_shown(each.texts[place]),)) for each in kept), (HUMAN, (human[place],))),
+        )
+        for place in _drawn(generator, len(prompts), study.contexts)
+    ]
+
+
+def _from_nothing(
+    study: CaseStudy, kept: Sequence[_Kept], human: Sequence[str], generator: np.random.Generator
+) -> Example:
+    """One example: so many texts of each system."""
+    places = _drawn(generator, min(len(each.texts) for each in kept), study.texts)
+    theirs = tuple(human[place] for place in _drawn(generator, len(human), study.texts))
+    systems = ((each.row.name, tuple(_shown(each.texts[place]) for place in places)) for each in kept)
+    return Example(None, None, (*systems, (HUMAN, theirs)))
+
+
+def _shown(text: str) -> str:
+    return text if text.strip() else EMPTY
+
+
+def _why_missing(row: Row, profile: str) -> str:
+    return f"{row.name} ({'not run yet' if is_made(row, profile=profile) else 'not built yet'})"
+
+
+def _notes(
+    study: CaseStudy, definition: TableDefinition, kept: Sequence[_Kept], missing: Sequence[str]
+) -> tuple[str, ...]:
+    """Where the texts come from and how they were drawn."""
+    generation = definition.generation
+    assert generation is not None
+    top_p = generation.top_p if study.top_p is None else study.top_p
+    what = "contexts" if study.contexts is not None else "texts"
+    seeds = ", ".join(f"{each.row.name} {each.seed}" for each in kept)
+    lines = [
+        f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked. The paper's own stand in "
+        f"{study.source}",
+        f"Texts of {definition.table}, nucleus {top_p}; seeds of training: {seeds}",
+    ]
+    if missing:
+        lines.append(f"Without texts: {', '.join(missing)}")
+    return tuple(f"{line}." for line in lines)

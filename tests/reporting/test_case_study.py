@@ -1,0 +1,146 @@
+from pathlib import Path
+
+import pytest
+
+from depgen.data.generated import GeneratedStories
+from depgen.errors import UserError
+from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
+from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.jobs import prompts_of
+
+STUDY = """
+study: stories
+caption: Endings
+source: an invented paper, Table 8
+table: toy
+rows: [Base, DM-Base, Later]
+contexts: 2
+seed: 1
+"""
+PROMPTS = prompts_of(GeneratedStories(train=6, valid=2, test=3), Generation())
+
+
+@pytest.fixture
+def studies(project):
+    folder = project / "experiments/case_studies"
+    folder.mkdir()
+    (folder / "stories.yaml").write_text(STUDY)
+    (folder / "news.yaml").write_text(
+        STUDY.replace("contexts: 2", "texts: 2\ntop_p: 0.7").replace("study: stories", "study: news")
+    )
+    return folder
+
+
+def keep(row, seed, texts, *, name="texts", prompts=PROMPTS.prompts):
+    folder = Path(f"results/toy/{row}/small-seed{seed}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, lines in ((name, texts), ("prompts", prompts)):
+        (folder / f"{file}.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_the_same_contexts_one_ending_a_system_and_the_human_one_last(studies):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    keep("DM-Base", 2, ["d0", "", "d2"])
+    definition = load_definition("toy")
+    examples = examples_of(load_study("stories"), definition, profile="small").examples
+    assert len(examples) == 2
+    for example in examples:
+        place = PROMPTS.prompts.index(example.context)
+        assert example.title == f"Context (test document {place + 1})"
+        assert example.texts == (
+            ("Base", (f"b{place}",)),
+            ("DM-Base", (f"d{place}" if place != 1 else EMPTY,)),
+            (HUMAN, (PROMPTS.references[place],)),
+        )
+    assert examples_of(load_study("stories"), definition, profile="small").examples == examples
+
+
+def test_another_seed_draws_others_and_all_are_drawn_in_the_end(studies):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    drawn = set()
+    for seed in range(20):
+        (studies / "stories.yaml").write_text(STUDY.replace("seed: 1", f"seed: {seed}"))
+        examples = examples_of(load_study("stories"), load_definition("toy"), profile="small").examples
+        drawn.add(tuple(example.context for example in examples))
+    assert len(drawn) == 3
+
+
+def test_texts_from_nothing_of_another_nucleus(studies):
+    keep("Base", 1, ["wrong"] * 5)
+    keep("Base", 1, ["b0", "b1", "b2", "b3", "b4"], name="texts-p0.7")
+    keep("DM-Base", 1, ["d0", "d1", "d2"], name="texts-p0.7", prompts=["others"])
+    (example,) = examples_of(load_study("news"), load_definition("toy"), profile="small").examples
+    assert (example.title, example.context) == (None, None)
+    (_, base), (_, dm), (human, theirs) = example.texts
+    assert [text[1] for text in base] == [text[1] for text in dm]
+    assert (len(set(base)), human) == (2, HUMAN)
+    stories = {" ".join(each.words()) for each in GeneratedStories(train=6, valid=2, test=3).documents("test")}
+    assert set(theirs) <= stories
+    assert len(theirs) == 2
+
+
+def test_three_formats_are_written_and_say_where_texts_come_from(studies):
+    keep("Base", 2, ["b0 <unk> [MALE]", "b0 <unk> [MALE]", "b0 <unk> [MALE]"])
+    text = case_study("stories", profile="small")
+    folder = Path("results/stories")
+    assert {path.name for path in folder.iterdir()} == {f"case-study-small.{each}" for each in ("md", "txt", "html")}
+    assert text == (folder / "case-study-small.txt").read_text()
+    assert text.count("  Base:  b0 <unk> [MALE]\n") == 2
+    assert "- Texts of toy, nucleus 0.5; seeds of training: Base 2.\n" in text
+    assert "- Without texts: DM-Base (not run yet), Later (not built yet).\n" in text
+    markdown, page = (folder / "case-study-small.md").read_text(), (folder / "case-study-small.html").read_text()
+    assert "| Base | b0 &lt;unk&gt; \\[MALE\\] |\n" in markdown
+    assert markdown.index("| Base |") < markdown.index("| human |")
+    assert page.count("<tr><th>Base</th><td>b0 &lt;unk&gt; [MALE]</td></tr>") == 2
+    assert "http" not in page
+
+
+def test_the_seed_of_training_can_be_chosen(studies):
+    keep("Base", 1, ["one"] * 3)
+    keep("Base", 2, ["two"] * 3)
+    assert "  Base:  one\n" in case_study("stories", profile="small")
+    assert "  Base:  two\n" in case_study("stories", profile="small", seeds=[3, 2])
+
+
+@pytest.mark.parametrize("others", [PROMPTS.prompts[:2], [*PROMPTS.prompts[:2], "another"]])
+def test_systems_that_wrote_on_other_prompts_do_not_stand_side_by_side(studies, others):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    keep("DM-Base", 1, ["d"] * len(others), prompts=others)
+    with pytest.raises(UserError, match="Base and DM-Base wrote on different prompts"):
+        case_study("stories", profile="small")
+
+
+def test_a_changed_test_split_is_noticed(studies):
+    keep("Base", 1, ["b0"], prompts=["another"])
+    with pytest.raises(UserError, match="The test split has changed since Base wrote on it"):
+        case_study("stories", profile="small")
+
+
+def test_without_texts_one_is_told_how_to_make_them_and_all_go_on(studies):
+    with pytest.raises(UserError, match=r"No texts of toy at profile small and nucleus 0\.7\. Make them first"):
+        case_study("news", profile="small")
+    keep("Base", 1, ["b0", "b1", "b2"])
+    text = case_study(profile="small")
+    assert text.startswith("news: No texts of toy at profile small and nucleus 0.7.")
+    assert "Endings (profile small)" in text
+
+
+def test_slips_in_the_file_are_named(studies):
+    with pytest.raises(UserError, match="Case studies: news, stories"):
+        load_study("poems")
+    (studies / "stories.yaml").write_text(STUDY + "context: 3\n")
+    with pytest.raises(UserError, match=r"stories\.yaml does not read as a case study: .*context"):
+        load_study("stories")
+    (studies / "stories.yaml").write_text(STUDY.replace("contexts: 2", "contexts: 0"))
+    with pytest.raises(UserError, match="at least one text"):
+        load_study("stories")
+
+
+def test_the_papers_three_case_studies(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert study_names() == ["dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
+    for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
+        study = load_study(name)
+        assert (study.contexts, study.texts) == shown
+        assert list(study.rows) == systems
