@@ -45,7 +45,7 @@ VERBS = {
     ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
-        "depgen.evaluation.text:evaluate_text",
+        "depgen.evaluation.evaluate_text:evaluate_text",
         positionals=("file",),
         flags=("json", "download", "reverse"),
     ),
@@ -58,9 +58,7 @@ VERBS = {
         "depgen.annotation.annotate:annotate",
     ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
-    "train-union": Verb(
-        "train the story metric UNION on a corpus", "depgen.evaluation.union.train_union:train_union"
-    ),
+    "train-union": Verb("train the story metric UNION on a corpus", "depgen.evaluation.union.train_union:train_union"),
     "parser-agreement": Verb(
         "how often two annotators give a word the same head", "depgen.annotation.agreement:parser_agreement"
     ),
@@ -77,14 +75,19 @@ VERBS = {
         flags=("redo", "remeasure"),
     ),
     "table": Verb(
-        "render a table from the results at hand, beside the published numbers",
+        "render a table, or all, from the results at hand, beside the published numbers",
         "depgen.reporting.tables:table",
         positionals=("table",),
     ),
     "record": Verb(
-        "copy a table's results into the tracked measurements",
+        "copy the results of a table, or of all, into the tracked measurements",
         "depgen.reporting.record:record",
         positionals=("table",),
+    ),
+    "case-study": Verb(
+        "what the systems of a table wrote, side by side, the human text last",
+        "depgen.reporting.case_study:case_study",
+        positionals=("study",),
     ),
     "curves": Verb(
         "draw validation perplexity against training tokens seen, one line a system and seed",
@@ -99,6 +102,7 @@ VERBS = {
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",
         lists=("texts",),
+        short={"number": "n"},
     ),
     "human-eval score": Verb(
         "people's answers to such questionnaires, beside the published ones",
@@ -145,11 +149,13 @@ def _target(path: str) -> Callable[..., Any]:
 
 def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
     import docstring_parser
+    from jsonargparse import Namespace
 
     from depgen.cli.parsers import ShortComplaints
 
     parser = ShortComplaints(prog=f"depgen {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.")
     parameters = inspect.signature(function).parameters
+    assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
     if "config" not in parameters:
         parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     described = {

@@ -95,6 +95,15 @@ def test_a_verb_takes_lists_of_values():
             run_function("show", verb, arguments)
 
 
+def show_items(*, items: int = 3) -> str:
+    return str(items)
+
+
+def test_no_value_is_lost_under_a_name_that_jsonargparse_keeps_for_itself():
+    with pytest.raises(AssertionError, match="jsonargparse keeps such names"):
+        run_function("show", Verb("show", f"{__name__}:show_items"), ["--items", "5"])
+
+
 def test_a_verb_may_have_two_words(monkeypatch, capsys):
     monkeypatch.setitem(cli.VERBS, "show files", VERB)
     assert main(["show", "files", "a", "--corpus", "c"]) == 0

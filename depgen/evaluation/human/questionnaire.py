@@ -172,7 +172,7 @@ def pairwise(
     second: tuple[str, Sequence[str]],
     contexts: Sequence[str],
     *,
-    items: int = 100,
+    number: int = 100,
     raters: int = 5,
     seed: int = 0,
 ) -> Questionnaire:
@@ -182,7 +182,7 @@ def pairwise(
         first: a system's name and its texts, one a context.
         second: the other's.
         contexts: what the texts go on from.
-        items: pairs to draw.
+        number: of pairs to draw.
         raters: how many will answer.
         seed: of the draw, the orders and the sides.
 
@@ -203,23 +203,23 @@ def pairwise(
         else:
             candidates.append((line, pair))
     draw = random.Random(f"{seed} items")
-    drawn = _draw(draw, candidates, items, f"pairs of {systems[0]} and {systems[1]}", left_out)
+    drawn = _draw(draw, candidates, number, f"pairs of {systems[0]} and {systems[1]}", left_out)
     asked = tuple(
-        Item(f"item-{number}", systems, pair, line, contexts[line - 1])
-        for number, (line, pair) in enumerate(drawn, start=1)
+        Item(f"item-{place}", systems, pair, line, contexts[line - 1])
+        for place, (line, pair) in enumerate(drawn, start=1)
     )
     return Questionnaire("pairwise", systems, asked, _sheets(asked, raters, seed, sides=True), seed, left_out)
 
 
 def turing(
-    systems: Mapping[str, Sequence[str]], real: Sequence[str], *, items: int = 100, raters: int = 5, seed: int = 0
+    systems: Mapping[str, Sequence[str]], real: Sequence[str], *, number: int = 100, raters: int = 5, seed: int = 0
 ) -> Questionnaire:
     """Single sentences of several systems mixed with real ones.
 
     Args:
         systems: each one's sentences.
         real: human sentences.
-        items: sentences to draw of each system and of the real ones.
+        number: of sentences to draw of each system and of the real ones.
         raters: how many will answer.
         seed: of the draw and the orders.
 
@@ -233,11 +233,11 @@ def turing(
         texts = real if name == REAL else systems[name]
         candidates = [(name, line, text) for line, text in enumerate(texts, start=1) if text.strip()]
         empty = {f"empty, of {name}": len(texts) - len(candidates)}
-        drawn += _draw(random.Random(f"{seed} items {name}"), candidates, items, f"sentences of {name}", empty)
+        drawn += _draw(random.Random(f"{seed} items {name}"), candidates, number, f"sentences of {name}", empty)
         left_out |= empty
     random.Random(f"{seed} names").shuffle(drawn)  # so that an item's name says nothing of its system
     asked = tuple(
-        Item(f"item-{number}", (name,), (text,), line) for number, (name, line, text) in enumerate(drawn, start=1)
+        Item(f"item-{place}", (name,), (text,), line) for place, (name, line, text) in enumerate(drawn, start=1)
     )
     return Questionnaire("turing", names, asked, _sheets(asked, raters, seed, sides=False), seed, left_out)
 
@@ -249,17 +249,17 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _draw(
-    draw: random.Random, candidates: Sequence[Any], items: int, what: str, left_out: Mapping[str, int]
+    draw: random.Random, candidates: Sequence[Any], number: int, what: str, left_out: Mapping[str, int]
 ) -> list[Any]:
-    if items < 1:
-        raise UserError(f"--items must be at least 1, found {items}.")
-    if len(candidates) < items:
+    if number < 1:
+        raise UserError(f"--number must be at least 1, found {number}.")
+    if len(candidates) < number:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise UserError(
-            f"Expected at least {items} {what} to draw from, found {len(candidates)} (left out: {reasons}). "
-            "Give more texts, or fewer --items."
+            f"Expected at least {number} {what} to draw from, found {len(candidates)} (left out: {reasons}). "
+            "Give more texts, or a smaller --number."
         )
-    return draw.sample(candidates, items)
+    return draw.sample(candidates, number)
 
 
 def _sheets(items: Sequence[Item], raters: int, seed: int, *, sides: bool) -> tuple[Sheet, ...]:

@@ -16,7 +16,7 @@ def says_human(rater, row):
 
 
 def test_sides_are_undone(tmp_path):
-    asked = compared(items=8, raters=3)
+    asked = compared(number=8, raters=3)
     answers = read_answers(asked, answered(asked, tmp_path, prefers_alpha))
     assert answers.raters == ("rater-1", "rater-2", "rater-3")
     assert np.array_equal(answers.given["grammaticality"], np.ones((3, 8)))
@@ -26,7 +26,7 @@ def test_sides_are_undone(tmp_path):
 
 
 def test_a_liking_for_the_first_text_favours_nobody(tmp_path):
-    asked = compared(items=8, raters=3)
+    asked = compared(number=8, raters=3)
     answers = read_answers(asked, answered(asked, tmp_path, lambda *_: {"grammaticality": "1", "logicality": "2"}))
     assert np.array_equal(answers.given["grammaticality"].sum(axis=1), np.zeros(3))
     assert np.array_equal(answers.given["grammaticality"], -answers.given["logicality"])
@@ -36,7 +36,7 @@ def test_a_liking_for_the_first_text_favours_nobody(tmp_path):
 
 
 def test_answers_stand_at_their_items_whatever_the_order(tmp_path):
-    asked = compared(items=8, raters=2)
+    asked = compared(number=8, raters=2)
     chosen = {item.name: ("alpha" if index % 3 else "beta") for index, item in enumerate(asked.items)}
     paths = answered(asked, tmp_path, lambda _, row: {"grammaticality": side_of(row, chosen[row["item"]])})
     expected = [1.0 if index % 3 else -1.0 for index in range(8)]
@@ -44,7 +44,7 @@ def test_answers_stand_at_their_items_whatever_the_order(tmp_path):
 
 
 def test_a_turing_test_is_one_where_human(tmp_path):
-    asked = mixed(items=4, raters=2)
+    asked = mixed(number=4, raters=2)
     answers = read_answers(asked, answered(asked, tmp_path, says_human))
     expected = [float(item.systems == ("Real data",)) for item in asked.items]
     assert np.array_equal(answers.given["human"], [expected, expected])
@@ -52,7 +52,7 @@ def test_a_turing_test_is_one_where_human(tmp_path):
 
 
 def test_missing_answers_and_raters_are_counted(tmp_path):
-    asked = compared(items=4, raters=3)
+    asked = compared(number=4, raters=3)
     blank = asked.items[1].name
 
     def skips(rater, row):
@@ -72,7 +72,7 @@ def test_missing_answers_and_raters_are_counted(tmp_path):
 
 
 def test_what_spreadsheets_make_of_a_sheet_is_read(tmp_path):
-    asked = mixed(items=2, raters=1)
+    asked = mixed(number=2, raters=1)
     [path] = answered(asked, tmp_path, says_human)
     as_it_is = read_answers(asked, [path]).given["human"]
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b",", b";").replace(b"\n", b"\r\n"))
@@ -93,7 +93,7 @@ def test_what_spreadsheets_make_of_a_sheet_is_read(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, change, message):
-    asked = compared(items=4, raters=2)
+    asked = compared(number=4, raters=2)
     path = fill(
         sheet_csv(asked, asked.sheets[0]), tmp_path / "a.csv", lambda *_: {"grammaticality": "tie", "logicality": "1"}
     )
@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_named(tmp_path, change, message):
 
 
 def test_a_rater_answers_once(tmp_path):
-    asked = compared(items=4, raters=2)
+    asked = compared(number=4, raters=2)
     paths = answered(asked, tmp_path, prefers_alpha)
     copy = tmp_path / "copy.csv"
     copy.write_text(paths[0].read_text())
@@ -112,7 +112,7 @@ def test_a_rater_answers_once(tmp_path):
 
 
 def test_files_are_wanted_that_can_be_read(tmp_path):
-    asked = compared(items=4)
+    asked = compared(number=4)
     with pytest.raises(UserError, match="No answers"):
         read_answers(asked, [])
     with pytest.raises(UserError, match="expected a rater's CSV file"):

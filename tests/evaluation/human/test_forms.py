@@ -58,13 +58,13 @@ class Tree(HTMLParser):
 def nasty(**options):
     turned = NASTY[1:] + NASTY[:1]
     contexts = NASTY[2:] + NASTY[:2]
-    return pairwise(("A", NASTY), ("B", turned), contexts, items=len(NASTY), raters=2, **options)
+    return pairwise(("A", NASTY), ("B", turned), contexts, number=len(NASTY), raters=2, **options)
 
 
 @pytest.mark.parametrize("ask", [compared, mixed])
 @pytest.mark.parametrize("form", [sheet_csv, sheet_html])
 def test_no_rater_is_told_who_wrote_what(ask, form):
-    asked = ask(items=6)
+    asked = ask(number=6)
     for sheet in asked.sheets:
         shown = form(asked, sheet)
         assert not any(name in shown for name in ("DM-Net", "Net", "Web", "Real data"))
@@ -75,7 +75,7 @@ def test_no_rater_is_told_who_wrote_what(ask, form):
 
 @pytest.mark.parametrize("ask", [compared, mixed])
 def test_a_sheet_shows_the_items_in_the_raters_order(ask):
-    asked = ask(items=6)
+    asked = ask(number=6)
     sheet = asked.sheets[1]
     rows = list(csv.DictReader(io.StringIO(sheet_csv(asked, sheet))))
     assert tuple(row["item"] for row in rows) == sheet.items
@@ -114,7 +114,7 @@ def test_the_form_holds_every_text_escaped():
 
 
 def test_the_form_has_the_instructions_and_no_address():
-    asked = mixed(items=4)
+    asked = mixed(number=4)
     text = sheet_html(asked, asked.sheets[0])
     body = " ".join(Tree(text).root["text"].split())
     assert " ".join(asked.instructions.split()) in body
@@ -126,7 +126,7 @@ def test_the_form_has_the_instructions_and_no_address():
 @pytest.mark.skipif(shutil.which("node") is None, reason="the form's script runs under node")
 @pytest.mark.parametrize("ask", [compared, mixed])
 def test_the_forms_script_keeps_answers_and_hands_them_over(ask, tmp_path):
-    asked = ask(items=3 if ask is compared else 1, raters=1)
+    asked = ask(number=3 if ask is compared else 1, raters=1)
     sheet = asked.sheets[0]
     tree = Tree(sheet_html(asked, sheet))
     script = next(tree.all("script"))["text"]

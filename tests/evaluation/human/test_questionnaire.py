@@ -11,7 +11,7 @@ from tests.evaluation.human.raters import compared, mixed
 
 @pytest.mark.parametrize("items", [10, 11])
 def test_every_rater_sees_each_system_first_in_half_of_the_pairs(items):
-    asked = compared(30, items=items, raters=5, seed=3)
+    asked = compared(30, number=items, raters=5, seed=3)
     for sheet in asked.sheets:
         assert sorted(sheet.items) == sorted(item.name for item in asked.items)
         assert sheet.swapped <= set(sheet.items)
@@ -24,7 +24,7 @@ def test_every_rater_sees_each_system_first_in_half_of_the_pairs(items):
 
 
 def test_a_pair_keeps_its_context_and_its_writers():
-    asked = compared(30, items=20)
+    asked = compared(30, number=20)
     for item in asked.items:
         number = item.line - 1
         assert item.texts == (f"alpha {number} .", f"beta {number} .")
@@ -33,38 +33,38 @@ def test_a_pair_keeps_its_context_and_its_writers():
 
 
 def test_the_seed_decides_everything():
-    assert compared(30, items=9, seed=4) == compared(30, items=9, seed=4)
-    one, other = compared(30, items=9, seed=4), compared(30, items=9, seed=5)
+    assert compared(30, number=9, seed=4) == compared(30, number=9, seed=4)
+    one, other = compared(30, number=9, seed=4), compared(30, number=9, seed=5)
     assert [item.line for item in one.items] != [item.line for item in other.items]
     assert one.name != other.name
 
 
 def test_another_rater_changes_nothing_for_the_others():
-    three, four = compared(30, items=9, raters=3), compared(30, items=9, raters=4)
+    three, four = compared(30, number=9, raters=3), compared(30, number=9, raters=4)
     assert four.sheets[:3] == three.sheets
     assert four.items == three.items
 
 
 def test_empty_and_identical_pairs_are_left_out_and_counted():
     first, second = ["a", "", "same  text", "b", "c"], ["x", "y", " same text", "  ", "z"]
-    asked = pairwise(("A", first), ("B", second), ["k"] * 5, items=2)
+    asked = pairwise(("A", first), ("B", second), ["k"] * 5, number=2)
     assert asked.left_out == {"with an empty text": 2, "of identical texts": 1}
     assert {item.line for item in asked.items} == {1, 5}
     with pytest.raises(
         UserError, match=r"at least 3 pairs of A and B .* found 2 \(left out: 2 with an empty text, 1 of"
     ):
-        pairwise(("A", first), ("B", second), ["k"] * 5, items=3)
+        pairwise(("A", first), ("B", second), ["k"] * 5, number=3)
 
 
 def test_a_comparison_wants_a_text_for_each_context():
     with pytest.raises(UserError, match="a text of B for each of the 2 contexts, found 1"):
-        pairwise(("A", ["a", "b"]), ("B", ["a"]), ["k", "l"], items=1)
+        pairwise(("A", ["a", "b"]), ("B", ["a"]), ["k", "l"], number=1)
     with pytest.raises(UserError, match="different names, found A, A"):
-        pairwise(("A", ["a"]), ("A", ["b"]), ["k"], items=1)
+        pairwise(("A", ["a"]), ("A", ["b"]), ["k"], number=1)
 
 
 def test_a_turing_test_mixes_as_many_sentences_of_each():
-    asked = mixed(40, items=20, raters=2)
+    asked = mixed(40, number=20, raters=2)
     writers = [item.systems[0] for item in asked.items]
     assert {name: writers.count(name) for name in writers} == {"Net": 20, "Web": 20, REAL: 20}
     word = {"Net": "beta", "Web": "gamma", REAL: "human"}
@@ -76,23 +76,23 @@ def test_a_turing_test_mixes_as_many_sentences_of_each():
 
 
 def test_a_turing_test_counts_empty_sentences():
-    asked = turing({"A": ["a", "", "b"]}, ["x", "y"], items=2)
+    asked = turing({"A": ["a", "", "b"]}, ["x", "y"], number=2)
     assert asked.left_out == {"empty, of A": 1, "empty, of Real data": 0}
     with pytest.raises(UserError, match="at least 3 sentences of A"):
-        turing({"A": ["a", "", "b"]}, ["x", "y", "z"], items=3)
+        turing({"A": ["a", "", "b"]}, ["x", "y", "z"], number=3)
     with pytest.raises(UserError, match="different names"):
-        turing({REAL: ["a"]}, ["x"], items=1)
+        turing({REAL: ["a"]}, ["x"], number=1)
 
 
-@pytest.mark.parametrize("option", ["items", "raters"])
+@pytest.mark.parametrize("option", ["number", "raters"])
 def test_there_is_at_least_one(option):
     with pytest.raises(UserError, match=f"--{option} must be at least 1, found 0"):
-        compared(**{"items": 1, "raters": 1, option: 0})
+        compared(**{"number": 1, "raters": 1, option: 0})
 
 
 @pytest.mark.parametrize("ask", [compared, mixed])
 def test_the_key_restores_the_questionnaire(ask, tmp_path):
-    asked = replace(ask(items=5), sources={"Net": Source("a.txt", "0f", 7, 1)}, profile="small")
+    asked = replace(ask(number=5), sources={"Net": Source("a.txt", "0f", 7, 1)}, profile="small")
     path = tmp_path / "key.json"
     path.write_text(asked.to_json())
     assert read_key(path) == asked
@@ -102,7 +102,7 @@ def test_a_key_that_was_changed_is_refused(tmp_path):
     path = tmp_path / "key.json"
     with pytest.raises(UserError, match="No key at"):
         read_key(path)
-    content = json.loads(compared(items=5).to_json())
+    content = json.loads(compared(number=5).to_json())
     content["sheets"][0]["swapped"].pop()
     path.write_text(json.dumps(content))
     with pytest.raises(UserError, match="changed since it was written"):

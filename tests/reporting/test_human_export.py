@@ -1,0 +1,146 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from depgen.cli import main
+from depgen.errors import UserError
+from depgen.evaluation.human.questionnaire import read_key
+from depgen.locations import results_root
+from depgen.reporting.human_export import export
+
+CONTEXTS = [f"beginning {number} ." for number in range(8)]
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def files(project):
+    """Texts of two systems, their contexts and human sentences, as plain files."""
+    write(project / "a.txt", [f"alpha {number} ." for number in range(8)])
+    write(project / "b.txt", ["", "alpha 1 .", *(f"beta {number} ." for number in range(2, 8))])
+    write(project / "contexts.txt", CONTEXTS)
+    write(project / "real.txt", [f"human {number} ." for number in range(5)])
+    return project
+
+
+@pytest.fixture
+def rows(project):
+    """What `depgen reproduce` leaves of two rows, and which contexts they had."""
+    for slug, word in (("Base", "beta"), ("DM-Base-left-chain", "alpha")):
+        folder = results_root() / "toy" / slug / "small-seed2"
+        write(folder / "texts.txt", [f"{word} {number} ." for number in range(8)])
+        write(folder / "prompts.txt", CONTEXTS)
+    return project
+
+
+def test_a_comparison_of_plain_files(files, capsys):
+    arguments = ["--texts", "DM=a.txt", "Base=b.txt", "--contexts", "contexts.txt", "-n", "5", "--raters", "2"]
+    assert main(["human-eval", "export", *arguments, "--output", "out"]) == 0
+    said = capsys.readouterr().out
+    assert "5 pairs of DM and Base for 2 raters in out." in said
+    assert "draw: 1 with an empty text, 1 of identical texts (of 8 pairs; empty texts: DM 0, Base 1).\n" in said
+    assert "depgen human-eval score out" in said
+    found = sorted(str(path.relative_to(files / "out")) for path in (files / "out").rglob("*"))
+    sheets = [f"raters/rater-{number}.{ending}" for number in (1, 2) for ending in ("csv", "html")]
+    assert found == ["answers", "key.json", "raters", "raters/instructions.txt", *sheets]
+    asked = read_key(files / "out/key.json")
+    assert asked.systems == ("DM", "Base")
+    assert asked.profile is None
+    assert asked.sources["Base"].file == "b.txt"
+    assert (asked.sources["Base"].texts, asked.sources["Base"].empty) == (8, 1)
+    assert all(item.context == CONTEXTS[item.line - 1] for item in asked.items)
+
+
+def test_nothing_that_raters_get_says_who_wrote_what(files):
+    export(texts=["DM-Net=a.txt", "Base-Net=b.txt"], contexts=files / "contexts.txt", output=files / "out", number=5)
+    export(texts=["DM-Net=a.txt", "Base-Net=b.txt"], real=files / "real.txt", output=files / "mixed", number=5)
+    sent = [path for folder in ("out", "mixed") for path in (files / folder / "raters").iterdir()]
+    assert len(sent) == 22
+    for path in sent:
+        content = path.read_text(encoding="utf-8-sig")
+        assert not any(word in content for word in ("Net", "Real data", "a.txt", "b.txt", "real.txt"))
+        assert "Net" not in path.name
+
+
+def test_rows_of_a_table(rows):
+    said = export(
+        texts=["DM-Base, left chain", "Base"],
+        table="toy",
+        profile="small",
+        training_seed=2,
+        number=4,
+        output=rows / "out",
+    )
+    asked = read_key(rows / "out/key.json")
+    assert asked.systems == ("DM-Base, left chain", "Base")
+    assert asked.profile == "small"
+    assert asked.items[0].texts[0].startswith("alpha")
+    assert asked.items[0].context == CONTEXTS[asked.items[0].line - 1]
+    assert "4 pairs of DM-Base, left chain and Base" in said
+
+
+def test_a_row_beside_a_plain_file(rows):
+    write(rows / "a.txt", [f"other {number} ." for number in range(8)])
+    export(texts=["Base", "Other=a.txt"], table="toy", profile="small", training_seed=2, number=4, output=rows / "out")
+    assert read_key(rows / "out/key.json").sources["Other"].file == "a.txt"
+
+
+def test_contexts_must_be_the_same(rows):
+    write(results_root() / "toy/Base/small-seed2/prompts.txt", ["another ."] * 8)
+    with pytest.raises(UserError, match=r"prompts.txt and .*prompts.txt differ"):
+        export(texts=["DM-Base-left-chain", "Base"], table="toy", profile="small", training_seed=2, output=rows / "out")
+
+
+def test_a_row_without_texts_says_what_makes_them(rows):
+    with pytest.raises(UserError, match=r"depgen reproduce toy --row Base --profile small --seeds '\[1\]'"):
+        export(texts=["Base", "DM-Base"], table="toy", profile="small", output=rows / "out")
+
+
+def test_a_turing_test_of_plain_files(files):
+    export(texts=["DM=a.txt", "Base=b.txt"], real=files / "real.txt", number=5, raters=3, output=files / "out")
+    asked = read_key(files / "out/key.json")
+    assert asked.kind == "turing"
+    assert asked.systems == ("DM", "Base", "Real data")
+    assert asked.sources["Real data"].file.endswith("real.txt")
+    with (files / "out/raters/rater-3.csv").open(encoding="utf-8-sig", newline="") as stream:
+        assert len(list(csv.DictReader(stream))) == 15
+
+
+def test_a_questionnaire_is_not_overwritten_by_another(files):
+    options = {"contexts": files / "contexts.txt", "number": 4, "output": files / "out"}
+    export(texts=["DM=a.txt", "Base=b.txt"], **options)
+    before = (files / "out/key.json").read_text()
+    export(texts=["DM=a.txt", "Base=b.txt"], **options)
+    with pytest.raises(UserError, match="belongs to another questionnaire"):
+        export(texts=["DM=a.txt", "Base=b.txt"], seed=1, **options)
+    assert (files / "out/key.json").read_text() == before
+    assert json.loads(before)["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"texts": ["DM=a.txt"]}, "two systems to compare, found 1"),
+        ({"texts": ["DM=a.txt", "DM=b.txt"]}, "different names, found DM, DM"),
+        ({"texts": ["DM=a.txt", "Base"]}, "expected Base=FILE, or --table"),
+        ({"texts": ["DM=a.txt", "=b.txt"]}, "--texts =b.txt: expected NAME=FILE"),
+        ({"texts": ["DM=a.txt", "Base=none.txt"]}, "No file at"),
+        ({"texts": ["DM=a.txt", "Base=b.txt"], "contexts": None}, "give --contexts FILE"),
+        ({"texts": ["DM=a.txt", "Base=b.txt"]}, "at least 100 pairs of DM and Base to draw from, found 6"),
+    ],
+)
+def test_what_is_wrong_is_said(files, options, message):
+    with pytest.raises(UserError, match=message):
+        export(**{"contexts": Path("contexts.txt"), "output": Path("out")} | options)
+    assert not Path("out").exists()
+
+
+def test_a_turing_test_has_no_contexts(files):
+    with pytest.raises(UserError, match="leave --contexts out"):
+        export(texts=["DM=a.txt"], real=files / "real.txt", contexts=files / "contexts.txt", output=files / "out")
