@@ -1,0 +1,278 @@
+"""Causal Transformers of the `transformers` library: GPT-2, Llama, Qwen and their like, pretrained or from scratch.
+
+The library gives projections, positions and feed-forward networks. What stands between queries and mixed values is our
+own function, registered with it as servers of such models do: so that one layer's attention is had before dropout while
+the others stay fused, and the keys are carried as those of every other Transformer here.
+
+Deviations
+    D1. Each query sees all earlier tokens. A model with a sliding window, or chunks, reads no text longer than those.
+    D2. Rows of the embedding beyond the model's own tokenizer (published models round their number up) are cut off.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.architectures import Wanted, built, configuration, loaded, new_configuration
+from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.backbones.transformer import TransformerState, counted_positions, joined_padding
+from depgen.errors import UserError
+from depgen.hub import TRANSFORMERS_MISSING, has_transformers
+from depgen.nn.attention import KeyValues, Visibility, attend
+
+ATTENTION = "depgen"
+"""The name that our attention is registered by."""
+READS_AT_ONCE = ("max_position_embeddings", "sliding_window", "attention_chunk_size")
+"""What may bound the text in which every query sees all earlier tokens."""
+
+
+@dataclass
+class Attending:
+    """What all layers of one pass share, and what they leave behind.
+
+    Attributes:
+        visibility: which keys each query sees.
+        past: keys and values of earlier positions, a layer each.
+        layer: the layer whose attention is wanted.
+        carry: keep the keys.
+        log_probs: that layer's attention before dropout.
+        carried: the keys and values to go on from, a layer each.
+        layers: how many layers have mixed values.
+    """
+
+    visibility: Visibility
+    past: Sequence[KeyValues] | None = None
+    layer: int | None = None
+    carry: bool = False
+    log_probs: Float[Tensor, "batch attention_heads length context"] | None = None
+    carried: list[KeyValues] = field(default_factory=list)
+    layers: int = 0
+
+    def mix(
+        self,
+        queries: Float[Tensor, "batch attention_heads length size"],
+        keys: Float[Tensor, "batch key_heads length size"],
+        values: Float[Tensor, "batch key_heads length value_size"],
+        *,
+        scaling: float,
+        dropout: float,
+    ) -> Float[Tensor, "batch attention_heads length value_size"]:
+        """The values of the next layer mixed; several heads may share keys and values."""
+        index, self.layers = self.layers, self.layers + 1
+        if self.past is not None:
+            present = self.past[index].extended(keys, values)
+            keys, values = present.keys, present.values
+        elif self.carry:
+            present = KeyValues.of(keys, values)
+        if self.carry:
+            self.carried.append(present)
+        shared = queries.size(1) // keys.size(1)
+        if shared > 1:
+            keys, values = keys.repeat_interleave(shared, 1), values.repeat_interleave(shared, 1)
+        usual = queries.size(-1) ** -0.5
+        if scaling != usual:
+            queries = queries * (scaling / usual)
+        wanted = index == self.layer
+        mixed, log_probs = attend(queries, keys, values, self.visibility, dropout=dropout, with_attention=wanted)
+        self.log_probs = log_probs if wanted else self.log_probs
+        return mixed
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    attending: Attending | None = None,
+    **others: Any,  # noqa: ANN401 - whatever an architecture hands to its attention
+) -> tuple[Tensor, None]:
+    """The library's interface of an attention function: values mixed as the pass says, [batch length heads size]."""
+    extra = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
+    if attending is None or extra:
+        found = f"adds {', '.join(extra)} to it" if extra else "does not tell it what the model was called with"
+        raise UserError(f"{type(module).__name__} can't be read with the attention that is needed here: it {found}.")
+    scale = query.size(-1) ** -0.5 if scaling is None else scaling
+    mixed = attending.mix(query, key, value, scaling=scale, dropout=dropout)
+    return mixed.transpose(1, 2).contiguous(), None
+
+
+class PretrainedTransformer(Backbone):
+    """A causal language model of the library: its weights, or its architecture alone, trained from scratch.
+
+    Sizes that are None are the model's own, or the library's defaults for the architecture (GPT-2: 12 x 768, 12 heads).
+    Beside `pretrained` they must be those of the model.
+
+    Args:
+        vocabulary_size: number of token types; a pretrained model must have as many, or its own tokenizer must.
+        pretrained: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. None: random weights.
+        model_type: the library's name of the architecture; None: the pretrained one's, or gpt2.
+        layers: number of layers.
+        width: size of a hidden state.
+        attention_heads: number of heads a layer.
+        feedforward: size of the feed-forward networks' inner layer; None without `pretrained`: four times the width.
+        max_length: number of positions.
+        dropout: of embeddings and of what each part of a layer adds; None: the model's own.
+        attention_dropout: of attention probabilities; None: the model's own.
+        tied: the output matrix is the embedding; False gives a tied model its own copy. None: as the model has it.
+        settings: further settings of the library's configuration, by its names, such as num_key_value_heads.
+        architecture: the whole configuration as JSON; the network is then built from it alone, with random weights. A
+            checkpoint carries it, so that it loads where `pretrained` is not.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        pretrained: str | None = None,
+        model_type: str | None = None,
+        layers: int | None = None,
+        width: int | None = None,
+        attention_heads: int | None = None,
+        feedforward: int | None = None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        attention_dropout: float | None = None,
+        tied: bool | None = None,
+        settings: Mapping[str, Any] | None = None,
+        architecture: str | None = None,
+    ) -> None:
+        super().__init__()
+        if not has_transformers():
+            raise UserError(f"A pretrained Transformer can't be had: {TRANSFORMERS_MISSING}")
+        from transformers import AttentionInterface
+
+        AttentionInterface.register(ATTENTION, _attention)
+        wanted = Wanted(
+            vocabulary_size,
+            model_type,
+            sizes={
+                "layers": layers, "width": width, "attention_heads": attention_heads, "feedforward": feedforward,
+                "max_length": max_length,
+            },
+            dropouts={"dropout": dropout, "attention_dropout": attention_dropout},
+            settings=settings or {},
+            tied=tied,
+        )  # fmt: skip
+        self.network: Any  # untyped in the library
+        if pretrained is not None and architecture is None:
+            self.network = loaded(pretrained, wanted, attention=ATTENTION)
+        else:
+            made = new_configuration(wanted) if architecture is None else configuration(json.loads(architecture))
+            self.network = built(made, attention=ATTENTION)
+        if not self.network._supports_attention_backend:
+            raise UserError(
+                f"{type(self.network).__name__} computes its attention its own way: it can't be looked into."
+            )
+        self.config = self.network.config
+        self.vocabulary_size, self.width = self.config.vocab_size, self.config.hidden_size
+        self.attention_layers = self.config.num_hidden_layers
+        bounds = [getattr(self.config, name, None) for name in READS_AT_ONCE]
+        self.max_length = min((bound for bound in bounds if bound is not None), default=None)
+        self._refuse_other_outputs()
+
+    @torch.no_grad()
+    def _refuse_other_outputs(self) -> None:
+        """Refuse a network that predicts by something else than its hidden states times its output matrix.
+
+        Raises:
+            UserError: it does, or not every layer mixes values by self-attention.
+        """
+        if self.output_weight.is_meta:
+            return
+        tokens = torch.zeros(1, 2, dtype=torch.long)
+        training, _ = self.training, self.eval()
+        hidden = self(tokens).hidden
+        attending = Attending(Visibility.of(2, None, causal=True, context=2, device=tokens.device))
+        logits = self.network(input_ids=tokens, use_cache=False, attending=attending).logits
+        self.train(training)
+        if attending.layers != self.attention_layers:
+            raise UserError(
+                f"{attending.layers} of the {self.attention_layers} layers of {type(self.network).__name__} mix values "
+                "by self-attention: it can't be read layer by layer."
+            )
+        if not torch.allclose(logits, nn.functional.linear(hidden, self.output_weight, self.output_bias), atol=1e-4):
+            raise UserError(
+                f"{type(self.network).__name__} changes its logits after the output matrix (it scales or caps them), "
+                "which the losses here know nothing of."
+            )
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix (tied to the embedding or its own)."""
+        weight: Tensor = self.network.get_output_embeddings().weight
+        return weight
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        bias: Tensor | None = self.network.get_output_embeddings().bias
+        return bias
+
+    @property
+    def arguments_found(self) -> dict[str, Any]:
+        """The whole configuration: a checkpoint then needs neither the pretrained model nor the library's defaults."""
+        values = {name: value for name, value in self.config.to_dict().items() if name != "_name_or_path"}
+        return {"architecture": json.dumps(values, sort_keys=True)}
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        *,
+        padding: Bool[Tensor, "batch length"] | None = None,
+        state: BackboneState | None = None,
+        attention_layer: int | None = None,
+        all_layers: bool = False,
+        carry: bool = False,
+    ) -> BackboneOutput:
+        """Hidden states of every position, as `depgen.backbones.transformer.Transformer.forward`.
+
+        Of `all_layers` the last is after the final norm, as the library has it.
+
+        Raises:
+            UserError: a text that is longer than the network can read.
+            ValueError: an attention layer that does not exist.
+        """
+        if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
+            raise ValueError(f"attention of layer {attention_layer} was asked for, of {self.attention_layers} layers")
+        assert state is None or isinstance(state, TransformerState)
+        length = tokens.size(1)
+        context = length if state is None else length + state.length
+        if self.max_length is not None and context > self.max_length:
+            raise UserError(f"a text of {context} tokens does not fit into the {self.max_length} that this model reads")
+        whole_padding = joined_padding(padding, state, tokens)
+        attending = Attending(
+            Visibility.of(length, whole_padding, causal=True, context=context, device=tokens.device),
+            past=None if state is None else state.layers,
+            layer=None if attention_layer is None else attention_layer % self.attention_layers,
+            carry=carry,
+        )
+        positions = counted_positions(length, whole_padding, context=context)
+        if isinstance(positions, range):
+            positions = torch.arange(positions.start, positions.stop, device=tokens.device)[None]
+        output = self.network.base_model(
+            input_ids=tokens,
+            position_ids=positions,
+            use_cache=False,
+            output_hidden_states=all_layers,
+            attending=attending,
+        )
+        return BackboneOutput(
+            hidden=output.last_hidden_state,
+            undropped=output.last_hidden_state,
+            layers=output.hidden_states if all_layers else None,
+            attention=attending.log_probs,
+            state=TransformerState(tuple(attending.carried), context, whole_padding) if carry else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them."""
+        self.network.save_pretrained(folder)

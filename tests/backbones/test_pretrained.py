@@ -1,0 +1,265 @@
+"""Networks of the transformers library against the library itself: states, attention, carried keys, sizes, files."""
+
+import copy
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from depgen.backbones import pretrained as module
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.errors import UserError
+from tests.backbones.conftest import VOCABULARY, words
+
+ARCHITECTURES = {
+    "gpt2": {"dropout": 0.0, "settings": {"scale_attn_by_inverse_layer_idx": True}},
+    "llama": {"settings": {"num_key_value_heads": 2}},
+    "qwen2": {"settings": {"num_key_value_heads": 1}},
+    "opt": {"dropout": 0.0, "settings": {"word_embed_proj_dim": 8}},
+}
+SPREAD = 0.3
+"""Standard deviation of random weights: large, so that what is wrong shows."""
+
+
+def small(model_type="gpt2", *, settings=None, **options):
+    torch.manual_seed(0)
+    sizes = {"layers": 3, "width": 8, "attention_heads": 4, "max_length": 20, **options}
+    spread = {"init_std" if model_type == "opt" else "initializer_range": SPREAD}
+    return PretrainedTransformer(VOCABULARY, model_type=model_type, **sizes, settings={**spread, **(settings or {})})
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def model(request):
+    return small(request.param, **ARCHITECTURES[request.param]).eval()
+
+
+def library(model):
+    """The same network with the library's own attention."""
+    reference = AutoModelForCausalLM.from_config(copy.deepcopy(model.config), attn_implementation="eager")
+    reference.load_state_dict(model.network.state_dict())
+    return reference.eval()
+
+
+def logits(model, tokens, **options):
+    return torch.nn.functional.linear(model(tokens, **options).hidden, model.output_weight, model.output_bias)
+
+
+@pytest.mark.parametrize("attention_layer", [None, -2, 0])
+@torch.no_grad()
+def test_logits_attention_and_layers_are_the_librarys(model, attention_layer):
+    tokens = words(3, 7)
+    expected = library(model)(tokens, output_attentions=True, output_hidden_states=True)
+    torch.testing.assert_close(logits(model, tokens, attention_layer=attention_layer), expected.logits)
+    output = model(tokens, attention_layer=attention_layer, all_layers=True)
+    torch.testing.assert_close(output.layers, expected.hidden_states)
+    assert torch.equal(output.hidden, output.undropped)
+    if attention_layer is None:
+        assert output.attention is None
+    else:
+        torch.testing.assert_close(output.attention.exp(), expected.attentions[attention_layer])
+        assert output.attention[:, :, 0, 1:].isneginf().all()
+
+
+@torch.no_grad()
+def test_padding_at_the_left_is_the_librarys(model):
+    if model.config.model_type == "opt":  # it counts its positions from the mask
+        return
+    tokens, padding = words(3, 7), torch.zeros(3, 7, dtype=torch.bool)
+    padding[0, :4] = padding[2, :1] = True
+    positions = ((~padding).cumsum(1) - 1).clamp_min(0)
+    expected = library(model)(tokens, attention_mask=(~padding).long(), position_ids=positions).logits
+    torch.testing.assert_close(logits(model, tokens, padding=padding)[~padding], expected[~padding])
+
+
+@torch.no_grad()
+def test_ragged_prompts_and_carried_keys_equal_one_by_one(model):
+    tokens, more, lengths = words(4, 8), words(4, 3), [8, 3, 1, 6]
+    padding = torch.arange(8) < 8 - torch.tensor(lengths)[:, None]
+    tokens[padding] = 0
+    first = model(tokens, padding=padding, attention_layer=-2, carry=True)
+    second = model(more[:, :1], state=first.state, attention_layer=-2, carry=True)
+    model(more[:, 1:2], state=second.state, carry=True)  # to go on from a state leaves it as it is
+    third = model(more[:, 1:], state=second.state, attention_layer=-2)
+    some = model(more[[3, 1], 1:], state=second.state.select(torch.tensor([3, 1]))).hidden
+    torch.testing.assert_close(some, third.hidden[[3, 1]])
+    for row, length in enumerate(lengths):
+        alone = model(torch.cat((tokens[row, 8 - length :], more[row]))[None], attention_layer=-2)
+        ours = torch.cat((first.hidden[row, 8 - length :], second.hidden[row], third.hidden[row]))
+        torch.testing.assert_close(ours, alone.hidden[0], atol=1e-5, rtol=1e-5)
+        assert third.attention[row, :, :, : 8 - length].isneginf().all()
+        torch.testing.assert_close(third.attention[row, :, :, 8 - length :], alone.attention[0, :, -2:])
+
+
+@torch.no_grad()
+def test_a_later_token_and_padding_at_the_right_change_nothing(model):
+    tokens, padding = words(2, 7), torch.zeros(2, 7, dtype=torch.bool)
+    padding[:, 4:] = True
+    changed = tokens.masked_fill(padding, 5)
+    for layer in (None, 1):
+        whole = model(tokens, attention_layer=layer).hidden[:, :4]
+        torch.testing.assert_close(model(changed, attention_layer=layer).hidden[:, :4], whole)
+        torch.testing.assert_close(model(changed, attention_layer=layer, padding=padding).hidden[:, :4], whole)
+    assert not torch.allclose(model(tokens).hidden[:, 4:], model(changed).hidden[:, 4:])
+
+
+def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
+    model = small(dropout=0.0, attention_dropout=0.5).train()
+    tokens = words(2, 7)
+    kept = [model(tokens, attention_layer=0) for _ in range(2)]
+    assert torch.equal(kept[0].attention, kept[1].attention)  # layer 0 reads what no dropout has touched
+    assert not torch.allclose(kept[0].hidden, kept[1].hidden)
+    sums = model(tokens, attention_layer=-2).attention.exp().sum(-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+    still = small(dropout=0.0, attention_dropout=0.0).train()
+    assert torch.equal(still(tokens).hidden, still(tokens).hidden)
+
+
+def test_one_layer_alone_is_computed_in_the_open(monkeypatch):
+    fused, model = [], small()
+    real = module.attend
+    monkeypatch.setattr(
+        module, "attend", lambda *args, **kw: fused.append(not kw["with_attention"]) or real(*args, **kw)
+    )
+    model(words(2, 5), attention_layer=-2)
+    assert fused == [True, False, True]
+
+
+def test_dropout_reaches_embeddings_and_layers():
+    assert small(dropout=0.3, attention_dropout=0.2).config.embd_pdrop == 0.3
+    assert small(dropout=0.3, attention_dropout=0.2).config.attn_pdrop == 0.2
+    with pytest.raises(UserError, match="llama has no dropout"):
+        small("llama", dropout=0.1)
+
+
+def test_gradients_reach_every_weight_through_values_and_attention(model):
+    output = model.train()(words(2, 6), attention_layer=-2)
+    (output.hidden.sum() + output.attention.clamp_min(-50).logsumexp(1).square().sum()).backward()
+    torch.testing.assert_close(output.attention.exp().sum(-1), torch.ones(2, 4, 6))
+    untouched = [name for name, each in model.named_parameters() if each.grad is None]
+    assert untouched in ([], ["network.lm_head.weight"])
+
+
+def test_sizes_of_gpt2_base():
+    with torch.device("meta"):
+        assert sum(each.numel() for each in PretrainedTransformer(50257).parameters()) == 124_439_808
+        untied = PretrainedTransformer(50257, tied=False)
+    assert sum(each.numel() for each in untied.parameters()) == 163_037_184 == 124_439_808 + 50257 * 768
+    assert (untied.width, untied.attention_layers, untied.max_length, untied.causal) == (768, 12, 1024, True)
+
+
+def test_what_it_has_found_out_makes_the_same_network_again():
+    model = small("qwen2", attention_dropout=0.25)
+    found = dict(model.arguments_found)
+    again = PretrainedTransformer(VOCABULARY, pretrained="no/such/folder", **found)
+    again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(again.eval()(words(2, 5)).hidden, model.eval()(words(2, 5)).hidden)
+    assert again.config.attention_dropout == 0.25
+    assert "/" not in found["architecture"]
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def folder(request, tmp_path_factory):
+    """A pretrained model of the library's own making, tied or not."""
+    made = library(small(request.param))
+    path = tmp_path_factory.mktemp("models") / request.param
+    made.save_pretrained(path)
+    return path
+
+
+def test_a_pretrained_model_predicts_what_the_library_predicts(folder, monkeypatch):
+    monkeypatch.setenv("DEPGEN_MODELS", str(folder.parent))
+    for name in (str(folder), folder.name):
+        model = PretrainedTransformer(VOCABULARY, pretrained=name, layers=3).eval()
+        expected = AutoModelForCausalLM.from_pretrained(folder)(words(2, 6)).logits
+        torch.testing.assert_close(logits(model, words(2, 6)), expected)
+        assert str(folder.parent) not in json.dumps(dict(model.arguments_found))
+
+
+def test_a_pretrained_models_dropout_can_be_set(folder):
+    kept, other = (PretrainedTransformer(VOCABULARY, pretrained=str(folder), attention_dropout=p) for p in (None, 0.4))
+    name = "attn_pdrop" if folder.name == "gpt2" else "attention_dropout"
+    assert getattr(other.config, name) == 0.4 != getattr(kept.config, name)
+
+
+@pytest.mark.parametrize("tied", [None, False])
+def test_what_is_saved_is_loaded_by_the_library(folder, tied, tmp_path):
+    model = PretrainedTransformer(VOCABULARY, pretrained=str(folder), tied=tied).eval()
+    with torch.no_grad():
+        for each in model.parameters():
+            each.add_(torch.randn(each.shape, generator=torch.Generator().manual_seed(3)), alpha=0.1)
+    model.save(tmp_path)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path)
+    torch.testing.assert_close(again(words(2, 6)).logits, logits(model, words(2, 6)))
+    is_tied = again.lm_head.weight is again.get_input_embeddings().weight
+    assert is_tied == (folder.name == "gpt2" and tied is None)
+    assert again.config._attn_implementation == "sdpa"
+    assert str(folder.parent) not in (tmp_path / "config.json").read_text()
+
+
+def tokenizer_of(size):
+    from tokenizers import Tokenizer, models
+
+    return Tokenizer(models.WordLevel({f"w{number}": number for number in range(size)}, unk_token="w0"))
+
+
+def test_rows_must_be_those_of_the_vocabulary_or_of_the_models_own_tokenizer(folder):
+    with pytest.raises(UserError, match=r"11 rows .* vocabulary has 9"):
+        PretrainedTransformer(9, pretrained=str(folder))
+    tokenizer = folder / "tokenizer.json"
+    tokenizer_of(9).save(str(tokenizer))
+    try:
+        cut = PretrainedTransformer(9, pretrained=str(folder)).eval()
+        whole = PretrainedTransformer(VOCABULARY, pretrained=str(folder)).eval()
+        with pytest.raises(UserError, match=r"9 tokens of its tokenizer.* vocabulary has 8"):
+            PretrainedTransformer(8, pretrained=str(folder))
+    finally:
+        tokenizer.unlink()
+    tokens = words(2, 6).clamp_max(8)
+    assert cut.output_weight.shape == (9, 8)
+    torch.testing.assert_close(logits(cut, tokens), logits(whole, tokens)[..., :9])
+
+
+def test_what_does_not_fit_is_refused(folder, tmp_path):
+    with pytest.raises(UserError, match="num_hidden_layers 3, not 4"):
+        PretrainedTransformer(VOCABULARY, pretrained=str(folder), layers=4)
+    with pytest.raises(UserError, match="model_type"):
+        PretrainedTransformer(VOCABULARY, pretrained=str(folder), model_type="qwen2")
+    if folder.name == "llama":
+        with pytest.raises(UserError, match="tied can't be true"):
+            PretrainedTransformer(VOCABULARY, pretrained=str(folder), tied=True)
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    with pytest.raises(UserError, match=r"can't be used: .*safetensors"):
+        PretrainedTransformer(VOCABULARY, pretrained=str(tmp_path))
+
+
+def test_a_model_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match=r"No pretrained model owner/model.*DEPGEN_MODELS.*hf download owner/model"):
+        PretrainedTransformer(VOCABULARY, pretrained="owner/model")
+    with pytest.raises(UserError, match=r"No pretrained model ./absent") as caught:
+        PretrainedTransformer(VOCABULARY, pretrained="./absent")
+    assert "hf download" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [
+    {"model_type": "gemma2"}, {"model_type": "gpt_oss"}, {"model_type": "stablelm"}, {"model_type": "cohere"},
+    {"model_type": "gptj"}, {"model_type": "nosuch"}, {"settings": {"misspelt": 1}}, {"width": 9},
+])  # fmt: skip
+def test_architectures_that_are_read_otherwise_are_refused(options):
+    with pytest.raises(UserError):
+        small(**options)
+
+
+def test_texts_beyond_the_positions_are_refused():
+    model = small(max_length=6)
+    state = model(words(1, 4), carry=True).state
+    model(words(1, 2), state=state)
+    with pytest.raises(UserError, match="7 tokens does not fit into the 6"):
+        model(words(1, 3), state=state)
+    assert small("mistral", settings={"sliding_window": 5}).max_length == 5
+    with pytest.raises(ValueError, match="of 3 layers"):
+        model(words(1, 3), attention_layer=3)
