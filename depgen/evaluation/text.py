@@ -14,7 +14,6 @@ Deviations:
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from json import dumps
 from math import isnan
 from pathlib import Path
 
@@ -28,12 +27,14 @@ from depgen.evaluation.gpt2_perplexity import lm_perplexity
 from depgen.evaluation.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
 from depgen.evaluation.reverse_lm import reverse_lm_score
+from depgen.evaluation.union.scoring import union_score
 from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
 from depgen.metrics.distinct import distinct
 from depgen.metrics.self_bleu import self_bleu
 from depgen.metrics.significance import Interval, bootstrap_interval
 
 NAMES = {
+    "union": "UNION",
     "bleu1": "BLEU-1",
     "bleu2": "BLEU-2",
     "sacrebleu": "sacreBLEU",
@@ -48,7 +49,6 @@ NAMES = {
     "rlm": "Reverse LM score",
 }
 """The measures in the order of the table, and how they are written for people."""
-WIDTH = max(map(len, NAMES.values())) + 2
 CONFIDENCE = 0.95
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class TextOptions:
         bertscore_layer: its layer; None = the authors' choice for that model.
         bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
         perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
+        union: name or folder of a scorer that `train-union` has trained; None = no UNION.
         oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
         reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
         average: how LM score and reverse LM score average nats per token.
@@ -78,6 +79,7 @@ class TextOptions:
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
+    union: str | None = None
     oracle: str | None = None
     reverse: bool = False
     average: Average = "texts"
@@ -113,7 +115,11 @@ class TextEvaluation:
 
 
 def text_metrics(
-    texts: Sequence[str], references: Sequence[str] | None = None, options: TextOptions | None = None
+    texts: Sequence[str],
+    references: Sequence[str] | None = None,
+    options: TextOptions | None = None,
+    *,
+    prompts: Sequence[str] | None = None,
 ) -> TextEvaluation:
     """Every measure that can be computed on the texts, and the reason for every other.
 
@@ -121,13 +127,15 @@ def text_metrics(
         texts: one string an item, tokens separated by whitespace.
         references: one reference an item, or None.
         options: models, policies, seeds.
+        prompts: what each text goes on from, for UNION; None: texts are whole stories.
 
     Raises:
-        UserError: there is no text, or not one reference a text.
+        UserError: there is no text, or not one reference or prompt a text.
     """
     options = options or TextOptions()
-    if references is not None and len(texts) != len(references):
-        raise UserError(f"Expected one reference a text, found {len(texts)} texts and {len(references)} references.")
+    for others, what in ((references, "reference"), (prompts, "prompt")):
+        if others is not None and len(texts) != len(others):
+            raise UserError(f"Expected one {what} a text, found {len(texts)} texts and {len(others)} {what}s.")
     empty = sum(not text.strip() for text in texts)
     if empty == len(texts):
         raise UserError(f"There is no text to evaluate: {len(texts)} items, all of them empty.")
@@ -139,6 +147,7 @@ def text_metrics(
     measuring = _Measuring(TextEvaluation(len(texts), empty), kept, options)
     kept_texts = [texts[index] for index in kept]
     kept_references = None if references is None else [references[index] for index in kept]
+    measuring.union(kept_texts, None if prompts is None else [prompts[index] for index in kept])
     measuring.overlap(kept_texts, kept_references)
     measuring.diversity(kept_texts)
     measuring.models(kept_texts, kept_references)
@@ -176,6 +185,18 @@ class _Measuring:
             self.result.metrics["sacrebleu"] = corpus.score
             self.result.settings["sacrebleu"] = corpus.signature
 
+    def union(self, texts: Sequence[str], prompts: Sequence[str] | None) -> None:
+        """UNION, by a scorer of our own."""
+        if self.options.union is None:
+            self.result.not_computed["union"] = "no scorer was named"
+        else:
+            outcome = union_score(texts, prompts, scorer=self.options.union, device=self._device)
+            self._add_outcome("union", outcome)
+
+    @property
+    def _device(self) -> str:
+        return self.options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
     def diversity(self, texts: Sequence[str]) -> None:
         """Distinct-n and Self-BLEU-n."""
         for order in (2, 3):
@@ -193,8 +214,7 @@ class _Measuring:
 
     def models(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
         """BERTScore and LM perplexity."""
-        options, off = self.options, "switched off: no model was named"
-        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        options, off, device = self.options, "switched off: no model was named", self._device
         if references is None:
             self.result.not_computed["bertscore"] = "no references were given"
         elif options.bertscore_model is None:
@@ -256,137 +276,3 @@ class _Measuring:
         undefined = int(np.isnan(items).sum())
         if undefined:
             self.result.excluded[name] = undefined
-
-
-def evaluate_text(
-    file: Path,
-    *,
-    references: Path | None = None,
-    json: bool = False,
-    empty: EmptyPolicy = "zero",
-    bertscore_model: str | None = "roberta-large",
-    bertscore_layer: int | None = None,
-    bertscore_baseline: Path | None = None,
-    perplexity_model: str | None = "gpt2",
-    oracle: str | None = None,
-    reverse: bool = False,
-    average: Average = "texts",
-    download: bool = False,
-    device: str | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> str:
-    """A table, or JSON, of text measures on a file of one text a line.
-
-    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore and the perplexity under a pretrained
-    language model, with 95 % bootstrap intervals where single texts have a score.
-
-    Args:
-        file: one text a line, UTF-8, tokens separated by spaces.
-        references: one reference a line, as many lines as `file`.
-        json: print JSON instead of a table.
-        empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
-        bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
-        bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
-        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
-        perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
-        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
-            experiments/oracle_news.yaml, or any run folder.
-        reverse: train the oracle's network on the texts too, for the reverse LM score.
-        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
-        download: fetch models that are not on this machine from the hub.
-        device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
-
-    Raises:
-        UserError: a file is missing, empty or not UTF-8, or the numbers of lines differ.
-    """
-    options = TextOptions(
-        empty=empty,
-        bertscore_model=bertscore_model,
-        bertscore_layer=bertscore_layer,
-        bertscore_baseline=bertscore_baseline,
-        perplexity_model=perplexity_model,
-        oracle=oracle,
-        reverse=reverse,
-        average=average,
-        download=download,
-        device=device,
-        resamples=resamples,
-        seed=seed,
-    )
-    texts = read_lines(file)
-    counterparts = None if references is None else read_lines(references)
-    if counterparts is not None and len(counterparts) != len(texts):
-        raise UserError(
-            f"Expected one reference a text, but {file} has {len(texts)} lines and {references} has "
-            f"{len(counterparts)}. Line n of one belongs to line n of the other; an empty text keeps its empty line."
-        )
-    evaluation = text_metrics(texts, counterparts, options)
-    return as_json(evaluation, file, references) if json else as_table(evaluation)
-
-
-def read_lines(file: Path) -> list[str]:
-    """The lines of a UTF-8 file, empty ones included, without line ends; a byte order mark is skipped.
-
-    Only a line feed (or carriage return and line feed) ends a line, so that other separators stay inside texts.
-
-    Raises:
-        UserError: the file is missing, a folder, empty, or not UTF-8.
-    """
-    if not file.is_file():
-        kind = "a folder" if file.is_dir() else "nothing"
-        raise UserError(f"{file}: expected a file of one text a line, found {kind} ({file.absolute()}).")
-    content = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    if not content:
-        raise UserError(f"{file}: expected one text a line, found an empty file.")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise UserError(
-            f"{file}:{line}: expected UTF-8, found the byte 0x{byte:02x}. Convert the file, for example with "
-            f"`iconv -f LATIN1 -t UTF-8`."
-        ) from error
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-
-
-def as_table(evaluation: TextEvaluation) -> str:
-    """The evaluation for people: aligned columns, then what was left out and what the figures depend on."""
-    lines = [f"{evaluation.texts} texts, {evaluation.empty} of them empty", ""]
-    lines.append(f"{'measure':<{WIDTH}}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
-    for name, title in NAMES.items():
-        if name in evaluation.not_computed:
-            lines.append(f"{title:<{WIDTH}}{'–':>10}   not computed: {evaluation.not_computed[name]}")
-            continue
-        interval = evaluation.intervals.get(name)
-        bounds = f"   {interval.low:.2f} to {interval.high:.2f}" if interval else ""
-        excluded = f"   ({evaluation.excluded[name]} texts left out)" if name in evaluation.excluded else ""
-        lines.append(f"{title:<{WIDTH}}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
-    if evaluation.settings:
-        lines.append("")
-        lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())
-    return "\n".join(lines)
-
-
-def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> str:
-    """The evaluation for programs, without item scores."""
-    return dumps(
-        {
-            "file": str(file),
-            "references": None if references is None else str(references),
-            "texts": evaluation.texts,
-            "empty": evaluation.empty,
-            "metrics": evaluation.metrics,
-            "intervals": {name: [interval.low, interval.high] for name, interval in evaluation.intervals.items()},
-            "confidence": CONFIDENCE,
-            "excluded": evaluation.excluded,
-            "not_computed": evaluation.not_computed,
-            "settings": evaluation.settings,
-        },
-        indent=2,
-        ensure_ascii=False,
-        allow_nan=False,
-    )

@@ -12,6 +12,7 @@ from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import Depgen, FinishedRun
 from depgen.evaluation.oracle import trained_oracle
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.reporting.definition import Column, Generation, TableDefinition, experiment_path
 from depgen.reporting.jobs import Job, generate, prompts_of
 
@@ -72,6 +73,7 @@ def measure_texts(
             list(written),
             None if prompts is None else list(prompts.references),
             options_for(job, columns, options, depgen),
+            prompts=None if prompts is None else prompts.prompts,
         )
         texts, empty = texts + evaluation.texts, empty + evaluation.empty
         if any(column.top_p is None for column in columns):
@@ -109,6 +111,7 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
         options,
         bertscore_model=options.bertscore_model if "bertscore" in measures else None,
         perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
+        union=(options.union or ROCSTORIES) if "union" in measures else None,
         oracle=oracle,
         reverse="rlm" in measures,
     )

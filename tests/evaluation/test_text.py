@@ -1,4 +1,3 @@
-import json
 import logging
 import sys
 
@@ -6,7 +5,7 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.text import NAMES, TextOptions, evaluate_text, read_lines, text_metrics
+from depgen.evaluation.text import NAMES, TextOptions, text_metrics
 from depgen.metrics.bleu import bleu, corpus_bleu
 from depgen.metrics.distinct import distinct
 from depgen.metrics.self_bleu import self_bleu
@@ -15,13 +14,6 @@ from depgen.metrics.significance import bootstrap_interval
 TEXTS = ["the old dog slept .", "it was late and the cat ran", "they saw a dog by the river .", "it was late"]
 REFERENCES = ["the old cat slept .", "it was late and they ran", "a dog saw a cat .", "the river was late"]
 NO_MODELS = TextOptions(bertscore_model=None, perplexity_model=None)
-
-
-@pytest.fixture
-def files(tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    (tmp_path / "references.txt").write_text("\n".join(REFERENCES) + "\n")
-    return tmp_path / "texts.txt", tmp_path / "references.txt"
 
 
 def test_figures_are_those_of_the_single_measures():
@@ -56,7 +48,7 @@ def test_reasons():
 def test_models_are_used_and_their_settings_kept(tiny_bert, tiny_gpt2):
     options = TextOptions(bertscore_model=str(tiny_bert), perplexity_model=str(tiny_gpt2), device="cpu")
     found = text_metrics(TEXTS, REFERENCES, options)
-    assert set(found.not_computed) == {"lm", "rlm", "oracle_perplexity"}
+    assert set(found.not_computed) == {"union", "lm", "rlm", "oracle_perplexity"}
     assert "tiny-bert_L3" in found.settings["bertscore"]
     assert found.items["lm_perplexity"].shape == (4,)
     assert found.intervals["lm_perplexity"].low < found.metrics["lm_perplexity"] < found.intervals["lm_perplexity"].high
@@ -92,55 +84,3 @@ def test_nothing_to_evaluate_and_unequal_numbers_are_refused():
         text_metrics(["", " "])
     with pytest.raises(UserError, match="4 texts and 1 references"):
         text_metrics(TEXTS, ["a"])
-
-
-def test_table_is_aligned_and_says_what_is_missing(files):
-    lines = evaluate_text(files[0], references=files[1], bertscore_model=None, perplexity_model=None).splitlines()
-    assert lines[0] == "4 texts, 0 of them empty"
-    rows = {line[:14].strip(): line for line in lines[3 : 3 + len(NAMES)]}
-    assert list(rows) == list(NAMES.values())
-    assert len({line[:24].__len__() for line in rows.values()}) == 1
-    expected = bleu(TEXTS, REFERENCES)[1]
-    interval = bootstrap_interval(expected)
-    assert rows["BLEU-1"] == f"BLEU-1        {expected.mean():10.2f}   {interval.low:.2f} to {interval.high:.2f}"
-    assert rows["Distinct-2"] == f"Distinct-2    {distinct(TEXTS, 2):10.2f}"
-    assert "not computed: switched off" in rows["BERTScore"]
-
-
-def test_json_holds_the_same_figures(files):
-    found = json.loads(evaluate_text(files[0], references=files[1], json=True, bertscore_model="/absent/model"))
-    expected = text_metrics(TEXTS, REFERENCES, NO_MODELS)
-    assert found["metrics"] == pytest.approx(expected.metrics)
-    assert found["intervals"]["bleu2"] == pytest.approx(
-        [expected.intervals["bleu2"].low, expected.intervals["bleu2"].high]
-    )
-    assert (found["texts"], found["confidence"]) == (4, 0.95)
-    assert found["not_computed"]["bertscore"] == "no weights at /absent/model: no such folder"
-    assert found["references"] == str(files[1])
-
-
-def test_unequal_files_are_refused_with_both_counts_and_names(files):
-    files[1].write_text("one\ntwo\nthree\n")
-    with pytest.raises(UserError, match=r"texts\.txt has 4 lines and .*references\.txt has 3"):
-        evaluate_text(files[0], references=files[1])
-
-
-def test_unreadable_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match=r"absent\.txt: expected a file of one text a line, found nothing"):
-        read_lines(tmp_path / "absent.txt")
-    with pytest.raises(UserError, match="found a folder"):
-        read_lines(tmp_path)
-    (tmp_path / "empty.txt").write_bytes(b"")
-    with pytest.raises(UserError, match=r"empty\.txt: expected one text a line, found an empty file"):
-        read_lines(tmp_path / "empty.txt")
-    (tmp_path / "latin.txt").write_bytes("one\ntwo\ncaf\u00e9\nend\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin\.txt:3: expected UTF-8, found the byte 0xe9"):
-        read_lines(tmp_path / "latin.txt")
-
-
-def test_only_line_feeds_end_lines(tmp_path):
-    file = tmp_path / "odd.txt"
-    file.write_bytes("\ufeffa\u2028b\r\n\n c\x0bd\n".encode())
-    assert read_lines(file) == ["a\u2028b", "", " c\x0bd"]
-    file.write_bytes(b"a\nb")
-    assert read_lines(file) == ["a", "b"]

@@ -21,6 +21,8 @@ from depgen.metrics.roc import auc
 
 DESCRIPTION = "union.json"
 """What a scorer is, and how well it tells human stories from corrupted ones."""
+ROCSTORIES = "rocstories"
+"""The scorer that `experiments/union_rocstories.yaml`, or its small twin, trains."""
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,70 @@
+import json
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.evaluation.evaluate_text import WIDTH, evaluate_text, read_lines
+from depgen.evaluation.text import NAMES, text_metrics
+from depgen.metrics.bleu import bleu
+from depgen.metrics.distinct import distinct
+from depgen.metrics.significance import bootstrap_interval
+from tests.evaluation.test_text import NO_MODELS, REFERENCES, TEXTS
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    (tmp_path / "references.txt").write_text("\n".join(REFERENCES) + "\n")
+    return tmp_path / "texts.txt", tmp_path / "references.txt"
+
+
+def test_table_is_aligned_and_says_what_is_missing(files):
+    lines = evaluate_text(files[0], references=files[1], bertscore_model=None, perplexity_model=None).splitlines()
+    assert lines[0] == "4 texts, 0 of them empty"
+    rows = {line[:WIDTH].strip(): line for line in lines[3 : 3 + len(NAMES)]}
+    assert list(rows) == list(NAMES.values())
+    assert len({len(line[: WIDTH + 10]) for line in rows.values()}) == 1
+    expected = bleu(TEXTS, REFERENCES)[1]
+    interval = bootstrap_interval(expected)
+    assert rows["BLEU-1"] == f"{'BLEU-1':<{WIDTH}}{expected.mean():10.2f}   {interval.low:.2f} to {interval.high:.2f}"
+    assert rows["Distinct-2"] == f"{'Distinct-2':<{WIDTH}}{distinct(TEXTS, 2):10.2f}"
+    assert "not computed: switched off" in rows["BERTScore"]
+
+
+def test_json_holds_the_same_figures(files):
+    found = json.loads(evaluate_text(files[0], references=files[1], json=True, bertscore_model="/absent/model"))
+    expected = text_metrics(TEXTS, REFERENCES, NO_MODELS)
+    assert found["metrics"] == pytest.approx(expected.metrics)
+    assert found["intervals"]["bleu2"] == pytest.approx(
+        [expected.intervals["bleu2"].low, expected.intervals["bleu2"].high]
+    )
+    assert (found["texts"], found["confidence"]) == (4, 0.95)
+    assert found["not_computed"]["bertscore"] == "no weights at /absent/model: no such folder"
+    assert found["references"] == str(files[1])
+
+
+def test_unequal_files_are_refused_with_both_counts_and_names(files):
+    files[1].write_text("one\ntwo\nthree\n")
+    with pytest.raises(UserError, match=r"texts\.txt has 4 lines and .*references\.txt has 3"):
+        evaluate_text(files[0], references=files[1])
+
+
+def test_unreadable_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"absent\.txt: expected a file of one text a line, found nothing"):
+        read_lines(tmp_path / "absent.txt")
+    with pytest.raises(UserError, match="found a folder"):
+        read_lines(tmp_path)
+    (tmp_path / "empty.txt").write_bytes(b"")
+    with pytest.raises(UserError, match=r"empty\.txt: expected one text a line, found an empty file"):
+        read_lines(tmp_path / "empty.txt")
+    (tmp_path / "latin.txt").write_bytes("one\ntwo\ncaf\u00e9\nend\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"latin\.txt:3: expected UTF-8, found the byte 0xe9"):
+        read_lines(tmp_path / "latin.txt")
+
+
+def test_only_line_feeds_end_lines(tmp_path):
+    file = tmp_path / "odd.txt"
+    file.write_bytes("\ufeffa\u2028b\r\n\n c\x0bd\n".encode())
+    assert read_lines(file) == ["a\u2028b", "", " c\x0bd"]
+    file.write_bytes(b"a\nb")
+    assert read_lines(file) == ["a", "b"]
