@@ -1,14 +1,15 @@
-"""A folder of corpora made on the spot, laid out like the real one: stories and a treebank from the story grammar."""
+"""A folder of corpora made on the spot, laid out like the real one, all from the story grammar."""
 
 import csv
 from pathlib import Path
 
 from depgen.data.generated import GeneratedStories
 from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write `rocstories/*.csv` and `ud_english_ewt/*.conllu` below a folder."""
+    """Write `rocstories`, `ud_english_ewt`, `wsj_sample/dependency` and `ptb` below a folder."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
@@ -20,3 +21,23 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
         path = folder / "ud_english_ewt" / f"en_ewt-ud-{name}.conllu"
         write_conllu(corpus.documents(split), path)
+    documents = list(corpus.documents("train"))
+    (folder / "wsj_sample" / "dependency").mkdir(parents=True)
+    for number in range(44):  # more than the 40 that are held out
+        path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
+        path.write_text("\n".join(map(_columns, documents[number % stories].sentences)), encoding="utf-8")
+    (folder / "ptb").mkdir()
+    for split in ("train", "valid", "test"):
+        lines = "".join(f" {_line(document)} \n" for document in corpus.documents(split))
+        (folder / "ptb" / f"ptb.{split}.txt").write_text(lines, encoding="utf-8")
+
+
+def _columns(sentence: Sentence) -> str:
+    rows = zip(sentence.words, sentence.tags or (), sentence.heads or (), strict=True)
+    return "".join(f"{word}\t{tag}\t{head}\n" for word, tag, head in rows)
+
+
+def _line(document: Document) -> str:
+    """The first sentence as the language-modelling Penn Treebank would have it."""
+    words = document.sentences[0].words[:-1]
+    return " ".join("<unk>" if word.startswith("[") else word.lower() for word in words)

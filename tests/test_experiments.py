@@ -32,7 +32,8 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, below in variables.items():
             patch.setenv(name, str(folder / below))
-        train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), "ewt_lowercased")
+        for name in ("ewt_lowercased", "wsj_normalized"):
+            train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
         yield folder
 
 

@@ -17,7 +17,7 @@ SCORES = "scores.json"
 """Attachment scores and speed; no part of the parser's fingerprint."""
 
 
-MADE_BY_MAKE = ("ewt", "ewt_lowercased")
+MADE_BY_MAKE = ("ewt", "ewt_lowercased", "ewt_normalized", "wsj_normalized")
 """The parsers of `make parser`; experiments/ has a file for each of them and for `ewt_supar`."""
 
 SPACY_PACKAGE = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")

@@ -27,8 +27,14 @@ def test_it_finds_the_trees_that_it_was_trained_on(annotator):
 
 @pytest.mark.parametrize(
     "words",
-    [("Go",), ("small", "cat") * 250, ("New York", "sees", "a b c"), ("[MALE]", "'s", "…", "\u00a0x")],
-    ids=["one word", "500 words", "words with spaces", "odd words"],
+    [
+        ("Go",),
+        ("small", "cat") * 250,
+        ("New York", "sees", "a b c"),
+        ("[MALE]", "'s", "…", "\u00a0x"),
+        ("<unk>", "do", "n't", "N", "$", "N"),
+    ],
+    ids=["one word", "500 words", "words with spaces", "odd words", "words of the Penn Treebank"],
 )
 def test_every_sentence_gets_a_tree_with_one_root(annotator, words):
     (parsed,) = annotator.annotate([Sentence(words, tags=("X",) * len(words))])

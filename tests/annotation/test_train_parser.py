@@ -10,10 +10,12 @@ from jsonargparse import ArgumentParser
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.train_parser import train_parser, training_fingerprint
-from depgen.annotation.training import ParserTraining, Treebank
+from depgen.annotation.training import CorpusTreebank, ParserTraining, Treebank
+from depgen.data.text_lines import TextLines
+from depgen.data.treebank import DependencyColumns
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
-from tests.annotation.conftest import tiny_spacy, tiny_supar
+from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -129,6 +131,38 @@ def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):
         train_parser(Treebank("UD", "a.conllu", "b.conllu", "c.conllu"), tiny_spacy(), "ud")
 
 
+@pytest.fixture
+def columns(tmp_path):
+    """A treebank of heads without relations, one document a split."""
+    files = {split: [f"{split}.dp"] for split in ("train", "valid", "test")}
+    for seed, (name,) in enumerate(files.values()):
+        rows = (zip(s.words, s.tags, s.heads, strict=True) for s in toy_sentences(20, seed))
+        text = "\n".join("".join(f"{word}\t{tag}\t{head}\n" for word, tag, head in row) for row in rows)
+        (tmp_path / name).write_text(text)
+    return DependencyColumns(str(tmp_path), **files)
+
+
+def test_a_corpus_of_bare_heads_trains_a_parser_whose_labelled_scores_are_the_unlabelled(
+    columns, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    treebank = CorpusTreebank(columns)
+    assert treebank.sentences("train")[0].relations.count("root") == 1
+    train_parser(treebank, tiny_spacy(), "bare")
+    scores = json.loads((tmp_path / "parsers/bare/scores.json").read_text())
+    assert scores["scheme"] == "WSJ sample, spaCy"
+    assert scores["test"]["uas"] == scores["test"]["las"] > 90
+    before = training_fingerprint(treebank, tiny_spacy(), 1)
+    (tmp_path / "train.dp").write_text("Go\tVB\t0\n")
+    assert training_fingerprint(treebank, tiny_spacy(), 1) != before
+
+
+def test_a_corpus_without_trees_trains_no_parser(tmp_path):
+    (tmp_path / "train.txt").write_text("a line\n")
+    with pytest.raises(UserError, match=r"train.txt:1 of lines: expected heads, found none"):
+        CorpusTreebank(TextLines(str(tmp_path), name="lines")).sentences("train")
+
+
 @pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("parser_*.yaml")), ids=lambda path: path.stem)
 def test_every_experiment_names_its_own_parser(path):
     parser = ArgumentParser()
@@ -137,7 +171,7 @@ def test_every_experiment_names_its_own_parser(path):
     arguments = parser.instantiate(parser.parse_args(["--config", str(path)]))
     assert path.stem == f"parser_{arguments.name}"
     assert isinstance(arguments.parser, ParserTraining)
-    assert isinstance(arguments.treebank, Treebank)
+    assert isinstance(arguments.treebank, Treebank | CorpusTreebank)
     assert not arguments.overwrite
 
 
