@@ -13,6 +13,7 @@ from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
 from tests.annotation.conftest import tiny_spacy
+from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +36,27 @@ def test_make_knows_the_target(command):
     assert made.stdout
 
 
+def write_texts(folder: Path) -> None:
+    """What two rows of Table 2 would have written, and other texts to ask people about."""
+    rows = folder / "results/dmlm_table2"
+    for row, file in (("DM-Transformer", "dm.txt"), ("Transformer", "base.txt"), ("Human", "human.txt")):
+        texts = "".join(f"{row.lower()} {line} .\n" for line in range(100))
+        for path in (folder / file, rows / row / "small-seed1/texts.txt"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts)
+        (rows / row / "small-seed1/prompts.txt").write_text("one day .\n" * 100)
+
+
+def answer(questionnaire: Path) -> None:
+    """Let all raters call everything a tie, but for one."""
+    for sheet in (questionnaire / "raters").glob("*.csv"):
+        verdict = "1" if sheet.stem == "rater-1" else "tie"
+        given = {"grammaticality": verdict, "logicality": verdict}
+        fill(
+            sheet.read_text(encoding="utf-8-sig"), questionnaire / "answers" / sheet.name, lambda *_, given=given: given
+        )
+
+
 def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     write_corpora(tmp_path / "data")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
@@ -49,7 +71,10 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     files = {"train": "train", "valid": "dev", "test": "test"}
     treebank = {split: f"ud_english_ewt/en_ewt-ud-{name}.conllu" for split, name in files.items()}
     train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), "ewt_lowercased")
+    write_texts(tmp_path)
     for command in DEPGEN:
+        if command.startswith("depgen human-eval score"):
+            answer(tmp_path / shlex.split(command)[3])
         assert main(shlex.split(command)[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
     assert len(Path("endings.txt").read_text().splitlines()) == 4
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
