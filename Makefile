@@ -75,9 +75,11 @@ lint: $(ready) ## ruff format and check, mypy, import contracts
 bench: $(ready) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
 
-parser: $(ready) ## train the parsers that give silver trees, for lower-cased and for cased text (once; needs DEPGEN_DATA)
+parser: $(ready) ## train the parsers that give silver trees: of stories, of cased text, of the PTB (once; needs DEPGEN_DATA)
 	$(depgen) train-parser --config experiments/parser_ewt_lowercased.yaml
 	$(depgen) train-parser --config experiments/parser_ewt.yaml
+	$(depgen) train-parser --config experiments/parser_wsj_normalized.yaml
+	$(depgen) train-parser --config experiments/parser_ewt_normalized.yaml
 
 reproduce-table2: $(table2_targets) ## DMLM Table 2: the rows built so far, ours beside the paper's
 	$(depgen) table dmlm_table2 $(profile) --format text
