@@ -1,7 +1,7 @@
 """The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 import lightning as L
@@ -131,7 +131,7 @@ def _adam(parameters: Iterable[Parameter]) -> Optimizer:
 def _figures() -> ModuleDict:
     """What a split is measured by, summed in float64 over batches and devices."""
     means = {name: MeanMetric().set_dtype(torch.float64) for name in ("loss", "unk_rate")}
-    return ModuleDict({"perplexity": Perplexity(), **means})
+    return ModuleDict({"perplexity": Perplexity(), "word_perplexity": Perplexity(), **means})
 
 
 @runtime_checkable
@@ -183,7 +183,7 @@ class LeftToRight(LanguageModel):
         self._item_scores: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def read_with(self, backbone: Backbone) -> None:
-        """Take a network as `backbone`.
+        """Take a network as `backbone`; what it has found out itself becomes a hyper-parameter.
 
         Raises:
             UserError: its positions see later ones, so that it would read what it is to predict.
@@ -191,6 +191,9 @@ class LeftToRight(LanguageModel):
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
         self.backbone, self.max_length = backbone, backbone.max_length
+        made_from = self.hparams.get("backbone")
+        if isinstance(made_from, MutableMapping) and "init_args" in made_from:  # by class path, as YAML does
+            made_from["init_args"].update(backbone.arguments_found)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -281,13 +284,14 @@ class LeftToRight(LanguageModel):
     def _log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
         """Add a batch's tokens to the split's figures (`<eos>` counts, BOS and padding don't).
 
-        Logged: loss in nats per token, its exponential, and the share of tokens that are `<unk>`.
+        Logged: loss in nats per token, its exponential, that per word (the same where each token is one), and the share
+        of tokens that are `<unk>`.
         """
         figures = self.test_figures if stage == "test" else self.val_figures
         tokens, unknown = batch.lengths.sum(), (batch.mask & (batch.targets == batch.unk)).sum()
         counted = nll.masked_fill(~batch.mask, 0).double().sum()
         additions = {"perplexity": (counted, tokens, unknown), "loss": (counted / tokens, tokens)}
-        additions["unk_rate"] = (unknown / tokens, tokens)
+        additions |= {"word_perplexity": (counted, batch.words.sum()), "unk_rate": (unknown / tokens, tokens)}
         for name, figure in figures.items():
             cast(Metric, figure).update(*additions[name])
             shown = stage == "val" and name == "perplexity"

@@ -19,11 +19,13 @@ class TokenItem:
         index: its place in the split.
         ids: token ids, without beginning and end.
         heads: 1-based head of each token (0 = root, -1 = not annotated), or None.
+        word_ends: whether each token is the last piece of a word; None where each is a word.
     """
 
     index: int
     ids: Int[np.ndarray, " length"]
     heads: Int[np.ndarray, " length"] | None = None
+    word_ends: Bool[np.ndarray, " length"] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class TokenBatch(Batch):
         inputs: `<eos>` and the tokens.
         targets: the tokens and `<eos>`.
         lengths: number of targets of each item.
+        words: number of words that end among each item's targets, `<eos>` counted as one.
         items: each item's place in its split.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
         unk: id of the unknown word, whose share is reported beside every perplexity.
@@ -123,6 +126,7 @@ class TokenBatch(Batch):
     inputs: Int[Tensor, "batch length"]
     targets: Int[Tensor, "batch length"]
     lengths: Int[Tensor, " batch"]
+    words: Int[Tensor, " batch"]
     items: Int[Tensor, " batch"]
     global_tokens: int
     unk: int = UNK
@@ -149,9 +153,18 @@ def collate_tokens(batch: ItemBatch) -> TokenBatch:
         inputs=torch.from_numpy(inputs),
         targets=torch.from_numpy(targets),
         lengths=torch.from_numpy(lengths),
+        words=torch.tensor([_words(each) for each in stretches]),
         items=torch.tensor([each.index for each in stretches]),
         global_tokens=batch.global_tokens,
         unk=batch.unk,
         segment=batch.segment,
         learning_rate_scale=batch.learning_rate_scale,
     )
+
+
+def _words(stretch: Stretch) -> int:
+    if all(item.word_ends is None for item in stretch.items):
+        return stretch.stop - stretch.start
+    ends = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in stretch.items]
+    flags = np.concatenate([np.append(each, True) for each in ends])
+    return int(flags[stretch.start : stretch.stop].sum())

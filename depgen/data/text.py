@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import lightning as L
 import numpy as np
 from filelock import FileLock
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
@@ -43,6 +43,7 @@ class EncodedSplit(Dataset[TokenItem]):
     heads: Int[np.ndarray, " tokens"] | None
     eos: int
     unk: int
+    word_ends: Bool[np.ndarray, " tokens"] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -54,7 +55,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitem__(self, index: int) -> TokenItem:
         part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        return TokenItem(int(index), self.ids[part], None if self.heads is None else self.heads[part])
+        heads = None if self.heads is None else self.heads[part]
+        return TokenItem(int(index), self.ids[part], heads, None if self.word_ends is None else self.word_ends[part])
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
@@ -198,7 +200,11 @@ class CorpusData(L.LightningDataModule):
         heads = None
         if "heads" in columns.column_names:
             heads = self._joined_heads(table, per_word)
-        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk)
+        word_ends = None
+        if len(ids) != len(types):
+            word_ends = np.zeros(len(ids), dtype=bool)
+            word_ends[piece_offsets[1:] - 1] = True
+        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk, word_ends)
 
     def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
         """Heads over each document's tokens: sentences joined, words split into pieces."""

@@ -9,6 +9,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.stream import Columns, Segments
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
 from depgen.errors import UserError
@@ -69,6 +70,23 @@ def test_heads_follow_the_pieces(attachment):
     assert len(item.ids) > 5
     expected = piece_heads(joined_heads(DOCUMENTS[0]), encoding.word_of_piece.tolist(), left_dependents=attachment)
     assert item.heads.tolist() == expected
+
+
+def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
+    data = TextData(Fixture(), vocabulary=SubwordPieces(size=260))
+    split = data.split("train")
+    ends = encode(data.vocabulary, list(DOCUMENTS[0].words())).word_of_piece
+    assert split[0].word_ends.tolist() == [*(ends[1:] != ends[:-1]).tolist(), True]
+    batch = collate_tokens(ItemBatch([split[0], split[1]], int(split.lengths.sum())))
+    assert batch.words.tolist() == [6, 3]  # five words and two, an end each
+    assert batch.lengths.tolist() != [6, 3]
+    columns = Columns(split, 2)
+    segments = [collate_tokens(columns.__getitems__(each)) for each in Segments(columns, 4, vary=False)]
+    assert sum(int(each.words.sum()) for each in segments) == 9
+    whole_words = TextData(Fixture()).split("train")
+    assert whole_words.word_ends is None
+    together = collate_tokens(ItemBatch([whole_words[0], whole_words[1]], 9))
+    assert together.words.tolist() == together.lengths.tolist() == [6, 3]
 
 
 def test_whole_documents_are_parsed_as_one_sentence():
