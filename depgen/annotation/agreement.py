@@ -1,5 +1,6 @@
 """How far two annotators agree on the same text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +20,7 @@ class Agreement:
         heads_and_relations: the same.
         heads_without_punctuation: words with a character that is no punctuation.
         heads_and_relations_without_punctuation: the same.
+        arcs: arcs of the one that the other has, in either direction: what dependency modelling sees of a tree.
         trees: sentences whose heads are all the same.
         words: words compared.
         sentences: sentences compared.
@@ -31,6 +33,7 @@ class Agreement:
     heads_and_relations: float
     heads_without_punctuation: float
     heads_and_relations_without_punctuation: float
+    arcs: float
     trees: float
     words: int
     sentences: int
@@ -42,7 +45,8 @@ class Agreement:
             f"{self.first} / {self.second} on {self.documents} documents, {self.sentences} sentences, "
             f"{self.words} words:\nsame head {self.heads:.2f} %, same head and relation "
             f"{self.heads_and_relations:.2f} %; without punctuation {self.heads_without_punctuation:.2f} %, "
-            f"{self.heads_and_relations_without_punctuation:.2f} %; same tree {self.trees:.2f} % of sentences"
+            f"{self.heads_and_relations_without_punctuation:.2f} %; same arc in either direction {self.arcs:.2f} %; "
+            f"same tree {self.trees:.2f} % of sentences"
         )
 
 
@@ -55,7 +59,7 @@ def agreement(
     """
     chosen = list(islice(corpus.documents(split), documents))
     sentences = [sentence for document in chosen for sentence in document.sentences]
-    counts = dict.fromkeys(("words", "heads", "both", "content", "content_heads", "content_both", "trees"), 0)
+    counts = dict.fromkeys(("words", "heads", "both", "content", "content_heads", "content_both", "arcs", "trees"), 0)
     for one, other in zip(first.annotate(sentences), second.annotate(sentences), strict=True):
         assert one.heads is not None
         assert other.heads is not None
@@ -68,6 +72,7 @@ def agreement(
             counts["content"] += content
             counts["content_heads"] += content and head == its
             counts["content_both"] += content and head == its and label == its_label
+        counts["arcs"] += len(_arcs(one.heads) & _arcs(other.heads))
         counts["trees"] += one.heads == other.heads
 
     def share(count: str, total: int) -> float:
@@ -80,11 +85,16 @@ def agreement(
         heads_and_relations=share("both", counts["words"]),
         heads_without_punctuation=share("content_heads", counts["content"]),
         heads_and_relations_without_punctuation=share("content_both", counts["content"]),
+        arcs=share("arcs", counts["words"]),
         trees=share("trees", len(sentences)),
         words=counts["words"],
         sentences=len(sentences),
         documents=len(chosen),
     )
+
+
+def _arcs(heads: Sequence[int]) -> set[tuple[int, int]]:
+    return {(min(word, head), max(word, head)) for word, head in enumerate(heads, start=1)}
 
 
 def parser_agreement(

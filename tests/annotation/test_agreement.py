@@ -39,6 +39,7 @@ def test_counts_by_hand():
     assert found.heads_and_relations == pytest.approx(100 * 2 / 5)
     assert found.heads_without_punctuation == pytest.approx(100 * 1 / 3)
     assert found.heads_and_relations_without_punctuation == pytest.approx(100 * 1 / 3)
+    assert found.arcs == pytest.approx(100 * 4 / 5)
     assert found.trees == 50
     assert (found.words, found.sentences, found.documents) == (5, 2, 2)
 
