@@ -90,9 +90,10 @@ VERBS = {
         positionals=("study",),
     ),
     "curves": Verb(
-        "draw validation perplexity against training tokens seen, one line a system and seed",
+        "draw validation perplexity against tokens, steps or minutes of training, one line a run",
         "depgen.reporting.curves:draw_curves",
         positionals=("table",),
+        lists=("runs",),
     ),
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",

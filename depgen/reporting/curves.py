@@ -1,9 +1,10 @@
-"""Validation perplexity against training tokens seen: where each system stops improving."""
+"""Validation perplexity against what training has cost so far: where each system stops improving."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root
@@ -12,47 +13,129 @@ from depgen.reporting.measured import join, read_measured
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
+from depgen.reporting.run_facts import read_curve
+from depgen.training.runs import find_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
 
+Cost = Literal["tokens", "steps", "minutes"]
+_AXES: dict[Cost, str] = {
+    "tokens": "training tokens seen, all phases",
+    "steps": "optimiser steps, all phases",
+    "minutes": "minutes of wall time, all phases, validation included",
+}
 
-def draw_curves(table: str, *, profile: str | None = None, rows: Sequence[str] = (), output: Path | None = None) -> str:
-    """Validation perplexity against training tokens seen, drawn as one line a system and seed.
+
+@dataclass(frozen=True)
+class Curve:
+    """One run's line.
+
+    Attributes:
+        system: whose; lines of one system share a colour.
+        run: which of its runs, in words.
+        points: (cost, validation perplexity), in order.
+    """
+
+    system: str
+    run: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def lowest(self) -> tuple[float, float]:
+        """Where it is best."""
+        return min(self.points, key=lambda point: point[1])
+
+
+def draw_curves(
+    table: str | None = None,
+    *,
+    profile: str | None = None,
+    rows: Sequence[str] = (),
+    runs: Sequence[str] = (),
+    against: Cost | None = None,
+    output: Path | None = None,
+) -> str:
+    """Validation perplexity of a table's systems, or of any runs, in one picture: a line a run, its best point marked.
 
     Returns where the picture went, and the lowest point of each line. Local results go before tracked ones of the same
-    seed.
+    seed. Phases that measure no perplexity leave a gap at the left.
 
     Args:
         table: the table's name, or a YAML file of one.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
-        output: the PNG; unset: `results/<table>/curves-<profile>.png`.
+        runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
+        against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
+        output: the PNG; unset: `results/<table>/curves-<profile>.png`, without a table `curves.png`.
 
     Raises:
-        UserError: there is no curve, no such row, or no matplotlib.
+        UserError: there is no curve, no such row or run, tokens are asked for of bare runs, or no matplotlib.
     """
-    definition = load_definition(table)
-    profile, _ = choose_profile(definition.profiles, profile)
+    cost: Cost = against or ("steps" if runs else "tokens")
+    if runs and cost == "tokens":
+        raise UserError("Runs do not say how many tokens a step has: take --against steps or minutes.")
+    if table is None and not runs:
+        raise UserError("Name a table, or --runs.")
+    curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
+    if table is not None:
+        definition = load_definition(table)
+        profile, _ = choose_profile(definition.profiles, profile)
+        curves = [*_of_table(definition, profile, rows, cost), *curves]
+        title, path = f"{definition.caption} ({profile})", results_root() / definition.table / f"curves-{profile}.png"
+        if not curves:
+            command = f"depgen reproduce {definition.argument} --profile {profile}"
+            raise UserError(f"No validation curve against {cost} at profile {profile}. Make one: {command}.")
+    path = output or path
+    save(curves_figure(curves, title=title, axis=_AXES[cost]), path)
+    lowest = [f"{curve.run}: lowest {y:.2f} after {x:,.0f} {cost}" for curve in curves for x, y in [curve.lowest]]
+    return "\n".join([f"{path}: validation perplexity against {_AXES[cost]}.", *lowest])
+
+
+def _of_table(definition: TableDefinition, profile: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
+    """The curves of a table's results; rows that are named and have none are logged."""
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
-    found = {name: results for name, results in _results(definition, profile).items() if name in wanted}
-    if not found:
-        command = f"depgen reproduce {definition.argument} --profile {profile}"
-        raise UserError(f"No validation curve at profile {profile}. Make one: {command}.")
-    for name in wanted if rows else ():
-        if name not in found:
+    found = _results(definition, profile)
+    for name in wanted:
+        drawn = [(result, points) for result in found.get(name, ()) if (points := _points(result, cost))]
+        if not drawn and rows:
             logger.warning("%s has no validation curve at profile %s and is not drawn.", name, profile)
-    path = output or results_root() / definition.table / f"curves-{profile}.png"
-    save(curves_figure(found, title=f"{definition.caption} ({profile})"), path)
-    lowest = [
-        f"{name}, seed {result.seed}: lowest {y:.2f} after {x:,.0f} tokens"
-        for name, results in found.items()
-        for result in results
-        for x, y in [min(result.curve, key=lambda point: point[1])]
-    ]
-    return "\n".join([f"{path}: validation perplexity against training tokens seen.", *lowest])
+        if len(drawn) < len(found.get(name, ())):
+            logger.warning("%s: not every seed kept its %s; those without are not drawn.", name, cost)
+        for result, points in drawn:
+            yield Curve(name, f"{name}, seed {result.seed}", points)
+
+
+def _points(result: Result, cost: Cost) -> tuple[tuple[float, float], ...]:
+    """A result's curve against a cost; empty where it did not keep that."""
+    if cost == "tokens":
+        return tuple(result.curve)
+    return _against(cost, result.curve, result.clock)
+
+
+def _against(
+    cost: Cost, curve: Sequence[tuple[float, float]], clock: Sequence[tuple[float, float]]
+) -> tuple[tuple[float, float], ...]:
+    costs = [steps if cost == "steps" else seconds / 60 for steps, seconds in clock]
+    return tuple((x, y) for x, (_, y) in zip(costs, curve, strict=False))
+
+
+def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
+    """The curves of run folders.
+
+    Raises:
+        UserError: no such run, or one without validation perplexity or without its wall time.
+    """
+    for reference in runs:
+        run = find_run(reference)
+        _, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=0)
+        points = _against(cost, curve, clock)
+        if not points:
+            raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
+        name = f"{run.parent.name}/{run.name}"
+        yield Curve(name, name, points)
 
 
 def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result]]:
@@ -67,20 +150,21 @@ def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result
     return found
 
 
-def curves_figure(results: dict[str, list[Result]], *, title: str) -> "Figure":
+def curves_figure(curves: Sequence[Curve], *, title: str, axis: str) -> "Figure":
     """Lines of one colour a system, the lowest point of each marked, perplexity on a logarithmic axis."""
     drawing = figure(7.0, 4.5)
     axes = drawing.add_subplot()
-    for number, (name, seeds) in enumerate(results.items()):
-        for result in seeds:
-            label = name if result is seeds[0] else None
-            x, y = zip(*result.curve, strict=True)
-            axes.plot(x, y, color=f"C{number}", alpha=0.8, label=label)
-            axes.plot(*min(result.curve, key=lambda point: point[1]), "o", color=f"C{number}", markersize=4)
+    systems = list(dict.fromkeys(curve.system for curve in curves))
+    for number, system in enumerate(systems):
+        lines = [curve for curve in curves if curve.system == system]
+        for curve in lines:
+            x, y = zip(*curve.points, strict=True)
+            axes.plot(x, y, color=f"C{number}", alpha=0.8, label=system if curve is lines[0] else None)
+            axes.plot(*curve.lowest, "o", color=f"C{number}", markersize=4)
     axes.set_yscale("log")
     for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         show("{x:.4g}")
-    axes.set_xlabel("training tokens seen, all phases")
+    axes.set_xlabel(axis)
     axes.set_ylabel("validation perplexity")
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=8)

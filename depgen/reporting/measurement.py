@@ -68,6 +68,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         parameters=facts.parameters,
         budget=facts.budget,
         curve=facts.curve,
+        clock=facts.clock,
         hardware=hardware_in_words(record.get("hardware") or {}),
         date=today(),
         commit=short_commit(record.get("commit")),

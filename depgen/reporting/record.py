@@ -125,7 +125,9 @@ def _plain(result: Result) -> dict[str, Any]:
     for name in ("table", "row", "profile", "seed", "items"):
         del content[name]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
-    content["curve"] = [[float(f"{x:.6g}"), float(f"{y:.6g}")] for x, y in thin(result.curve, CURVE_POINTS)]
+    kept = thin(result.curve, CURVE_POINTS)
+    for name, points in (("curve", result.curve), ("clock", result.clock)):
+        content[name] = [[float(f"{each:.6g}") for each in points[index]] for index in kept if points]
     return content
 
 
@@ -144,14 +146,14 @@ def _plain_comparisons(row: Row, comparisons: Sequence[Comparison]) -> list[dict
     ]
 
 
-def thin(curve: Sequence[tuple[float, float]], points: int) -> list[tuple[float, float]]:
-    """At most that many points of a curve, evenly by rank: both ends and the lowest value stay.
+def thin(curve: Sequence[tuple[float, float]], points: int) -> list[int]:
+    """Which points of a curve to keep, at most so many, evenly by rank: both ends and the lowest value stay.
 
     >>> thin([(0.0, 9.0), (1.0, 3.0), (2.0, 4.0), (3.0, 5.0), (4.0, 6.0)], 3)
-    [(0.0, 9.0), (1.0, 3.0), (4.0, 6.0)]
+    [0, 1, 4]
     """
     if len(curve) <= points:
-        return list(curve)
+        return list(range(len(curve)))
     kept = {round(index * (len(curve) - 1) / (points - 2)) for index in range(points - 1)} if points > 2 else {0}
     lowest = min(range(len(curve)), key=lambda index: curve[index][1])
-    return [curve[index] for index in sorted(kept | {lowest})]
+    return sorted(kept | {lowest})

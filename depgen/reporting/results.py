@@ -42,6 +42,9 @@ class Budget:
     train_tokens: int | None = None
 
 
+_POINTS = ("curve", "clock")
+
+
 @dataclass(frozen=True)
 class Result:
     """One row at one profile and seed.
@@ -64,6 +67,7 @@ class Result:
         commit: of the code that trained, `+` where the tree had changes.
         config_sha256: of the experiment's YAML.
         curve: (training tokens seen, validation perplexity), in order.
+        clock: (optimiser steps, seconds of wall time) at each point of the curve; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
         measured_commit: of the code that measured, as in `commit`; None where an older version did not keep it.
     """
@@ -87,11 +91,13 @@ class Result:
     curve: Sequence[tuple[float, float]] = ()
     generation: Generation | None = None
     measured_commit: str | None = None
+    clock: Sequence[tuple[float, float]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""
         content = dataclasses.asdict(self)
-        content["curve"] = [list(point) for point in self.curve]
+        for name in _POINTS:
+            content[name] = [list(point) for point in getattr(self, name)]
         return content
 
     @classmethod
@@ -109,7 +115,8 @@ class Result:
         values["budget"] = _nested(Budget, content.get("budget") or {}, f"{where}: budget")
         generation = content.get("generation")
         values["generation"] = None if generation is None else _nested(Generation, generation, f"{where}: generation")
-        values["curve"] = tuple((float(x), float(y)) for x, y in content.get("curve", ()))
+        for name in _POINTS:
+            values[name] = tuple((float(x), float(y)) for x, y in content.get(name, ()))
         for name in ("metrics", "not_computed", "items", "settings"):
             if not isinstance(values.get(name, {}), Mapping):
                 raise UserError(f"{where}: {name} must be an object of names and values.")

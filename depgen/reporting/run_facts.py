@@ -21,6 +21,7 @@ class RunFacts:
     parameters: int | None
     budget: Budget
     curve: tuple[tuple[float, float], ...]
+    clock: tuple[tuple[float, float], ...]
 
 
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
@@ -33,13 +34,14 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
     """
     data.use_vocabulary(run / "vocabulary")
     tokens = int(data.split("train").lengths.sum())
-    epochs, curve = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
+    epochs, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
     return RunFacts(
         source_of(data.corpus, max_documents=getattr(data, "max_documents", None)),
         None if data.annotator is None else data.annotator.scheme,
         read_record(run).get("parameters"),
         Budget(epochs, epochs * tokens),
         curve,
+        clock,
     )
 
 
@@ -60,15 +62,22 @@ def source_of(corpus: Any, *, max_documents: int | None = None) -> DataSource:  
     return DataSource(corpus.name, reduced, sizes["train"], hashlib.sha256(content.encode()).hexdigest())
 
 
-def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, tuple[tuple[float, float], ...]]:
-    """Epochs trained, and (tokens seen, validation perplexity) after each epoch that measured one.
+Points = tuple[tuple[float, float], ...]
+
+
+def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Points]:
+    """Epochs trained, (tokens seen, validation perplexity) after each epoch that measured one, and the clock there.
+
+    The clock is (optimiser steps, seconds of wall time); empty where the run did not log its time.
 
     Raises:
         UserError: there is no such file, or it holds no epoch.
     """
     if not path.is_file():
         raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
-    epochs, curve = 0, {}
+    epochs = 0
+    curve: dict[int, float] = {}
+    clock: dict[int, tuple[float, float]] = {}
     with path.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             if not row.get("epoch"):
@@ -77,6 +86,10 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, tuple[tuple[f
             epochs = max(epochs, epoch)
             if row.get("val/perplexity"):
                 curve[epoch] = float(row["val/perplexity"])
+                if row.get("seconds"):
+                    clock[epoch] = (float(row["step"]) + 1, float(row["seconds"]))
     if not epochs:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
-    return epochs, tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
+    points = tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
+    times = tuple(time for _, time in sorted(clock.items())) if clock.keys() == curve.keys() else ()
+    return epochs, points, times

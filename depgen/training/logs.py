@@ -5,6 +5,7 @@ import io
 import logging
 import math
 import os
+import time
 import warnings
 from argparse import Namespace
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 class CurveLogger(Logger):
     """Writes `metrics.csv`: one line a step at which something was logged, one column a metric.
 
+    The column `seconds` is the wall time that the run has taken so far, validation included, over all its sessions.
     Unlike Lightning's CSV logger it keeps what was written before a resume, and drops lines of steps that were lost.
     """
 
@@ -34,6 +36,12 @@ class CurveLogger(Logger):
         self.path = folder / "metrics.csv"
         self._rows: dict[int, dict[str, str]] = {row.pop("step"): row for row in _read(self.path)}
         self._pending = 0
+        self._start_clock()
+
+    def _start_clock(self) -> None:
+        """Let the wall time go on from that of the last line."""
+        past = [float(row["seconds"]) for row in self._rows.values() if row.get("seconds")]
+        self._started = time.monotonic() - max(past, default=0.0)
 
     @property
     def name(self) -> str:
@@ -53,12 +61,14 @@ class CurveLogger(Logger):
     def forget_from(self, step: int) -> None:
         """Drop the lines of a step and of all later ones: they will be trained again."""
         self._rows = {at: row for at, row in self._rows.items() if at < step}
+        self._start_clock()
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float | int], step: int | None = None) -> None:
         """Add values to the line of a step."""
         row = self._rows.setdefault(-1 if step is None else step, {})
         row.update({name: _text(value) for name, value in metrics.items()})
+        row["seconds"] = f"{time.monotonic() - self._started:.2f}"
         self._pending += 1
         if self._pending >= self.flush_every:
             self.save()

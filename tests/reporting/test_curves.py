@@ -1,9 +1,8 @@
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting.curves import curves_figure, draw_curves
+from depgen.reporting.curves import Curve, curves_figure, draw_curves
 from depgen.reporting.record import record
-from tests.reporting.conftest import make_result
 
 
 def test_one_line_a_seed_and_the_lowest_point_of_each(store, project):
@@ -31,11 +30,45 @@ def test_no_curve_is_an_error_with_a_remedy(project):
 
 
 def test_the_axes_hold_the_points():
-    figure = curves_figure({"Base": [make_result("Base", 1, {})], "DM": [make_result("DM", 1, {})]}, title="t")
-    (axes,) = figure.axes
+    points = ((10_000.0, 90.0), (20_000.0, 70.0), (40_000.0, 75.0))
+    curves = [Curve("Base", "Base, seed 1", points), Curve("Base", "Base, seed 2", points), Curve("DM", "DM", points)]
+    (axes,) = curves_figure(curves, title="t", axis="tokens").axes
     assert list(axes.lines[0].get_xdata()) == [10_000, 20_000, 40_000]
     assert (list(axes.lines[1].get_xdata()), list(axes.lines[1].get_ydata())) == ([20_000], [70.0])
+    assert [line.get_color() for line in axes.lines] == ["C0"] * 4 + ["C1"] * 2
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Base", "DM"]
+    assert axes.get_xlabel() == "tokens"
+
+
+CLOCK = ((100.0, 60.0), (200.0, 150.0), (400.0, 270.0))
+
+
+def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplog):
+    store("Base", 1, {"bleu1": 1.0}, clock=CLOCK)
+    store("Base", 2, {"bleu1": 1.0})
+    text = draw_curves("toy", profile="small", against="minutes", output=project / "c.png")
+    assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2 minutes"]
+    assert "Base: not every seed kept its minutes" in caplog.text
+    assert "lowest 70.00 after 200 steps" in draw_curves("toy", profile="small", against="steps")
+    store("Base", 1, {"bleu1": 1.0})
+    with pytest.raises(UserError, match="No validation curve against steps"):
+        draw_curves("toy", profile="small", against="steps")
+
+
+def test_any_runs_beside_one_another(project):
+    for name, values in (("a", (90.0, 60.0)), ("b", (80.0, 85.0))):
+        run = project / "runs" / name / "1"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text("{}")
+        lines = [f"{9 + 10 * epoch},{epoch},{value},{30 * (epoch + 1)}\n" for epoch, value in enumerate(values)]
+        (run / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n" + "".join(lines))
+    text = draw_curves(runs=["a/1", "runs/b/1"], output=project / "c.png")
+    assert text.splitlines()[1:] == ["a/1: lowest 60.00 after 20 steps", "b/1: lowest 80.00 after 10 steps"]
+    assert "b/1: lowest 80.00 after 0 minutes" in draw_curves(runs=["b/1"], against="minutes")
+    with pytest.raises(UserError, match="take --against steps or minutes"):
+        draw_curves(runs=["a/1"], against="tokens")
+    with pytest.raises(UserError, match="Name a table, or --runs"):
+        draw_curves()
 
 
 def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):

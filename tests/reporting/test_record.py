@@ -62,7 +62,7 @@ def test_a_broken_tracked_file_is_named(project):
 @pytest.mark.parametrize("length", [1, 5, 40, 41, 100, 1000])
 def test_a_thinned_curve_keeps_its_ends_and_its_lowest_point(length):
     curve = [(float(x), abs(x - length * 0.37)) for x in range(length)]
-    kept = thin(curve, 40)
+    kept = [curve[index] for index in thin(curve, 40)]
     assert len(kept) <= 40
     assert (kept[0], kept[-1]) == (curve[0], curve[-1])
     assert min(curve, key=lambda point: point[1]) in kept
@@ -112,3 +112,17 @@ def test_all_tables_that_have_results_are_recorded_at_once(store, project):
         "experiments/measured/toy/Base.yaml: Base, profile small, seeds 1"
     ]
     assert not (project / "experiments/measured/only").exists()
+
+
+def test_the_clock_is_thinned_with_the_curve(store, project):
+    curve = tuple((float(x), 90.0 - x) for x in range(100))
+    store("Base", 1, {"bleu1": 10.0}, curve=curve, clock=tuple((10 * x, 2.5 * x) for x, _ in curve))
+    store("DM-Base", 1, {"bleu1": 10.0}, curve=curve)
+    record("toy", profile="small")
+    read = read_measured(load_definition("toy"), profile="small")
+    (found,) = read["Base"].results
+    assert len(found.curve) == len(found.clock) <= 40
+    assert all(
+        clock == (10 * tokens, 2.5 * tokens) for (tokens, _), clock in zip(found.curve, found.clock, strict=True)
+    )
+    assert read["DM-Base"].results[0].clock == ()

@@ -10,13 +10,21 @@ from depgen.reporting.run_facts import read_curve, source_of
 def test_the_curve_is_against_tokens_seen(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,epoch,train/loss,val/perplexity\n5,0,3.0,\n9,0,,50.5\n15,1,2.5,\n19,1,,40.25\n")
-    assert read_curve(path, tokens_per_epoch=1000) == (2, ((1000.0, 50.5), (2000.0, 40.25)))
+    assert read_curve(path, tokens_per_epoch=1000) == (2, ((1000.0, 50.5), (2000.0, 40.25)), ())
 
 
 def test_a_phase_without_perplexity_still_costs_tokens(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,epoch,val/dependency_loss,val/perplexity\n9,0,5.0,\n19,1,,40.0\n")
-    assert read_curve(path, tokens_per_epoch=10) == (2, ((20.0, 40.0),))
+    assert read_curve(path, tokens_per_epoch=10) == (2, ((20.0, 40.0),), ())
+
+
+def test_steps_and_wall_time_stand_beside_the_curve(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,val/perplexity,seconds\n5,0,,3.5\n9,0,50.5,7.25\n19,1,40.25,15.5\n")
+    assert read_curve(path, tokens_per_epoch=10)[2] == ((10.0, 7.25), (20.0, 15.5))
+    path.write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,\n19,1,40.25,15.5\n")
+    assert read_curve(path, tokens_per_epoch=10)[2] == ()
 
 
 def test_missing_curves_are_named(tmp_path):

@@ -7,7 +7,12 @@ from depgen.training.logs import CurveLogger, weights_and_biases
 
 def rows(folder):
     with (folder / "metrics.csv").open(newline="") as stream:
-        return list(csv.DictReader(stream))
+        return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(stream)]
+
+
+def seconds(folder):
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return [float(row["seconds"]) for row in csv.DictReader(stream)]
 
 
 def test_values_of_a_step_share_a_line(tmp_path):
@@ -32,6 +37,26 @@ def test_a_resumed_curve_keeps_its_past_and_drops_what_was_lost(tmp_path):
     resumed.log_metrics({"a": 30}, step=3)
     resumed.save()
     assert [row["a"] for row in rows(tmp_path)] == ["0", "1", "2", "30"]
+
+
+def test_the_wall_time_goes_on_after_a_resume_without_the_pause_and_what_was_lost(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("depgen.training.logs.time.monotonic", lambda: now[0])
+    logger = CurveLogger(tmp_path)
+    for step in range(4):
+        now[0] += 10
+        logger.log_metrics({"a": step}, step=step)
+    logger.save()
+    now[0] = 5000.0
+    resumed = CurveLogger(tmp_path)
+    now[0] += 3
+    resumed.forget_from(2)
+    now[0] += 1
+    resumed.log_metrics({"a": 2}, step=2)
+    now[0] += 5
+    resumed.log_metrics({"b": 2}, step=2)
+    resumed.save()
+    assert seconds(tmp_path) == [10, 20, 26]
 
 
 def test_lines_are_written_out_every_so_often(tmp_path):
