@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
 from depgen.errors import UserError
+from depgen.nn.recurrent_projection import RecurrentProjection
 
 
 def cumax(values: Float[Tensor, "*batch levels"]) -> Float[Tensor, "*batch levels"]:
@@ -127,11 +128,12 @@ class ONLSTMLayer(nn.Module):
         """The same, and the syntactic distance at each position [batch length]."""
         zeros = inputs.new_zeros(inputs.size(0), self.size)
         hidden, cell = (zeros, zeros) if state is None else state
-        recurrent = self._recurrent_weight()
-        projected = F.linear(inputs, self.weight_input, self.bias_input + self.bias_recurrent)  # all positions at once
-        outputs, distances = [], []
+        biases = self.bias_input + self.bias_recurrent
+        projected = F.linear(inputs.transpose(0, 1), self.weight_input, biases)  # all positions at once
+        recurrent = RecurrentProjection(projected, self._recurrent_weight())
+        outputs, forget_levels = [], []
         for t in range(inputs.size(1)):
-            new_hidden, new_cell, distance = self._step(projected[:, t] + hidden @ recurrent.T, cell)
+            new_hidden, new_cell, forget_level = self._step(recurrent(hidden), cell)
             output = new_hidden
             if padding is not None:
                 missing = padding[:, t, None]
@@ -139,8 +141,8 @@ class ONLSTMLayer(nn.Module):
                 output = new_hidden.masked_fill(missing, 0)
             hidden, cell = new_hidden, new_cell
             outputs.append(output)
-            distances.append(distance)
-        return torch.stack(outputs, 1), (hidden, cell), torch.stack(distances, 1)
+            forget_levels.append(forget_level)
+        return torch.stack(outputs, 1), (hidden, cell), 1 - torch.stack(forget_levels, 1).mean(-1)
 
     def _recurrent_weight(self) -> Tensor:
         """Dropped in training, scaled in evaluation (D1)."""
@@ -150,17 +152,15 @@ class ONLSTMLayer(nn.Module):
         return self.weight_recurrent * kept
 
     def _step(self, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        levels = self.size // self.chunk_size
-        input_gate, forget_gate, rest = torch.split(gates, [levels, levels, 4 * self.size], -1)
-        forget_level = cumax(forget_gate)  # Eq. 9
-        input_level = 1 - cumax(input_gate)  # Eq. 10
-        distance = 1 - forget_level.mean(-1)
-        forget_level, input_level = (
-            each.repeat_interleave(self.chunk_size, -1) for each in (forget_level, input_level)
-        )
-        output, candidate, inputs, forget = rest.chunk(4, -1)
-        overlap = forget_level * input_level  # w_t, Eq. 11
-        forget = forget.sigmoid() * overlap + (forget_level - overlap)  # Eq. 12
-        inputs = inputs.sigmoid() * overlap + (input_level - overlap)  # Eq. 13
-        cell = forget * cell + inputs * candidate.tanh()  # Eq. 14
-        return output.sigmoid() * cell.tanh(), cell, distance
+        """Hidden state, cell state and f~ after a step."""
+        levels, chunk = self.size // self.chunk_size, self.chunk_size
+        masters, rest = torch.split(gates, [2 * levels, 4 * self.size], -1)
+        input_rise, forget_level = cumax(masters.view(-1, 2, levels)).unbind(-2)  # f~ of Eq. 9
+        input_gate_of_chunk = (1 - input_rise)[..., None]  # i~ of Eq. 10, as each of a chunk's neurons has it
+        forget_gate_of_chunk = forget_level[..., None]
+        output, candidate, inputs, forget = rest.view(-1, 4, levels, chunk).unbind(-3)
+        overlap = forget_gate_of_chunk * input_gate_of_chunk  # w_t, Eq. 11
+        forget = torch.addcmul(forget_gate_of_chunk - overlap, forget.sigmoid(), overlap)  # f^ of Eq. 12
+        inputs = torch.addcmul(input_gate_of_chunk - overlap, inputs.sigmoid(), overlap)  # i^ of Eq. 13
+        cell = torch.addcmul(forget * cell.view(-1, levels, chunk), inputs, candidate.tanh())  # Eq. 14
+        return (output.sigmoid() * cell.tanh()).flatten(-2), cell.flatten(-2), forget_level

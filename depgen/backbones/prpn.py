@@ -1,0 +1,391 @@
+"""PRPN: a network that predicts syntactic distances, and reads and predicts by attention within the open constituents.
+
+Shen, Lin, Huang & Courville (2018), "Neural Language Modeling by Jointly Learning Syntax and Lexicon" (ICLR).
+
+    paper                         here
+    d_t, d^_{t+1}                 `Parsing`: the distance before the token just read, and a guess of the next one's
+    g^t_i, g^{t+1}_i              `open_slots`: how far a constituent that ends now reaches back
+    Tape of (m_i, c_i)            `Memory`: hidden and cell states of the last `slots` tokens, oldest first
+    s^t_i                         `gated_softmax`
+
+Deviations
+    D1. Distances pass a sigmoid, as in the authors' code of 2018; the paper's ReLU is `rectified`.
+    D2. Where two distances are equal the gate between them is 1, as in the code: (d_t - d_i) / tau + 1, cut to [0, 1].
+        In the paper it is one half: `equal_gate: 0.5`. The soft gate is the code's: ten times as steep, centred alike.
+    D3. A residual block before the prediction, off in the code's recipe, is not built.
+    D4. Batch normalisation counts tokens, not padding. In training it couples the texts of a batch, as published; in
+        evaluation, by its running means, it does not.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.errors import UserError
+from depgen.nn.left_aligned import LeftAligned
+from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
+from depgen.nn.recurrent_projection import RecurrentProjection
+
+Memory = tuple[Tensor, Tensor]
+"""Hidden and cell states of a layer, each [batch slots size], oldest first."""
+
+
+@dataclass(frozen=True)
+class PRPNState:
+    """What the next token is read with.
+
+    Attributes:
+        embedded: the last embeddings, which the next distance looks back at.
+        distances: the last distances; infinite, hence closed, before a text's first token.
+        memories: each layer's memory.
+    """
+
+    embedded: Float[Tensor, "batch lookback width"]
+    distances: Float[Tensor, "batch slots"]
+    memories: tuple[Memory, ...]
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "PRPNState":
+        """The state of some rows of the batch."""
+        memories = tuple((hidden[rows], cell[rows]) for hidden, cell in self.memories)
+        return PRPNState(self.embedded[rows], self.distances[rows], memories)
+
+    def detached(self) -> "PRPNState":
+        """The same values without the graph behind them."""
+        memories = tuple((hidden.detach(), cell.detach()) for hidden, cell in self.memories)
+        return PRPNState(self.embedded.detach(), self.distances.detach(), memories)
+
+
+class PRPN(Backbone):
+    """Parsing, reading and prediction.
+
+    Args:
+        vocabulary_size: number of token types; given by the system.
+        layers: number of reading layers.
+        embedding_size: of the embedding and of the hidden states that the output matrix reads.
+        hidden_size: of the parsing network and the reading layers.
+        slots: tokens that the memory holds.
+        lookback: earlier tokens that a distance is computed from.
+        resolution: tau, the difference of distances that closes a hard gate.
+        hard: gates by a clipped line; else by a sigmoid.
+        equal_gate: the gate between equal distances (D2; paper 0.5).
+        rectified: distances by ReLU, as in the paper (D1).
+        tied: predict by the embedding matrix.
+        dropout: of what the first layer reads, and of the output.
+        inner_dropout: everywhere else between layers.
+        memory_dropout: of the neurons of what a memory returns, the same ones at all positions of all texts.
+    """
+
+    attention_layers = 0
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        layers: int = 2,
+        embedding_size: int = 800,
+        hidden_size: int = 1200,
+        slots: int = 15,
+        lookback: int = 5,
+        resolution: float = 0.1,
+        hard: bool = True,
+        equal_gate: float = 1.0,
+        rectified: bool = False,
+        tied: bool = True,
+        dropout: float = 0.7,
+        inner_dropout: float = 0.5,
+        memory_dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if layers < 1 or slots < 1 or lookback < 1 or hidden_size % 2:
+            raise UserError(
+                "a PRPN needs a layer, a slot and a token to look back at, and an even hidden_size, found "
+                f"layers: {layers}, slots: {slots}, lookback: {lookback}, hidden_size: {hidden_size}"
+            )
+        self.vocabulary_size, self.width, self.slots = vocabulary_size, embedding_size, slots
+        self.resolution, self.hard, self.equal_gate, self.dropout = resolution, hard, equal_gate, dropout
+        self.embedding = nn.Embedding(vocabulary_size, embedding_size)
+        self.parsing = Parsing(embedding_size, hidden_size, lookback, rectified=rectified, dropout=inner_dropout)
+        self.reading = nn.ModuleList(
+            Reading(
+                hidden_size if index else embedding_size,
+                hidden_size,
+                input_dropout=inner_dropout if index else dropout,
+                key_dropout=inner_dropout,
+                memory_dropout=memory_dropout,
+            )
+            for index in range(layers)
+        )
+        self.prediction = Prediction(hidden_size, embedding_size, dropout=inner_dropout)
+        self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, embedding_size))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+        for matrix in (self.embedding.weight, self.untied_output):
+            if matrix is not None:
+                nn.init.uniform_(matrix, -0.01, 0.01)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix (the embedding's, or its own)."""
+        return self.embedding.weight if self.untied_output is None else self.untied_output
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"]:
+        """The output bias."""
+        return self.bias
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        *,
+        padding: Bool[Tensor, "batch length"] | None = None,
+        state: BackboneState | None = None,
+        attention_layer: int | None = None,
+        all_layers: bool = False,
+        carry: bool = False,
+    ) -> BackboneOutput:
+        """Hidden states of every position; zero at padding.
+
+        Args:
+            tokens: token ids; what follows `state` when there is one.
+            padding: True at positions that are no tokens, at either end; they are passed by. In evaluation, padding at
+                the right needs none where no state is carried; in training it would count in batch normalisation.
+            state: what an earlier call with `carry` returned.
+            attention_layer: must be None; that to its memory is no attention over all positions.
+            all_layers: return the embedding and the output of each layer too, before dropout.
+            carry: return the state after the last token.
+
+        Raises:
+            ValueError: attention was asked for.
+        """
+        if attention_layer is not None:
+            raise ValueError(f"attention of layer {attention_layer} was asked for, but a PRPN has none over positions")
+        assert state is None or isinstance(state, PRPNState)
+        rows = LeftAligned.of(padding)
+        embedded = self.embedding(rows.moved(tokens))
+        before = state or self._beginning(embedded)
+        read = torch.cat((before.embedded, embedded), 1)
+        distances, following = self.parsing(read, rows.kept)
+        known = torch.cat((before.distances, distances), 1)
+        reading_gates, prediction_gates = (self._open_slots(each, known) for each in (distances, following))
+        every, histories, hidden = [embedded], list[Memory](), embedded
+        for layer, memory in zip(self.reading, before.memories, strict=True):
+            hidden, history = layer(hidden, reading_gates, memory)
+            every.append(hidden)
+            histories.append(history)
+        every.append(self.prediction(hidden, histories[-1][0], prediction_gates, rows.kept))
+        every = [rows.returned(each) for each in every]
+        return BackboneOutput(
+            hidden=F.dropout(every[-1], self.dropout, self.training),
+            undropped=every[-1],
+            layers=tuple(every) if all_layers else None,
+            state=self._after(rows, read, known, histories) if carry else None,
+        )
+
+    @torch.no_grad()
+    def syntactic_distances(
+        self, tokens: Int[Tensor, "batch length"], *, padding: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "layers batch length"]:
+        """d_t at each position, of the one parsing network: high where a constituent ends before the token.
+
+        Needs evaluation mode.
+        """
+        assert not self.training, "distances are those of evaluation mode"
+        rows = LeftAligned.of(padding)
+        embedded = self.embedding(rows.moved(tokens))
+        distances, _ = self.parsing(torch.cat((self._beginning(embedded).embedded, embedded), 1), rows.kept)
+        return rows.returned(distances[..., None])[None, ..., 0]
+
+    def _beginning(self, embedded: Tensor) -> PRPNState:
+        """No tokens: empty memories, and distances that close every slot."""
+        batch, size = embedded.size(0), self.parsing.size
+        empty = embedded.new_zeros(batch, self.slots, size)
+        closed = embedded.new_full((batch, self.slots), torch.inf)
+        lookback = embedded.new_zeros(batch, self.parsing.lookback, self.width)
+        return PRPNState(lookback, closed, tuple((empty, empty) for _ in self.reading))
+
+    def _open_slots(self, distances: Tensor, known: Tensor) -> Tensor:
+        return open_slots(
+            distances, known, self.slots, resolution=self.resolution, hard=self.hard, equal_gate=self.equal_gate
+        )
+
+    def _after(self, rows: LeftAligned, read: Tensor, known: Tensor, histories: list[Memory]) -> PRPNState:
+        """The state after each row's last token."""
+        lookback, slots = self.parsing.lookback, self.slots
+        memories = tuple((rows.last(hidden, slots), rows.last(cell, slots)) for hidden, cell in histories)
+        return PRPNState(rows.last(read, lookback), rows.last(known[..., None], slots)[..., 0], memories)
+
+
+class Parsing(nn.Module):
+    """Distances from a window of embeddings.
+
+    Args:
+        embedding_size: of what it reads.
+        size: of its layer; half of it gives d_t, the other half d^_{t+1}.
+        lookback: earlier tokens in the window.
+        rectified: by ReLU, not by a sigmoid (D1).
+        dropout: of embeddings and layer.
+    """
+
+    def __init__(self, embedding_size: int, size: int, lookback: int, *, rectified: bool, dropout: float) -> None:
+        super().__init__()
+        self.size, self.lookback, self.rectified, self.dropout = size, lookback, rectified, dropout
+        self.window = nn.Conv1d(embedding_size, size, lookback + 1)
+        self.normalize = nn.BatchNorm1d(size)
+        self.distance = nn.Conv1d(size, 2, 1, groups=2)
+
+    def forward(
+        self, read: Float[Tensor, "batch read width"], kept: Bool[Tensor, "batch length"] | None
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
+        dropped = F.dropout(read, self.dropout, self.training).transpose(1, 2)
+        convolved = self.window(dropped).transpose(1, 2)  # batch length size
+        units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
+        units = F.dropout(units, self.dropout, self.training)
+        both = self.distance(units.transpose(1, 2))  # batch 2 length
+        distances, following = (both.relu() if self.rectified else both.sigmoid()).unbind(1)  # d_t, d^_{t+1}
+        return distances, following
+
+
+class Reading(nn.Module):
+    """One layer of an LSTM whose state is what attention finds in the open slots of its memory.
+
+    Args:
+        input_size: of what it reads.
+        size: of its state.
+        input_dropout: of what the LSTM reads.
+        key_dropout: of what the key is computed from, and of the key.
+        memory_dropout: of the neurons of h~.
+    """
+
+    def __init__(
+        self, input_size: int, size: int, *, input_dropout: float, key_dropout: float, memory_dropout: float
+    ) -> None:
+        super().__init__()
+        self.input_size, self.size = input_size, size
+        self.input_dropout, self.key_dropout, self.memory_dropout = input_dropout, key_dropout, memory_dropout
+        self.key = nn.Linear(input_size + size, size)
+        self.input_gates, self.input_norm = nn.Linear(input_size, 4 * size), DeviationNorm(4 * size)
+        self.recurrent_gates, self.recurrent_norm = nn.Linear(size, 4 * size), DeviationNorm(4 * size)
+        self.cell_norm = DeviationNorm(size)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch length _"], gates: Float[Tensor, "batch length slots"], memory: Memory
+    ) -> tuple[Float[Tensor, "batch length size"], Memory]:
+        """Hidden states, and the memory with all that was added to it."""
+        slots, steps = gates.size(-1), inputs.transpose(0, 1).contiguous()
+        read = self.input_norm(self.input_gates(F.dropout(steps, self.input_dropout, self.training)))
+        keys = RecurrentProjection(self._key_inputs(steps), self.key.weight[:, self.input_size :])
+        biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
+        recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
+        drop_hidden, drop_key = self._masks(steps), self._masks(steps, scale=1 / math.sqrt(self.size))
+        drop_memory = F.dropout(inputs.new_ones(self.size), self.memory_dropout, self.training)  # r_l
+        hidden, cells = list(memory[0].unbind(1)), list(memory[1].unbind(1))
+        for t, (input_t, gate) in enumerate(zip(read.unbind(0), gates.unbind(1), strict=True)):
+            key = keys(hidden[-1] * drop_hidden[t]) * drop_key[t]  # drop(W drop([x_t; h_{t-1}]) + b) / sqrt(size)
+            states = torch.stack(hidden[t : t + slots], 1)
+            scores = torch.bmm(states, key.unsqueeze(2)).squeeze(2)
+            weights = gated_softmax(scores, gate).unsqueeze(1)  # s_k
+            found = torch.bmm(weights, states).squeeze(1)  # h~ = sum_k s_k h_k
+            found_cell = torch.bmm(weights, torch.stack(cells[t : t + slots], 1)).squeeze(1)  # c~ = sum_k s_k c_k
+            all_gates = input_t + self.recurrent_norm(recurrent(found * drop_memory))  # LN(W_i x + b) + LN(W_h h~ + b)
+            i_and_f, candidate, output = all_gates.split((2 * self.size, self.size, self.size), -1)
+            input_gate, forget_gate = i_and_f.sigmoid().chunk(2, -1)
+            cell = torch.addcmul(forget_gate * found_cell, input_gate, candidate.tanh())  # c_t = f c~ + i g
+            hidden.append(output.sigmoid() * self.cell_norm(cell).tanh())  # h_t = o tanh(LN(c_t))
+            cells.append(cell)
+        history = torch.stack(hidden, 1)
+        return history[:, slots:], (history, torch.stack(cells, 1))
+
+    def _key_inputs(self, steps: Tensor) -> Tensor:
+        """The part of the keys that comes from the inputs, bias included."""
+        dropped = F.dropout(steps, self.key_dropout, self.training)
+        return F.linear(dropped, self.key.weight[:, : self.input_size], self.key.bias)
+
+    def _masks(self, steps: Tensor, *, scale: float = 1.0) -> tuple[Tensor, ...]:
+        """What a vector of the layer's size is multiplied by at each step."""
+        if not self.training:
+            return (steps.new_tensor(scale),) * len(steps)
+        return F.dropout(steps.new_full((*steps.shape[:2], self.size), scale), self.key_dropout).unbind(0)
+
+
+class Prediction(nn.Module):
+    """Hidden states of the top layer and what attention finds in the slots open to the next token.
+
+    Args:
+        size: of the top layer.
+        output_size: of what the output matrix reads.
+        dropout: of inputs, of the key's too, and of the key.
+    """
+
+    def __init__(self, size: int, output_size: int, *, dropout: float) -> None:
+        super().__init__()
+        self.size, self.dropout = size, dropout
+        self.key = nn.Linear(size, size)
+        self.output = nn.Linear(2 * size, output_size)
+        self.normalize = nn.BatchNorm1d(output_size)
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length size"],
+        history: Float[Tensor, "batch known size"],
+        gates: Float[Tensor, "batch length slots"],
+        kept: Bool[Tensor, "batch length"] | None,
+    ) -> Float[Tensor, "batch length output_size"]:
+        """What the next tokens are predicted from."""
+        keys = self._drop(self.key(self._drop(hidden)))
+        positions = torch.arange(hidden.size(1), device=hidden.device)[:, None]
+        slots = (positions + torch.arange(gates.size(-1), device=hidden.device)).expand_as(gates)  # of the history
+        scores = torch.bmm(keys, history.transpose(1, 2)).gather(2, slots) / math.sqrt(self.size)
+        weights = gated_softmax(scores, gates)
+        band = weights.new_zeros(*hidden.shape[:2], history.size(1)).scatter(2, slots, weights)
+        found = torch.bmm(band, history)  # m_t
+        output = self.output(self._drop(torch.cat((hidden, found), -1)))
+        return batch_norm_of_tokens(self.normalize, output, kept).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
+
+    def _drop(self, values: Tensor) -> Tensor:
+        return F.dropout(values, self.dropout, self.training)
+
+
+def open_slots(
+    distances: Float[Tensor, "batch length"],
+    known: Float[Tensor, "batch known"],
+    slots: int,
+    *,
+    resolution: float,
+    hard: bool,
+    equal_gate: float = 1.0,
+) -> Float[Tensor, "batch length slots"]:
+    """How open each slot is to each token, oldest slot first: g_{t,k} = prod_{j <= k} alpha_{t,j}.
+
+    Args:
+        distances: d_t, or d^_{t+1} for what predicts the next token.
+        known: the distances of `slots` tokens before the first, and of all tokens.
+        slots: of the memory.
+        resolution: tau.
+        hard: by a clipped line, else by a sigmoid.
+        equal_gate: alpha between equal distances, of the hard gate.
+
+    >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
+    >>> open_slots(known[:, 2:], known, 2, resolution=0.1, hard=True).tolist()
+    [[[0.0, 1.0], [1.0, 1.0]]]
+    """
+    nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...
+    differences = (distances[..., None] - nearest_first) / resolution
+    reach = differences + equal_gate
+    alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()
+    return alpha.cumprod(-1).flip(-1)
+
+
+def gated_softmax(
+    scores: Float[Tensor, "*batch slots"], gates: Float[Tensor, "*batch slots"]
+) -> Float[Tensor, "*batch slots"]:
+    """s_k = g_k exp(e_k) / sum_j g_j exp(e_j); zero where all slots are closed.
+
+    >>> gated_softmax(torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])).tolist()
+    [0.0, 0.5, 0.5]
+    """
+    weights = gates * (scores - scores.detach().amax(-1, keepdim=True)).exp()
+    return weights / (weights.sum(-1, keepdim=True) + 1e-8)

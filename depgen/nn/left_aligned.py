@@ -1,0 +1,57 @@
+"""Texts moved to the left of their rows, so that a network that reads rightwards meets padding only behind them."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LeftAligned:
+    """Where each row's text stands before and after it is moved.
+
+    Attributes:
+        padding: True where the texts, as given, have no token, at either end; None: nowhere.
+        kept: True at tokens once they are moved; None: everywhere.
+    """
+
+    padding: Bool[Tensor, "batch length"] | None
+    kept: Bool[Tensor, "batch length"] | None
+
+    @classmethod
+    def of(cls, padding: Bool[Tensor, "batch length"] | None) -> "LeftAligned":
+        """The places that belong to a padding."""
+        if padding is None:
+            return cls(None, None)
+        return cls(padding, torch.arange(padding.size(1), device=padding.device) < (~padding).sum(1, keepdim=True))
+
+    def moved(self, tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
+        """The texts at the left; what stands behind them is without meaning."""
+        return tokens if self.padding is None else tokens.gather(1, self._positions(1))
+
+    def returned(self, values: Shaped[Tensor, "batch length width"]) -> Shaped[Tensor, "batch length width"]:
+        """What was computed of moved texts, where the texts were; zero at padding."""
+        if self.padding is None:
+            return values
+        back = self._positions(-1)[..., None].expand_as(values)
+        return values.gather(1, back).masked_fill(self.padding[..., None], 0)
+
+    def last(self, history: Shaped[Tensor, "batch known width"], count: int) -> Shaped[Tensor, "batch {count} width"]:
+        """The last `count` entries up to each row's last token.
+
+        Args:
+            history: `count` or more entries from before the texts, then one a position of the moved texts.
+            count: how many.
+        """
+        if self.kept is None:
+            return history[:, history.size(1) - count :]
+        before = history.size(1) - self.kept.size(1)
+        places = self.kept.sum(1, keepdim=True) + before - count + torch.arange(count, device=history.device)
+        return history.gather(1, places[..., None].expand(-1, -1, history.size(2)))
+
+    def _positions(self, direction: int) -> Int[Tensor, "batch length"]:
+        assert self.padding is not None
+        first = (~self.padding).int().argmax(1, keepdim=True)
+        length = self.padding.size(1)
+        return (torch.arange(length, device=first.device) + direction * first).clamp(0, length - 1)
