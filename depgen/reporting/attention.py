@@ -12,7 +12,10 @@ from torch import Tensor
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.plotting import figure, save
+from depgen.reporting.provenance import choose_profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,23 +24,51 @@ logger = logging.getLogger(__name__)
 SENTENCE = "red figures on the screen indicate falling stocks ."
 
 
-def draw_attention(run: str | None = None, sentence: str = SENTENCE, *, output: Path = Path("attention.png")) -> str:
+def draw_attention(
+    run: str | None = None,
+    sentence: str = SENTENCE,
+    *,
+    table: str | None = None,
+    row: str = "DM-Transformer",
+    profile: str | None = None,
+    output: Path = Path("attention.png"),
+) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
 
     Args:
-        run: a run of a model with dependency attention; unset: the newest run.
-        sentence: tokens with spaces between.
+        run: a run of a model with dependency attention; unset: that of `--table`, else the newest run.
+        sentence: tokens with spaces between, the paper's by default.
+        table: the table whose trained system is drawn, instead of a run.
+        row: which system.
+        profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
         output: the PNG.
 
     Raises:
         UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
     """
-    trained = load_trained(run, device="cpu")
+    if run is not None and table is not None:
+        raise UserError("A run and a table were named: name one of them.")
+    trained = load_trained(run if table is None else _run_of(table, row, profile), device="cpu")
     weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]
     outside = f" {len(unknown)} of its {len(words)} tokens are unknown to the model." if unknown else ""
     return f"{output}: dependency attention over {len(words)} predictions.{outside}"
+
+
+def _run_of(table: str, row: str, profile: str | None) -> Path:
+    """The finished run of a table's row, of the first of the table's seeds that has one."""
+    definition = load_definition(table)
+    chosen, _ = choose_profile(definition.profiles, profile)
+    system = definition.row(row)
+    for seed in definition.seeds:
+        run = finished_run(Job(definition, system, chosen, seed))
+        if run is not None:
+            return run
+    raise UserError(
+        f"{system.name} of {definition.table} is not trained at profile {chosen}. Train it: "
+        f"depgen reproduce {definition.argument} --row {system.slug} --profile {chosen}"
+    )
 
 
 _UNKNOWN = " (unk)"

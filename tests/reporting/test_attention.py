@@ -9,6 +9,9 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention, sentence_attention
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, fit
+from tests.reporting.stub import Stub
 
 VOCABULARY = Vocabulary(["red", "figures", "fall", "."])
 
@@ -60,6 +63,26 @@ def test_the_picture_is_a_png(tmp_path, monkeypatch):
     assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
     with pytest.raises(UserError, match=r"expected a name that ends in \.png"):
         draw_attention("some/run", "red", output=tmp_path / "a.pdf")
+
+
+def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypatch):
+    drawn = []
+
+    def load(run, device):
+        drawn.append(run)
+        return SimpleNamespace(model=Attends(), vocabulary=VOCABULARY)
+
+    monkeypatch.setattr(attention, "load_trained", load)
+    with pytest.raises(
+        UserError, match=r"DM-Base of toy is not trained .*depgen reproduce toy --row DM-Base --profile"
+    ):
+        draw_attention(table="toy", row="DM-Base", profile="small", output=tmp_path / "a.png")
+    definition = load_definition("toy")
+    fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub())
+    draw_attention(table="toy", row="DM-Base", profile="small", output=tmp_path / "a.png")
+    assert [str(run) for run in drawn] == ["runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01"]
+    with pytest.raises(UserError, match="name one of them"):
+        draw_attention("some/run", table="toy")
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
