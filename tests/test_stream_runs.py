@@ -1,0 +1,118 @@
+"""A DM-LSTM on a stream through the command line: killed while it carries a state and an average, and gone on with."""
+
+import csv
+import multiprocessing
+import signal
+
+import pytest
+import torch
+import yaml
+
+from depgen.cli import main
+from depgen.training.checkpoints import load_checkpoint
+
+LSTM = {"layers": 2, "embedding_size": 12, "hidden_size": 16}
+
+
+def experiment(**backbone):
+    return {
+        "seed_everything": 1,
+        "trainer": {"max_epochs": 6, "accelerator": "cpu", "gradient_clip_val": 0.25},
+        "model": {
+            "class_path": "depgen.models.dmlm.DMLM",
+            "init_args": {
+                "backbone": {
+                    "class_path": "depgen.backbones.awd_lstm.AWDLSTM", "init_args": {**LSTM, **backbone}
+                },
+                "attention": "depgen.nn.mixture_attention.QueryKeyAttention",
+                "window": 4,
+                "dependency_modeling_epochs": 1,
+                "language_modeling_epochs": 5,
+                "regularizer": {"class_path": "depgen.training.activation.ActivationRegularizer"},
+                # so large that the validation loss soon rises, which the average waits for
+                "optimizer": {"class_path": "depgen.training.nt_asgd.NTASGD", "init_args": {"lr": 60, "patience": 1}},
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.stream.StreamData",
+            "init_args": {
+                "corpus": {
+                    "class_path": "depgen.data.generated.GeneratedStories",
+                    "init_args": {"train": 16, "valid": 4, "test": 4},
+                },
+                "annotator": {"class_path": "depgen.annotation.trivial.LeftChain"},
+                "columns": 4,
+                "bptt": 25,
+            },
+        },
+    }  # fmt: skip
+
+
+def fit(place, *more, **backbone):
+    path = place / "stream.yaml"
+    path.write_text(yaml.safe_dump(experiment(**backbone)))
+    return main(["fit", "--config", str(path), *more])
+
+
+def killed(place, step):
+    kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
+    fit(place, "--resume_every_n_steps", "1", *kill)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
+        assert fit(folder) == 0
+        (run,) = (folder / "runs").glob("*/*")
+        yield run
+
+
+def averaged_steps(checkpoints):
+    (optimizer,) = load_checkpoint(checkpoints / "resume.ckpt")["optimizer_states"]
+    return optimizer["param_groups"][0]["averaged_steps"]
+
+
+def test_the_average_was_validated_and_kept(unbroken):
+    """The best checkpoint holds the average where that is better: not the weights that training went on from."""
+    steps = load_checkpoint(unbroken / "checkpoints" / "resume.ckpt")["global_step"]
+    assert 0 < averaged_steps(unbroken / "checkpoints") < steps
+    with (unbroken / "metrics.csv").open(newline="") as stream:
+        curve = [(int(row["step"]), float(row["val/loss"])) for row in csv.DictReader(stream) if row["val/loss"]]
+    losses = [loss for _, loss in curve]
+    assert losses.index(min(losses)) == len(losses) - 1, losses
+
+
+@pytest.mark.parametrize("before_the_end", [40, 2])
+def test_kill_9_and_resume(unbroken, before_the_end, tmp_path, monkeypatch):
+    """In the first phase, and when an average is kept."""
+    expected = unbroken / "checkpoints"
+    steps = load_checkpoint(expected / "resume.ckpt")["global_step"]
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    process = multiprocessing.get_context("fork").Process(target=killed, args=(tmp_path, steps - before_the_end))
+    process.start()
+    process.join(180)
+    assert process.exitcode == -signal.SIGKILL
+    assert fit(tmp_path, "--resume") == 0
+    (found,) = (tmp_path / "runs").glob("*/*/checkpoints")
+    for name in ("dependency_modeling-best.ckpt", "best.ckpt", "resume.ckpt"):
+        whole, resumed = (load_checkpoint(place / name)["state_dict"] for place in (expected, found))
+        assert all(torch.equal(resumed[key], value) for key, value in whole.items()), name
+    assert averaged_steps(found) == averaged_steps(expected)
+
+
+def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
+    found = {}
+    undropped = dict.fromkeys([f"{n}_dropout" for n in ("embedding", "input", "hidden", "output", "weight")], 0.0)
+    for devices in (1, 2):
+        monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / f"runs{devices}"))
+        monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+        spread = ["--trainer.strategy=ddp_fork", "--trainer.devices=2"] if devices == 2 else []
+        gentle = "--model.init_args.optimizer.init_args.lr=2"  # large steps would blow rounding up
+        assert fit(tmp_path, gentle, *spread, **undropped) == 0
+        (run,) = (tmp_path / f"runs{devices}").glob("*/*")
+        with (run / "metrics.csv").open(newline="") as stream:
+            found[devices] = [float(row["val/loss"]) for row in csv.DictReader(stream) if row["val/loss"]]
+    assert found[2] == pytest.approx(found[1], abs=1e-4)
