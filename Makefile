@@ -6,6 +6,7 @@
 #   PYTHON   the interpreter for .venv; unset: the first of python3.11, python3.12, python3, python that is 3.11 or 3.12.
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
+#   FIGURE3  the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -16,6 +17,7 @@ TORCH ?= torch==2.13.0
 PYTHON ?=
 PROFILE ?=
 SEEDS ?=
+FIGURE3 ?= table4
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
@@ -27,15 +29,24 @@ space := $(subst ,, )
 profile := $(if $(strip $(PROFILE)),--profile $(strip $(PROFILE)))
 seeds := $(if $(strip $(SEEDS)),--seeds '[$(subst $(space),$(comma),$(strip $(SEEDS)))]')
 
-# The rows of DMLM Table 2 that are built, as `depgen reproduce` spells them.
-table2_rows := Transformer DM-Transformer DM-Transformer-left-chain DM-Transformer-random-trees
-table2_targets := $(addprefix table2-,$(table2_rows))
+# The rows of DMLM's tables, as `depgen reproduce` spells them.
+systems := PRPN ON-LSTM AWD-LSTM DM-LSTM Transformer DM-Transformer GPT-2 DM-GPT-2
+rows_table2 := $(systems) DM-LSTM-left-chain DM-Transformer-left-chain DM-Transformer-random-trees
+rows_table4 := $(systems)
+rows_table5 := $(systems)
+rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM
+rows_table13 := Transformer DM-Transformer GPT-2 DM-GPT-2
+tables := table2 table4 table5 table7 table13
+studies := table8 table9 table16
+row_targets := $(foreach table,$(tables),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser reproduce-table2 reproduce-dmlm-table2 $(table2_targets) tables record clean
+.PHONY: help setup demo test lint bench parser tables record clean reproduce-table2
+.PHONY: $(patsubst %,reproduce-dmlm-%,$(tables) $(studies) figure3) $(row_targets)
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
-	@printf '  %s\n' 'Rows of Table 2, one target each:' $(addprefix '  ',$(table2_targets))
+	@echo '  Rows of these tables, one target each (table2-PRPN, ...):'
+	@printf '    %-9s %s\n' $(foreach table,$(tables),'$(table)-' '$(rows_$(table))')
 	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(ready) ## make .venv and install depgen with everything for development
@@ -81,20 +92,38 @@ parser: $(ready) ## train the parsers that give silver trees: of stories, of cas
 	$(depgen) train-parser --config experiments/parser_wsj_normalized.yaml
 	$(depgen) train-parser --config experiments/parser_ewt_normalized.yaml
 
-reproduce-table2: $(table2_targets) ## DMLM Table 2: the rows built so far, ours beside the paper's
-	$(depgen) table dmlm_table2 $(profile) --format text
+reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2
+reproduce-dmlm-table2: ## DMLM: endings of ROCStories by eight systems and three controls, ours beside the paper's
+reproduce-dmlm-table4: ## DMLM: LM score and reverse LM score of news sentences written from nothing
+reproduce-dmlm-table5: ## DMLM: perplexity of such sentences, nucleus 0.3 to 1.0
+reproduce-dmlm-table7: ## DMLM: perplexity on the Penn Treebank, LSTMs
+reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers
+reproduce-dmlm-table8: reproduce-dmlm-table2 ## DMLM: endings of the same stories side by side
+reproduce-dmlm-table9: reproduce-dmlm-table5 ## DMLM: news sentences side by side
+reproduce-dmlm-table16: reproduce-dmlm-table5 ## DMLM: more of them
+reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
 
-reproduce-dmlm-table2: reproduce-table2 ## the same
+define table_rules
+$(addprefix $(1)-,$(rows_$(1))): $(1)-%: $$(ready)
+	$$(depgen) reproduce dmlm_$(1) --row '$$*' $$(profile) $$(seeds)
 
-$(table2_targets): table2-%: $(ready)
-	$(depgen) reproduce dmlm_table2 --row '$*' $(profile) $(seeds)
+reproduce-dmlm-$(1): $(addprefix $(1)-,$(rows_$(1)))
+	$$(depgen) table dmlm_$(1) $$(profile) --format text
+endef
+$(foreach table,$(tables),$(eval $(call table_rules,$(table))))
 
-tables: $(ready) ## render every table of the results so far (Markdown, LaTeX, CSV, text)
-	$(depgen) table demo --format text
-	$(depgen) table dmlm_table2 $(profile) --format text
+$(addprefix reproduce-dmlm-,$(studies)): reproduce-dmlm-%:
+	$(depgen) case-study dmlm_$* $(profile)
 
-record: $(ready) ## copy the results of Table 2 to the tracked experiments/measured/
-	$(depgen) record dmlm_table2 $(profile)
+reproduce-dmlm-figure3:
+	$(depgen) attention --table dmlm_$(FIGURE3) $(profile) --output results/dmlm_figure3/attention.png
+
+tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
+	$(depgen) table $(profile) --format text
+	$(depgen) case-study $(profile)
+
+record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
+	$(depgen) record $(profile)
 
 clean: ## remove caches; .venv, runs and results stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from depgen.reporting.definition import load_definition
+from depgen.reporting.case_study import load_study
+from depgen.reporting.definition import load_definition, table_names
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -38,37 +39,58 @@ def fresh(tmp_path):
 def test_help_is_the_default_and_lists_every_target():
     text = make().stdout
     assert text == make("help").stdout
-    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert phony is not None
-    for target in phony.group(1).replace("$(table2_targets)", "").split():
+    phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = [target for line in phony for target in line.split() if re.fullmatch("[a-z0-9-]+", target)]
+    assert {"help", "demo", "reproduce-table2"} <= set(named)
+    exhibits = [*TABLES, "dmlm_table8", "dmlm_table9", "dmlm_table16", "dmlm_figure3"]
+    for target in [*named, *(f"reproduce-{name.replace('_', '-')}" for name in exhibits)]:
         assert re.search(rf"^  {target} +\S", text, re.MULTILINE), target
-    assert "    table2-DM-Transformer-left-chain\n" in text
+    assert re.search(r"^    table13- +Transformer DM-Transformer GPT-2 DM-GPT-2$", text, re.MULTILINE)
 
 
-def test_the_rows_are_those_of_the_table(monkeypatch):
+TABLES = ["dmlm_table2", "dmlm_table4", "dmlm_table5", "dmlm_table7", "dmlm_table13"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_makes_each_of_its_rows_and_is_then_rendered(table, monkeypatch):
     monkeypatch.chdir(ROOT)
-    rows = [row.slug for row in load_definition("dmlm_table2").rows if row.experiment]
-    assert [line.strip() for line in make("help").stdout.splitlines() if "  table2-" in line] == [
-        f"table2-{row}" for row in rows
-    ]
+    *rows, last = commands(f"reproduce-{table.replace('_', '-')}")
+    assert last == f"table {table} --format text"
+    assert sorted(rows) == sorted(
+        f"reproduce {table} --row '{row.slug}'" for row in load_definition(table).rows if row.experiment
+    )
 
 
-def test_table_2_makes_each_row_and_then_the_table():
-    lines = commands("reproduce-table2")
-    assert lines == [
-        "reproduce dmlm_table2 --row 'Transformer'",
-        "reproduce dmlm_table2 --row 'DM-Transformer'",
-        "reproduce dmlm_table2 --row 'DM-Transformer-left-chain'",
-        "reproduce dmlm_table2 --row 'DM-Transformer-random-trees'",
-        "table dmlm_table2 --format text",
+def test_every_table_that_is_trained_for_has_its_target(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert {name for name in table_names() if name.startswith("dmlm")} == set(TABLES)
+
+
+def test_table_2_has_a_short_name():
+    assert commands("reproduce-table2") == commands("reproduce-dmlm-table2")
+
+
+@pytest.mark.parametrize(("study", "table"), [("table8", "table2"), ("table9", "table5"), ("table16", "table5")])
+def test_a_case_study_makes_the_texts_that_it_shows(study, table):
+    *before, last = commands(f"reproduce-dmlm-{study}", "PROFILE=small")
+    assert last == f"case-study dmlm_{study} --profile small"
+    assert before == commands(f"reproduce-dmlm-{table}", "PROFILE=small")
+    assert load_study(f"dmlm_{study}").table == f"dmlm_{table}"
+
+
+def test_figure_3_is_drawn_by_a_dm_transformer_that_is_trained_first():
+    assert commands("reproduce-dmlm-figure3", "FIGURE3=table13", "PROFILE=small") == [
+        "reproduce dmlm_table13 --row 'DM-Transformer' --profile small",
+        "attention --table dmlm_table13 --profile small --output results/dmlm_figure3/attention.png",
     ]
-    assert commands("reproduce-dmlm-table2") == lines
+    assert commands("reproduce-dmlm-figure3")[0] == "reproduce dmlm_table4 --row 'DM-Transformer'"
 
 
 def test_profile_and_seeds_are_passed_on():
     text = dry_run("table2-DM-Transformer", "PROFILE=small", "SEEDS=3 4")
     assert "--row 'DM-Transformer' --profile small --seeds '[3,4]'" in text
-    assert "record dmlm_table2 --profile paper" in dry_run("record", "PROFILE=paper")
+    assert commands("record", "PROFILE=paper") == ["record --profile paper"]
+    assert commands("tables", "PROFILE=small") == ["table --profile small --format text", "case-study --profile small"]
 
 
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):
@@ -98,7 +120,6 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
         ("lint", "-m ruff format --check ."),
         ("lint", "lint-imports"),
         ("parser", "train-parser --config experiments/parser_ewt_lowercased.yaml"),
-        ("tables", "table demo"),
         ("bench", "pytest tests/benchmarks"),
     ],
 )
