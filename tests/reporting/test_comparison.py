@@ -160,3 +160,29 @@ def test_unequal_shares_of_empty_texts_do_not_compare(store, scores, empty, verd
     assert bool(starred(definition, results, comparisons)) == (verdict == "wins")
     if verdict != "wins":
         assert "1.5 % of those of DM-Base" in mine.incomparable
+
+
+def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores, project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(
+        path.read_text().replace("higher_better: true, test: paired_t", "higher_better: true, test: welch_t")
+    )
+    first = [scores["base"], scores["same"][:150]]
+    second = [scores["better"] + 1, scores["better"][:120] + 1]
+    second[0][3] = np.nan
+    results = {
+        row: [
+            store(row, seed, {"bleu1": float(np.nanmean(items))}, {"bleu1": items})
+            for seed, items in enumerate(samples, start=1)
+        ]
+        for row, samples in (("Base", first), ("DM-Base", second))
+    }
+    comparisons, tests = compare(load_definition("toy"), results)
+    pooled = np.concatenate(second)
+    expected = stats.ttest_ind(np.concatenate(first), pooled[~np.isnan(pooled)], equal_var=False).pvalue
+    assert tests == 1
+    assert [each.p_value for each in comparisons] == pytest.approx([expected] * len(comparisons))
+    results["Base"] = [store("Base", 1, {"bleu1": 9.0}, {"bleu1": [9.0]})]
+    assert {each.untested for each in compare(load_definition("toy"), results)[0]} == {
+        "fewer than two items with a score"
+    }

@@ -1,0 +1,27 @@
+"""A vocabulary that another run has built, for a run that must not build its own."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+
+
+class ReadyVocabulary:
+    """Takes a vocabulary that was saved before, whatever the words are.
+
+    Args:
+        folder: where it lies, such as `RUN/vocabulary`.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder).expanduser()
+
+    def build(self, counts: Counter[str]) -> AnyVocabulary:
+        """The saved one."""
+        return load_vocabulary(self.folder)
+
+    def fingerprint(self) -> str:
+        """A digest of its files."""
+        files = b"".join(path.read_bytes() for path in sorted(self.folder.iterdir()) if path.suffix == ".json")
+        return f"ready {hashlib.sha256(files).hexdigest()}"

@@ -1,0 +1,20 @@
+from collections import Counter
+
+from depgen.data.ready_vocabulary import ReadyVocabulary
+from depgen.data.vocabulary import SubwordPieces, Vocabulary, VocabularyBuilder
+
+COUNTS = Counter({"the": 9, "cat": 4})
+
+
+def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
+    Vocabulary(["cat"]).save(tmp_path / "words")
+    pieces = SubwordPieces(size=260).build(COUNTS)
+    pieces.save(tmp_path / "pieces")
+    words = ReadyVocabulary(str(tmp_path / "words"))
+    assert words.build(COUNTS).words == ("<eos>", "<unk>", "cat")
+    assert ReadyVocabulary(str(tmp_path / "pieces")).build(COUNTS).size == pieces.size
+    assert isinstance(words, VocabularyBuilder)
+    before = words.fingerprint()
+    assert before != ReadyVocabulary(str(tmp_path / "pieces")).fingerprint()
+    Vocabulary(["dog"]).save(tmp_path / "words")
+    assert words.fingerprint() != before

@@ -1,0 +1,42 @@
+import logging
+
+import pytest
+
+from depgen.data.corpus import Corpus
+from depgen.data.generated import GeneratedStories
+from depgen.data.sentences import SingleSentences
+from depgen.errors import UserError
+
+STORIES = GeneratedStories(train=4, valid=2, test=2)
+
+
+def test_each_sentence_is_a_document():
+    corpus = SingleSentences(STORIES)
+    assert isinstance(corpus, Corpus)
+    assert corpus.name == "generated sentences"
+    found = list(corpus.documents("train"))
+    assert [document.sentences for document in found] == [(s,) for d in STORIES.documents("train") for s in d.sentences]
+    assert [document.identifier for document in found[4:6]] == ["generated-train-0:5", "generated-train-1:1"]
+
+
+def test_lengths_outside_the_limits_are_left_out_and_counted(caplog):
+    lengths = [len(sentence) for document in STORIES.documents("train") for sentence in document.sentences]
+    least, most = sorted(lengths)[5], sorted(lengths)[14]
+    corpus = SingleSentences(STORIES, min_words=least, max_words=most, name="short")
+    with caplog.at_level(logging.WARNING):
+        kept = [len(document.sentences[0]) for document in corpus.documents("train")]
+    assert kept == [length for length in lengths if least <= length <= most]
+    assert caplog.messages == [f"short, train: left out {len(lengths) - len(kept)} sentences of other lengths."]
+    with pytest.raises(UserError, match="no sentence has at least 3 words and at most 2"):
+        SingleSentences(STORIES, min_words=3, max_words=2)
+
+
+def test_the_fingerprint_holds_the_limits_and_the_text():
+    others = [
+        SingleSentences(STORIES),
+        SingleSentences(STORIES, min_words=2),
+        SingleSentences(STORIES, max_words=9),
+        SingleSentences(GeneratedStories(train=5, valid=2, test=2)),
+    ]
+    assert len({corpus.fingerprint("train") for corpus in others}) == 4
+    assert SingleSentences(STORIES).fingerprint("test") == others[0].fingerprint("test")
