@@ -6,7 +6,7 @@ from pathlib import Path
 from depgen.data.annotated import annotated_split, annotation_summary
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.experiment import data_of
-from depgen.data.text import TextData
+from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 
@@ -22,7 +22,7 @@ def annotate(config: Path, processes: int = 1) -> str:
         UserError: the experiment names no annotator; corpus or parser missing.
     """
     data = data_of(config)
-    if not isinstance(data, TextData) or data.annotator is None:
+    if not isinstance(data, CorpusData) or data.annotator is None:
         raise UserError(f"{config} names no annotator under data.init_args, so there is nothing to annotate.")
     whole = data.joining == "whole"
     return annotate_corpus(data.corpus, data.annotator, data.trees_for, processes, whole_documents=whole)
