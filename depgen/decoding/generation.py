@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from depgen.decoding.sampling import Sampling, sample
+from depgen.decoding.sampling import Mixture, Sampling, sample
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +25,10 @@ class State(Protocol):
         ...
 
 
-Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor, Any]]
+Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
 """From tokens [batch length], padding [batch length] (True where there is no token; None: nowhere) and the state (None
-at first) to log-probabilities [batch vocab] of the next token and the next state, which has `select`."""
+at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next state,
+which has `select`."""
 
 
 def generate(
@@ -106,8 +107,8 @@ class _Batch:
         state: State | None = None
         running = set(self.rows)
         for _ in range(max_new_tokens):
-            log_probs, state = step(self.tokens, self.padding, state)
-            drawn = sample(log_probs, sampling, [self.generators[row] for row in self.rows])
+            distribution, state = step(self.tokens, self.padding, state)
+            drawn = sample(distribution, sampling, [self.generators[row] for row in self.rows])
             self.tokens, self.padding = drawn[:, None], None
             before = len(running)
             for row, token in zip(self.rows, drawn.tolist(), strict=True):

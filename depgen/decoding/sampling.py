@@ -42,20 +42,55 @@ class Sampling:
         if self.top_k < 0:
             raise UserError(f"top-k must be 0 (all tokens) or more, but is {self.top_k}")
 
+    @property
+    def unfiltered(self) -> bool:
+        """Whether tokens are drawn from the distribution as it is."""
+        return self.top_p == 1 and self.temperature == 1 and not self.top_k and not self.greedy
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A distribution over tokens as the weighted mean of several.
+
+    Attributes:
+        log_weights: of the parts; -inf or very low for those without weight.
+        probabilities: of the tokens in each part.
+    """
+
+    log_weights: Float[Tensor, "batch parts"]
+    probabilities: Float[Tensor, "batch parts vocab"]
+
+    @property
+    def log_probs(self) -> Float[Tensor, "batch vocab"]:
+        """The mixed distribution; O(parts x vocab) a row."""
+        return (self.log_weights[:, None].exp() @ self.probabilities)[:, 0].log()
+
+    def drawn_part(self, generators: Sequence[Generator]) -> Float[Tensor, "batch vocab"]:
+        """Log-probabilities of one part a row, drawn by weight with one variate."""
+        reached = self.log_weights.double().exp().cumsum(1)
+        drawn = _uniform(reached[:, -1:], generators) * reached[:, -1:]
+        part = torch.searchsorted(reached, drawn, right=True).clamp_max(reached.size(1) - 1)
+        return self.probabilities.take_along_dim(part[..., None], 1)[:, 0].log()
+
 
 def sample(
-    log_probs: Float[Tensor, "batch vocab"], sampling: Sampling, generators: Sequence[Generator]
+    distribution: Float[Tensor, "batch vocab"] | Mixture, sampling: Sampling, generators: Sequence[Generator]
 ) -> Int[Tensor, " batch"]:
     """One token per row, drawn as an exponential race: the least exponential variate over probability wins.
 
     Each row uses its own generator, always for one variate per token of the vocabulary: so what is drawn depends
-    neither on the other rows nor, but for near-ties of 1e-6, on how they change the rounding.
+    neither on the other rows nor, but for near-ties of 1e-6, on how they change the rounding. Of a mixture that nothing
+    filters, a part is drawn first and then its token: the same distribution without mixing.
 
     Args:
-        log_probs: need not be normalised.
+        distribution: log-probabilities, which need not be normalised; or a mixture.
         sampling: the filters.
         generators: one per row.
     """
+    if isinstance(distribution, Mixture):
+        log_probs = distribution.drawn_part(generators) if sampling.unfiltered else distribution.log_probs
+    else:
+        log_probs = distribution
     if sampling.greedy:
         return log_probs.argmax(1)
     scores = log_probs.to(torch.promote_types(log_probs.dtype, torch.float32))

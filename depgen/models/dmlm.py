@@ -48,6 +48,7 @@ from torchmetrics import MeanMetric
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, collate_tokens
 from depgen.data.vocabulary import EOS
+from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
@@ -426,6 +427,16 @@ class DMLM(LeftToRight):
         state: MixtureState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], MixtureState]:
         """Log-probabilities of the next token by the exact trained mixture, and the state to go on from."""
+        distribution, state = self.drawing_step(tokens, padding, state)
+        return distribution.log_probs if isinstance(distribution, Mixture) else distribution, state
+
+    def drawing_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: MixtureState | None,
+    ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, MixtureState]:
+        """The mixture of Eq. 3 over the positions so far, and the state to go on from."""
         carried, past = (None, None) if state is None else (state.backbone, state.keys)
         output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self._own_layer, carry=True)
         assert output.state is not None
@@ -436,9 +447,11 @@ class DMLM(LeftToRight):
         if self.window is not None:
             components = components.last(self.window)
         log_attention, keys = self._attend(output, padding, past)
-        mixed = (log_attention[:, -1:, -len(components) :].exp() @ components.tensor)[:, 0]
-        log_probs = mixed.log() if probability else log_softmax_over_vocabulary(mixed, weight, bias)
-        return log_probs, MixtureState(output.state, components, keys)
+        log_weights, next_state = log_attention[:, -1, -len(components) :], MixtureState(output.state, components, keys)
+        if probability:
+            return Mixture(log_weights, components.tensor), next_state
+        pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
+        return log_softmax_over_vocabulary(pooled, weight, bias), next_state
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from torch import Generator
 
 from depgen.decoding import sampling as module
-from depgen.decoding.sampling import Sampling, nucleus, sample
+from depgen.decoding.sampling import Mixture, Sampling, nucleus, sample
 from depgen.errors import UserError
 
 
@@ -136,3 +136,44 @@ def test_a_rare_token_is_drawn_as_rarely_as_it_should():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(UserError, match=next(iter(wrong)).replace("_", "-")):
         Sampling(**wrong)
+
+
+def mixture(seed=0):
+    torch.manual_seed(seed)
+    weights, parts = torch.randn(1, 4).log_softmax(1), torch.randn(1, 4, 6).softmax(-1)
+    weights[0, 0] = torch.finfo(torch.float32).min / 4  # padding
+    return Mixture(weights.log_softmax(1), parts)
+
+
+def test_a_mixture_is_the_weighted_mean():
+    mixed = mixture()
+    expected = sum(w * part for w, part in zip(mixed.log_weights[0].exp(), mixed.probabilities[0], strict=True))
+    torch.testing.assert_close(mixed.log_probs[0].exp(), expected)
+
+
+def test_a_part_and_then_its_token_are_drawn_as_from_the_mixture():
+    """20,000 draws in two steps against the mixed distribution: chi-square with five degrees of freedom."""
+    mixed, count = mixture(), 20_000
+    rows = Mixture(mixed.log_weights.expand(count, -1), mixed.probabilities.expand(count, -1, -1))
+    generators = [torch.Generator().manual_seed(seed) for seed in range(count)]
+    drawn = torch.bincount(sample(rows, Sampling(), generators), minlength=6).double()
+    expected = mixed.log_probs[0].double().exp() * count
+    assert float(((drawn - expected) ** 2 / expected).sum()) < 20.5  # 0.1 %
+
+
+def test_a_part_without_weight_is_never_drawn_and_padding_changes_nothing():
+    mixed = mixture()
+    padded = Mixture(torch.cat((mixed.log_weights[:, :1], mixed.log_weights), 1),
+                     torch.cat((mixed.probabilities[:, :1], mixed.probabilities), 1))  # fmt: skip
+    only_first = Mixture(torch.tensor([[0.0, -torch.inf]]), torch.eye(2)[None])
+    for seed in range(200):
+        one, other = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed)
+        assert sample(mixed, Sampling(), [one]).equal(sample(padded, Sampling(), [other]))
+        assert sample(only_first, Sampling(), [one]).item() == 0
+
+
+@pytest.mark.parametrize("sampling", [Sampling(top_p=0.6), Sampling(greedy=True), Sampling(temperature=0.5)])
+def test_what_is_filtered_is_mixed_first(sampling):
+    mixed = mixture()
+    one, other = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    assert sample(mixed, sampling, [one]).equal(sample(mixed.log_probs, sampling, [other]))
