@@ -23,6 +23,8 @@ COURSE = (
 """The trainer's settings that a run must go on with, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
+FOUND = ("model.init_args.backbone.init_args.architecture",)
+"""What a network has found out itself and its checkpoint keeps: no setting that anyone asks for."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""
 
@@ -49,7 +51,7 @@ def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
 def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool = False) -> list[Difference]:
     """What differs in the settings that make a model and its data; where training goes on, in its course too."""
     found = differences(_compared(asked, goes_on), _compared(held, goes_on))
-    return [each for each in found if each.name not in FREE]
+    return [each for each in found if each.name not in (*FREE, *FOUND)]
 
 
 def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:

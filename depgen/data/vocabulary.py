@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int
 
 from depgen.errors import UserError
+from depgen.hub import required_folder
 from depgen.locations import write_atomically
 
 EOS, UNK = 0, 1
@@ -242,7 +243,7 @@ class SubwordPieces:
 
     Args:
         size: number of types to learn, the special ones and the 256 bytes included; not used with `tokenizer`.
-        tokenizer: path of a `tokenizer.json`, or a folder that holds one (a Hugging Face model's).
+        tokenizer: path of a `tokenizer.json`, or what `depgen.hub` finds a model's folder by.
         eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
     """
 
@@ -281,11 +282,9 @@ class SubwordPieces:
         return f"tokenizer {hashlib.sha256(self._file().read_bytes()).hexdigest()} eos={self.eos_token}"
 
     def _file(self) -> Path:
-        path = Path(self.tokenizer or "").expanduser()
-        path = path / TOKENIZER_FILE if path.is_dir() else path
-        if not path.is_file():
-            raise UserError(f"No tokenizer at {path.absolute()}: name a tokenizer.json or a folder that holds one.")
-        return path
+        assert self.tokenizer is not None
+        path = Path(self.tokenizer).expanduser()
+        return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
 
 
 class ReadyVocabulary:
