@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+from jaxtyping import Int
+
+from depgen.metrics.attachment import attachment_counts
 from depgen.trees.sentence import Sentence
 
 
@@ -60,43 +64,43 @@ def attachment_scores(
 
     Relation subtypes count: `nmod:poss` is not `nmod`.
     """
-    names = ("words", "uas", "las", "content", "uas_content", "las_content", "tags", "tagged")
-    counts = dict.fromkeys(names, 0)
-    for reference, guess in zip(gold, predicted, strict=True):
-        gold_heads, gold_relations = _tree(reference)
-        heads, relations = _tree(guess)
-        assert reference.words == guess.words
-        if reference.tags is not None and guess.tags is not None:
-            counts["tagged"] += len(reference)
-            counts["tags"] += sum(a == b for a, b in zip(reference.tags, guess.tags, strict=True))
-        for index, relation in enumerate(gold_relations):
-            attached = gold_heads[index] == heads[index]
-            labelled = attached and relation == relations[index]
-            counts["words"] += 1
-            counts["uas"] += attached
-            counts["las"] += labelled
-            if relation.split(":")[0] != "punct":
-                counts["content"] += 1
-                counts["uas_content"] += attached
-                counts["las_content"] += labelled
-    return _shares(counts, sentences=len(gold), seconds=seconds)
-
-
-def _tree(sentence: Sentence) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    assert sentence.heads is not None
-    assert sentence.relations is not None
-    return sentence.heads, sentence.relations
-
-
-def _shares(counts: dict[str, int], *, sentences: int, seconds: float | None) -> ParserScores:
-    words, content = max(1, counts["words"]), max(1, counts["content"])
-    return ParserScores(
-        uas=100 * counts["uas"] / words,
-        las=100 * counts["las"] / words,
-        uas_without_punctuation=100 * counts["uas_content"] / content,
-        las_without_punctuation=100 * counts["las_content"] / content,
-        tag_accuracy=100 * counts["tags"] / counts["tagged"] if counts["tagged"] else None,
-        words=counts["words"],
-        sentences=sentences,
-        words_per_second=counts["words"] / seconds if seconds else float("nan"),
+    tags = [
+        own == gold_tag
+        for reference, guess in zip(gold, predicted, strict=True)
+        if reference.tags is not None and guess.tags is not None
+        for gold_tag, own in zip(reference.tags, guess.tags, strict=True)
+    ]
+    assert all(reference.words == guess.words for reference, guess in zip(gold, predicted, strict=True))
+    numbers: dict[str, int] = {}
+    gold_heads, gold_relations = _tokens(gold, numbers)
+    heads, relations = _tokens(predicted, numbers)
+    punctuation = [number for relation, number in numbers.items() if relation.split(":")[0] == "punct"]
+    content = ~torch.isin(gold_relations, torch.tensor(punctuation, dtype=torch.long))
+    every, apart = (
+        attachment_counts(heads, gold_heads, mask, predicted_relations=relations, gold_relations=gold_relations)
+        for mask in (torch.ones_like(content), content)
     )
+    return ParserScores(
+        uas=every.uas,
+        las=every.las,
+        uas_without_punctuation=apart.uas,
+        las_without_punctuation=apart.las,
+        tag_accuracy=100 * sum(tags) / len(tags) if tags else None,
+        words=every.tokens,
+        sentences=len(gold),
+        words_per_second=every.tokens / seconds if seconds else float("nan"),
+    )
+
+
+def _tokens(
+    sentences: Sequence[Sentence], numbers: dict[str, int]
+) -> tuple[Int[torch.Tensor, " words"], Int[torch.Tensor, " words"]]:
+    """Heads and relations of all words; relations are given numbers as they come."""
+    heads: list[int] = []
+    relations: list[int] = []
+    for sentence in sentences:
+        assert sentence.heads is not None
+        assert sentence.relations is not None
+        heads += sentence.heads
+        relations += (numbers.setdefault(relation, len(numbers)) for relation in sentence.relations)
+    return torch.tensor(heads, dtype=torch.long), torch.tensor(relations, dtype=torch.long)

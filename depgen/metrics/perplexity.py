@@ -1,8 +1,8 @@
 """Perplexity in log space, over a whole split.
 
 Which tokens count is the caller's part, and the same for every system: the `<eos>` that closes an item is
-predicted and counts; the BOS that opens it is given and does not; an unknown word counts as the word `<unk>`
-(its rate is kept beside the figure); padding never counts.
+predicted and counts; the BOS that opens it is given and does not; an unknown word counts as the word `<unk>`;
+padding never counts.
 
 `torchmetrics.text.Perplexity` takes `softmax().log()`, which overflows on a single token at 110 nats: hence our own.
 """
@@ -47,30 +47,21 @@ class Perplexity(Metric):  # type: ignore[misc]
 
     nll_sum: Tensor
     tokens: Tensor
-    unknown: Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.add_state("nll_sum", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("tokens", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("unknown", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
-    def update(
-        self,
-        nll_sum: Float[Tensor, ""] | float,
-        tokens: Int[Tensor, ""] | int,
-        unknown: Int[Tensor, ""] | int = 0,
-    ) -> None:
+    def update(self, nll_sum: Float[Tensor, ""] | float, tokens: Int[Tensor, ""] | int) -> None:
         """Add the tokens of a batch.
 
         Args:
             nll_sum: their summed negative log-likelihood in nats (best summed in float64 or float32).
             tokens: how many they are, `<eos>` counted, BOS and padding not.
-            unknown: how many of them are `<unk>`.
         """
         self.nll_sum += nll_sum.double() if isinstance(nll_sum, Tensor) else nll_sum
         self.tokens += tokens
-        self.unknown += unknown
 
     def compute(self) -> Float[Tensor, ""]:
         """The perplexity, float64; NaN without any token."""
@@ -79,7 +70,3 @@ class Perplexity(Metric):  # type: ignore[misc]
     def nll_per_token(self) -> Float[Tensor, ""]:
         """Nats per token of what this process has seen, float64; NaN without any token."""
         return self.nll_sum / self.tokens
-
-    def unknown_rate(self) -> Float[Tensor, ""]:
-        """The share of tokens that are `<unk>` in what this process has seen, float64; NaN without any token."""
-        return self.unknown.double() / self.tokens
