@@ -114,7 +114,7 @@ def signed_rank(differences: Float[np.ndarray, " units"]) -> SignedRank:
     """
     from scipy.stats import wilcoxon
 
-    units = differences[~np.isnan(differences)].round(9)  # sums that differ in their last bits tie
+    units = differences[~np.isnan(differences)]
     zeros = int((units == 0).sum())
     if zeros == len(units):
         return SignedRank(1.0, len(units), zeros)
