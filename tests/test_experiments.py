@@ -12,9 +12,9 @@ from depgen.cli import main
 from tests.annotation.conftest import tiny_spacy
 from tests.invented_data import write_corpora
 
-EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith("parser_"))
+EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(("parser_", "union_")))
 SIZES = {
-    "layers", "width", "attention_heads", "feedforward", "max_epochs", "dependency_modeling_epochs",
+    "layers", "width", "embedding_size", "hidden_size", "attention_heads", "feedforward", "max_epochs", "dependency_modeling_epochs",
     "language_modeling_epochs", "tokens_per_batch", "min_count", "warmup_steps",
 }  # fmt: skip
 

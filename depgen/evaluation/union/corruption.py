@@ -222,8 +222,10 @@ def replace_words(story: Story, lexicon: Lexicon, generator: random.Random, *, s
 
 def shuffle_sentences(story: Story, generator: random.Random) -> Story | None:
     """Two or more sentences, all but the first at most, change places."""
+    if len(set(story[1:])) == 1:
+        return None
     count = generator.randint(2, len(story) - 1)
-    for _ in range(ATTEMPTS):
+    while True:
         places = generator.sample(range(1, len(story)), count)
         sources = generator.sample(places, count)
         shuffled = list(story)
@@ -231,7 +233,6 @@ def shuffle_sentences(story: Story, generator: random.Random) -> Story | None:
             shuffled[place] = story[source]
         if tuple(shuffled) != story:
             return tuple(shuffled)
-    return None
 
 
 def negate_sentences(story: Story, lexicon: Lexicon, generator: random.Random) -> Story | None:
@@ -265,7 +266,7 @@ def _without_negation(sentence: Sentence, lexicon: Lexicon, generator: random.Ra
         return None
     instead = tuple(NEGATIONS[words[index]].split())
     result = _spliced(sentence, index, index + 1, instead, _tags(sentence)[index : index + 1] * len(instead))
-    if words[index] == "n't" and index and words[index - 1] in _BEFORE_NOT:
+    if words[index] in ("n't", "not") and index and words[index - 1] in _BEFORE_NOT:
         result = _spliced(
             result, index - 1, index, (_BEFORE_NOT[words[index - 1]],), _tags(sentence)[index - 1 : index]
         )

@@ -166,7 +166,7 @@ class UnionModule(L.LightningModule):
         decayed = [each for each in self.parameters() if each.ndim > 1]
         others = [each for each in self.parameters() if each.ndim <= 1]
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
+        optimizer = torch.optim.AdamW(groups, lr=rate)
         assert phase.epochs is not None
         all_epochs = sum(each.epochs or 0 for each in self.phases)
         total = max(1, int(self.trainer.estimated_stepping_batches * phase.epochs / all_epochs))

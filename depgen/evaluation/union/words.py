@@ -91,7 +91,7 @@ class Lexicon:
         self.antonyms = own_antonyms() if antonyms is None else antonyms
         self.entities = entities
         self._forms = {tag: Counter(words) for tag, words in counts.items() if tag in CONTENT_TAGS}
-        self._bases = Counter(_PAST.keys())
+        self._bases = Counter([*_PAST, *self.antonyms])
         for tag in ("VB", "VBP"):
             self._bases.update(self._forms.get(tag, {}))
         self._words: dict[str, list[str]] = {}

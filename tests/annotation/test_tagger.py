@@ -1,0 +1,34 @@
+from dataclasses import replace
+
+import pytest
+
+from depgen.annotation.tagger import SpacyTagger, SuffixTagger
+from depgen.annotation.train_parser import train_parser
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+from tests.annotation.conftest import tiny_spacy, toy_sentences
+
+
+def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
+    train_parser(toy_treebank, tiny_spacy(), "tagged")
+    gold = toy_sentences(20, seed=9)
+    tagger = SpacyTagger("tagged", batch_size=3)
+    found = tagger.tag([replace(sentence, tags=None) for sentence in gold])
+    assert [sentence.words for sentence in found] == [sentence.words for sentence in gold]
+    right = sum(f == g for a, b in zip(found, gold, strict=True) for f, g in zip(a.tags, b.tags, strict=True))
+    assert right / sum(map(len, gold)) > 0.95
+    assert found == SpacyTagger("tagged").tag(gold)
+    assert tagger.fingerprint() == SpacyTagger("tagged").fingerprint()
+
+
+def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
+    train_parser(toy_treebank, tiny_spacy(steps=2, tagger=False), "untagged")
+    with pytest.raises(UserError, match="expected a spaCy pipeline with a tagger"):
+        SpacyTagger("untagged").tag(toy_sentences(1, seed=0))
+
+
+def test_rules():
+    words = "[male] quickly wanted to sing two joyful songs , singing classes are useless !"
+    (found,) = SuffixTagger().tag([Sentence(tuple(words.split()))])
+    assert " ".join(found.tags) == "NNP RB VBD IN VB NN JJ NNS . VBG NNS IN JJ ."
+    assert SuffixTagger().tag([Sentence(("Hissing", "glass"))])[0].tags == ("VBG", "NN")

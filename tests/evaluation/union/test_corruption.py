@@ -1,0 +1,216 @@
+import random
+from collections import Counter
+from itertools import combinations, permutations, product
+
+import pytest
+
+from depgen.evaluation.union.corruption import (
+    Corruptor,
+    Rates,
+    negate,
+    negate_sentences,
+    repeat_ngrams,
+    repeat_sentences,
+    replace_sentences,
+    replace_words,
+    shuffle_sentences,
+    words_of,
+)
+from depgen.evaluation.union.words import Lexicon
+from depgen.trees.sentence import Sentence
+
+DRAWS = 3000
+
+
+def sentence(text):
+    """A sentence from word/TAG, the tag being X where none is given."""
+    pairs = [each.rsplit("/", 1) if "/" in each else (each, "X") for each in text.split()]
+    words, tags = zip(*pairs, strict=True)
+    return Sentence(words, tags=tags)
+
+
+def story(letters):
+    return tuple(sentence(letter) for letter in letters)
+
+
+def letters(story):
+    return "".join(words_of(story))
+
+
+def agree(draw, expected):
+    """Whether draws have the frequencies of an exact distribution, within five standard deviations."""
+    generator = random.Random(5)
+    found = Counter(draw(generator) for _ in range(DRAWS))
+    assert set(found) <= set(expected)
+    assert sum(expected.values()) == pytest.approx(1)
+    for outcome, chance in expected.items():
+        margin = 5 * (chance * (1 - chance) / DRAWS) ** 0.5
+        assert found[outcome] / DRAWS == pytest.approx(chance, abs=margin), outcome
+
+
+def test_repeated_sentences_are_copies_of_the_first_drawn():
+    expected = Counter()
+    for drawn in combinations(range(1, 5), 3):
+        expected["".join("abcde"[drawn[0]] if i in drawn else "abcde"[i] for i in range(5))] += 1 / 4
+    agree(lambda generator: letters(repeat_sentences(story("abcde"), generator)), expected)
+
+
+def test_shuffling_moves_two_or_more_later_sentences():
+    expected = Counter()
+    for count in (2, 3, 4):
+        moves = [
+            (places, order)
+            for places in combinations(range(1, 5), count)
+            for order in permutations(places)
+            if order != places
+        ]
+        for places, order in moves:
+            shuffled = list("abcde")
+            for place, source in zip(places, order, strict=True):
+                shuffled[place] = "abcde"[source]
+            expected["".join(shuffled)] += 1 / 3 / len(moves)
+    agree(lambda generator: letters(shuffle_sentences(story("abcde"), generator)), expected)
+
+
+def test_nothing_is_shuffled_where_all_sentences_are_alike():
+    assert shuffle_sentences(story("abbb"), random.Random(0)) is None
+
+
+def test_replaced_sentences_come_from_the_other_story():
+    expected = Counter()
+    for count in (1, 2):
+        for places in combinations((1, 2), count):
+            for lent in product("xyz", repeat=count):
+                replaced = list("abc")
+                for place, letter in zip(places, lent, strict=True):
+                    replaced[place] = letter
+                ways = 2 * len(list(combinations((1, 2), count))) * 3**count
+                expected["".join(replaced)] += 1 / ways
+    agree(lambda generator: letters(replace_sentences(story("abc"), story("xyz"), generator)), expected)
+
+
+def test_repeated_ngrams_stand_twice():
+    told = (sentence("a"), sentence("b c d e f"), sentence("g h"))
+    expected = Counter()
+    for index, size in product((1, 2), range(1, 5)):
+        words = told[index].words
+        size = min(size, len(words))
+        for start in range(len(words) - size + 1):
+            twice = (*words[: start + size], *words[start:])
+            texts = [" ".join(twice) if i == index else " ".join(each.words) for i, each in enumerate(told)]
+            expected["|".join(texts)] += 1 / 8 / (len(words) - size + 1)
+    agree(lambda generator: "|".join(" ".join(s.words) for s in repeat_ngrams(told, generator)), expected)
+
+
+def test_a_story_of_five_sentences_repeats_two_ngrams():
+    lengths = {len(words_of(repeat_ngrams(story("abcde"), random.Random(seed)))) for seed in range(50)}
+    assert lengths == {7, 8}  # 8: the word that already stood twice was repeated as a bigram
+
+
+LEXICON = Lexicon(
+    {"NN": Counter({"dog": 1, "cat": 1}), "VB": Counter({"like": 1, "open": 1})}, antonyms={"hot": ("cold",)}
+)
+
+
+def test_replaced_words_keep_their_tag_and_are_few():
+    later = " ".join(["dog/NN the/X"] * 10 + ["hot/JJ"] * 4)
+    told = (sentence("dog/NN hot/JJ"), sentence(later))
+    changes = Counter()
+    for seed in range(600):
+        found = replace_words(told, LEXICON, random.Random(seed))
+        assert found[0] == told[0]
+        pairs = [(a, b) for a, b in zip(told[1].words, found[1].words, strict=True) if a != b]
+        assert set(pairs) <= {("dog", "cat"), ("hot", "cold")}
+        assert found[1].tags == told[1].tags
+        changes[len(pairs)] += 1
+    assert set(changes) == {1, 2}  # 15 % of 14 content words
+    assert changes[1] / 600 == pytest.approx(0.5, abs=0.1)
+    assert replace_words((told[0], sentence("the/X")), LEXICON, random.Random(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("she/PRP did/VBD n't/RB open/VB it", {"she did open it"}),
+        ("she/PRP ca/MD n't/RB go/VB", {"she can go"}),
+        ("it/PRP wo/MD not/RB go/VB", {"it will go"}),
+        ("nobody/NN came/VBD", {"somebody came"}),
+        ("he/PRP never/RB came/VBD", {"he came"}),
+        ("he/PRP can/MD go/VB", {"he can not go", "he ca n't go"}),
+        ("he/PRP will/MD go/VB", {"he will not go", "he wo n't go"}),
+        ("i/PRP am/VBP here/RB", {"i am not here"}),
+        ("it/PRP was/VBD hot/JJ", {"it was not hot", "it was n't hot"}),
+        ("they/PRP had/VBD gone/VBN", {"they had not gone", "they had n't gone"}),
+        ("they/PRP had/VBD dogs/NNS", {"they did not have dogs", "they did n't have dogs"}),
+        ("he/PRP went/VBD home/NN", {"he did not go home", "he did n't go home"}),
+        ("he/PRP likes/VBZ it", {"he does not like it", "he does n't like it"}),
+        ("we/PRP like/VBP it", {"we do not like it", "we do n't like it"}),
+        ("to/TO open/VB it", {"to not open it"}),
+        ("a dog barking/VBG", {"a dog not barking"}),
+    ],
+)  # fmt: skip
+def test_negation(text, expected):
+    found = {" ".join(negate(sentence(text), LEXICON, random.Random(seed)).words) for seed in range(20)}
+    assert found == expected
+
+
+def test_what_has_neither_negation_nor_verb_is_left():
+    assert negate(sentence("what a day/NN !"), LEXICON, random.Random(0)) is None
+    assert negate(sentence("no/UH"), LEXICON, random.Random(0)) is None
+    assert negate_sentences(tuple(sentence("a day/NN") for _ in range(4)), LEXICON, random.Random(0)) is None
+
+
+def test_negated_sentences_are_some_later_ones():
+    told = tuple(sentence(f"{letter} was/VBD here") for letter in "abcde")
+    counts = Counter()
+    for seed in range(800):
+        found = negate_sentences(told, LEXICON, random.Random(seed))
+        assert found[0] == told[0]
+        counts[sum(a != b for a, b in zip(told, found, strict=True))] += 1
+    assert all(counts[number] / 800 == pytest.approx(0.25, abs=0.08) for number in (1, 2, 3, 4))
+
+
+def test_operations_are_drawn_at_the_published_rates():
+    weights = {"repeat": 0.1, "replace": 0.3, "shuffle": 0.4, "negate": 0.2}
+    expected = Counter()
+    for number, share in zip((1, 2, 3, 4), (0.5, 0.2, 0.2, 0.1), strict=True):
+        for order in permutations(weights, number):
+            chance, left = share, 1.0
+            for operation in order:
+                chance *= weights[operation] / left
+                left -= weights[operation]
+            expected[order] += chance
+    names = {"repeated": "repeat", "replaced": "replace", "shuffled": "shuffle", "negated": "negate"}
+    corruptor = Corruptor(LEXICON)
+    agree(lambda generator: tuple(names[form.split()[0]] for form in corruptor.draw(generator)), expected)
+
+
+def test_sentences_and_words_are_drawn_at_the_published_rates():
+    generator, corruptor = random.Random(0), Corruptor(LEXICON)
+    forms = Counter(form for _ in range(DRAWS) for form in corruptor.draw(generator))
+    repeated = forms["repeated sentences"] + forms["repeated n-grams"]
+    replaced = forms["replaced sentences"] + forms["replaced words"]
+    assert forms["repeated sentences"] / repeated == pytest.approx(0.7, abs=0.05)
+    assert forms["replaced sentences"] / replaced == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_corrupted_story_differs_after_its_first_sentence_and_depends_on_the_generator_alone(stories):
+    corruptor = Corruptor(Lexicon.of(s for told in stories for s in told))
+    before = list(stories)
+    for index in range(len(stories)):
+        for seed in range(30):
+            found = corruptor.corrupt(stories, index, random.Random(f"{seed}"))
+            assert found.story[0] == stories[index][0]
+            assert words_of(found.story) != words_of(stories[index])
+            assert len(found.story) == 5
+            assert 1 <= len(found.forms) <= 4
+            assert found == corruptor.corrupt(stories, index, random.Random(f"{seed}"))
+    assert stories == before
+
+
+def test_where_an_operation_finds_nothing_to_do_a_sample_is_still_corrupted():
+    told = [story("abbb"), story("wxyz")]
+    rates = Rates(operations={"shuffle": 1.0}, numbers=(1.0,))
+    found = Corruptor(LEXICON, rates).corrupt(told, 0, random.Random(0))
+    assert found.forms == ("replaced sentences",)
+    assert set(letters(found.story)) & set("wxyz")
