@@ -12,10 +12,12 @@ from depgen.cli import main
 from tests.annotation.conftest import tiny_spacy
 from tests.invented_data import write_corpora
 
-EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(("parser_", "union_")))
+NOT_FITTED = ("parser_", "union_")
+"""Experiments of verbs of their own."""
+EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {
-    "layers", "width", "embedding_size", "hidden_size", "attention_heads", "feedforward", "max_epochs", "dependency_modeling_epochs",
-    "language_modeling_epochs", "tokens_per_batch", "min_count", "warmup_steps",
+    "layers", "width", "embedding_size", "hidden_size", "attention_heads", "feedforward", "max_epochs",
+    "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "min_count", "warmup_steps",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.errors import UserError
+from depgen.hub import quiet_transformers
 
 Pooling = Literal["first", "first_mean_max"]
 HEAD = "head.safetensors"
@@ -62,7 +63,8 @@ class UnionNetwork(nn.Module):
         """Write the encoder as transformers does, and the head beside it."""
         from safetensors.torch import save_file
 
-        self.encoder.save_pretrained(folder / ENCODER)
+        with quiet_transformers():
+            self.encoder.save_pretrained(folder / ENCODER)
         head = {name: value for name, value in self.state_dict().items() if not name.startswith("encoder.")}
         save_file({name: value.detach().cpu().contiguous() for name, value in head.items()}, folder / HEAD)
 
@@ -78,7 +80,8 @@ class UnionNetwork(nn.Module):
         from transformers import AutoModel
 
         try:
-            encoder = AutoModel.from_pretrained(folder / ENCODER, local_files_only=True, dtype=torch.float32)
+            with quiet_transformers():
+                encoder = AutoModel.from_pretrained(folder / ENCODER, local_files_only=True, dtype=torch.float32)
             network = cls(encoder, pooling=pooling)
             head = load_file(folder / HEAD)
             network.dense.load_state_dict(
