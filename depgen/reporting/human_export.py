@@ -37,7 +37,8 @@ def export(
         texts: NAME=FILE for each system, one text a line; or NAME alone for a row of `--table`.
         output: a folder: `raters/` is for them, `key.json` is not, `answers/` awaits what comes back.
         contexts: what the texts of a comparison go on from, one a line; those of `--table` are known.
-        real: human sentences, one a line: asks of single sentences whether a human wrote them.
+        real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like the
+            systems' texts (case, spaces, `<unk>`), else they give themselves away.
         table: whose rows wrote texts, such as dmlm_table2.
         profile: at which they were trained; unset: `paper` where a GPU is found, `small` elsewhere.
         training_seed: of the rows' training.
@@ -162,9 +163,8 @@ def _said(asked: Questionnaire, output: Path) -> Iterator[str]:
 
 
 def left_out(asked: Questionnaire) -> str:
-    """How many candidates could not be judged, of how many, and whose texts are empty."""
-    counts = ", ".join(f"{count:,} {reason}" for reason, count in asked.left_out.items())
-    if asked.kind == "turing" or not asked.sources:
-        return counts
-    empty = ", ".join(f"{name} {source.empty:,}" for name, source in asked.sources.items())
-    return f"{counts} (of {next(iter(asked.sources.values())).texts:,} pairs; empty texts: {empty})"
+    """How many candidates could not be judged, and whose texts are empty."""
+    empty = ", ".join(f"{name} {source.empty:,} of {source.texts:,}" for name, source in asked.sources.items())
+    if asked.kind == "turing":
+        return f"empty texts ({empty})"
+    return f"{', '.join(f'{count:,} {reason}' for reason, count in asked.left_out.items())} (empty texts: {empty})"

@@ -44,7 +44,7 @@ def test_a_comparison_of_plain_files(files, capsys):
     assert main(["human-eval", "export", *arguments, "--output", "out"]) == 0
     said = capsys.readouterr().out
     assert "5 pairs of DM and Base for 2 raters in out." in said
-    assert "draw: 1 with an empty text, 1 of identical texts (of 8 pairs; empty texts: DM 0, Base 1).\n" in said
+    assert "draw: 1 with an empty text, 1 of identical texts (empty texts: DM 0 of 8, Base 1 of 8).\n" in said
     assert "depgen human-eval score out" in said
     found = sorted(str(path.relative_to(files / "out")) for path in (files / "out").rglob("*"))
     sheets = [f"raters/rater-{number}.{ending}" for number in (1, 2) for ending in ("csv", "html")]
@@ -103,7 +103,8 @@ def test_a_row_without_texts_says_what_makes_them(rows):
 
 
 def test_a_turing_test_of_plain_files(files):
-    export(texts=["DM=a.txt", "Base=b.txt"], real=files / "real.txt", number=5, raters=3, output=files / "out")
+    said = export(texts=["DM=a.txt", "Base=b.txt"], real=files / "real.txt", number=5, raters=3, output=files / "out")
+    assert "draw: empty texts (DM 0 of 8, Base 1 of 8, Real data 0 of 5).\n" in said
     asked = read_key(files / "out/key.json")
     assert asked.kind == "turing"
     assert asked.systems == ("DM", "Base", "Real data")

@@ -119,7 +119,7 @@ def test_what_is_missing_is_said():
     Path("out/answers/rater-2.csv").unlink()
     table = score([Path("out")])
     assert f"40 items, 4 of 5 raters (none from rater-2); {4 * odd} of 320 answers missing" in table
-    assert "0 with an empty text, 0 of identical texts (of 60 pairs; empty texts: DM-Net 0, Net 0)" in table
+    assert "0 with an empty text, 0 of identical texts (empty texts: DM-Net 0 of 60, Net 0 of 60)" in table
     assert 40 < float(table.split("the text shown first won ")[1].split(" %")[0]) < 60
     assert "texts of DM-Net from a.txt, Net from b.txt." in table
     assert "logicality: win 75.0 [75.0, 75.0], lose 25.0 [25.0, 25.0], tie 0.0 [0.0, 0.0]" in table
