@@ -37,8 +37,8 @@ def export(
         texts: NAME=FILE for each system, one text a line; or NAME alone for a row of `--table`.
         output: a folder: `raters/` is for them, `key.json` is not, `answers/` awaits what comes back.
         contexts: what the texts of a comparison go on from, one a line; those of `--table` are known.
-        real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like the
-            systems' texts (case, spaces, `<unk>`), else they give themselves away.
+        real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
+            the systems' texts (case, spaces, `<unk>`), else they give themselves away.
         table: whose rows wrote texts, such as dmlm_table2.
         profile: at which they were trained; unset: `paper` where a GPU is found, `small` elsewhere.
         training_seed: of the rows' training.
