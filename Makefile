@@ -40,7 +40,7 @@ tables := table2 table4 table5 table7 table13
 studies := table8 table9 table16
 row_targets := $(foreach table,$(tables),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser tables record clean reproduce-table2
+.PHONY: help setup demo test lint bench parser union tables record clean reproduce-table2
 .PHONY: $(patsubst %,reproduce-dmlm-%,$(tables) $(studies) figure3) $(row_targets)
 
 help: ## list the targets
@@ -91,6 +91,9 @@ parser: $(ready) ## train the parsers that give silver trees: of stories, of cas
 	$(depgen) train-parser --config experiments/parser_ewt.yaml
 	$(depgen) train-parser --config experiments/parser_wsj_normalized.yaml
 	$(depgen) train-parser --config experiments/parser_ewt_normalized.yaml
+
+union: $(ready) ## train the story metric UNION for Table 2 (once; needs DEPGEN_DATA and `make parser`)
+	$(depgen) train-union --config experiments/union_rocstories_small.yaml
 
 reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2
 reproduce-dmlm-table2: ## DMLM: endings of ROCStories by eight systems and three controls, ours beside the paper's
