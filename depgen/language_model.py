@@ -207,8 +207,9 @@ class LeftToRight(LanguageModel):
         """
         streams = batch.segment is not None
         state = self._carried.get(self.training) if batch.segment else None
+        padding = ~batch.mask if self.training and self.backbone.couples_batch else None
         output: BackboneOutput = self.backbone(
-            batch.inputs, state=state, attention_layer=attention_layer, carry=streams
+            batch.inputs, padding=padding, state=state, attention_layer=attention_layer, carry=streams
         )
         if not streams:
             return output

@@ -58,6 +58,8 @@ class Backbone(nn.Module):
         width: size of a hidden state.
         attention_layers: number of layers whose self-attention can be had; 0 for networks without any.
         causal: whether no position sees a later one.
+        couples_batch: whether training computes over all positions of a batch (batch normalisation), so that it must be
+            told which are padding.
         max_length: tokens of the longest text that it can read, `<eos>` in front included; None for any.
     """
 
@@ -65,6 +67,7 @@ class Backbone(nn.Module):
     width: int
     attention_layers: int
     causal: bool = True
+    couples_batch: bool = False
     max_length: int | None = None
 
     @property
@@ -96,7 +99,8 @@ class Backbone(nn.Module):
 
         Args:
             tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; causal networks need none at the right.
+            padding: True at positions that are no tokens, at either end; causal networks need none at the right,
+                unless they train with `couples_batch`.
             state: what an earlier call with `carry` returned.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned.
             all_layers: return the hidden states after each layer too.

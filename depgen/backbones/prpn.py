@@ -18,7 +18,9 @@ Deviations
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +32,7 @@ from depgen.errors import UserError
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
 from depgen.nn.recurrent_projection import RecurrentProjection
+from depgen.nn.vocabulary import full_precision
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell states of a layer, each [batch slots size], oldest first."""
@@ -53,6 +56,10 @@ class PRPNState:
         """The state of some rows of the batch."""
         memories = tuple((hidden[rows], cell[rows]) for hidden, cell in self.memories)
         return PRPNState(self.embedded[rows], self.distances[rows], memories)
+
+    def tensors(self) -> Sequence[Tensor]:
+        """Embeddings, distances, and hidden and cell states of each layer in turn."""
+        return [self.embedded, self.distances, *(each for memory in self.memories for each in memory)]
 
     def detached(self) -> "PRPNState":
         """The same values without the graph behind them."""
@@ -81,6 +88,7 @@ class PRPN(Backbone):
     """
 
     attention_layers = 0
+    couples_batch = True
 
     def __init__(
         self,
@@ -106,7 +114,8 @@ class PRPN(Backbone):
                 f"layers: {layers}, slots: {slots}, lookback: {lookback}, hidden_size: {hidden_size}"
             )
         self.vocabulary_size, self.width, self.slots = vocabulary_size, embedding_size, slots
-        self.resolution, self.hard, self.equal_gate, self.dropout = resolution, hard, equal_gate, dropout
+        self.dropout = dropout
+        self.open_slots = partial(open_slots, slots=slots, resolution=resolution, hard=hard, equal_gate=equal_gate)
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.parsing = Parsing(embedding_size, hidden_size, lookback, rectified=rectified, dropout=inner_dropout)
         self.reading = nn.ModuleList(
@@ -151,7 +160,7 @@ class PRPN(Backbone):
         Args:
             tokens: token ids; what follows `state` when there is one.
             padding: True at positions that are no tokens, at either end; they are passed by. In evaluation, padding at
-                the right needs none where no state is carried; in training it would count in batch normalisation.
+                the right needs none where no state is carried.
             state: what an earlier call with `carry` returned.
             attention_layer: must be None; that to its memory is no attention over all positions.
             all_layers: return the embedding and the output of each layer too, before dropout.
@@ -169,7 +178,7 @@ class PRPN(Backbone):
         read = torch.cat((before.embedded, embedded), 1)
         distances, following = self.parsing(read, rows.kept)
         known = torch.cat((before.distances, distances), 1)
-        reading_gates, prediction_gates = (self._open_slots(each, known) for each in (distances, following))
+        reading_gates, prediction_gates = (self.open_slots(each, known) for each in (distances, following))
         every, histories, hidden = [embedded], list[Memory](), embedded
         for layer, memory in zip(self.reading, before.memories, strict=True):
             hidden, history = layer(hidden, reading_gates, memory)
@@ -184,6 +193,11 @@ class PRPN(Backbone):
             state=self._after(rows, read, known, histories) if carry else None,
         )
 
+    def state_of(self, tensors: Sequence[Tensor]) -> PRPNState:
+        """The state whose `tensors` these are."""
+        embedded, distances, *memories = tensors
+        return PRPNState(embedded, distances, tuple(zip(memories[::2], memories[1::2], strict=True)))
+
     @torch.no_grad()
     def syntactic_distances(
         self, tokens: Int[Tensor, "batch length"], *, padding: Bool[Tensor, "batch length"] | None = None
@@ -195,7 +209,8 @@ class PRPN(Backbone):
         assert not self.training, "distances are those of evaluation mode"
         rows = LeftAligned.of(padding)
         embedded = self.embedding(rows.moved(tokens))
-        distances, _ = self.parsing(torch.cat((self._beginning(embedded).embedded, embedded), 1), rows.kept)
+        read = torch.cat((self._beginning(embedded).embedded, embedded), 1)
+        distances, _ = self.parsing(read, rows.kept)
         return rows.returned(distances[..., None])[None, ..., 0]
 
     def _beginning(self, embedded: Tensor) -> PRPNState:
@@ -205,11 +220,6 @@ class PRPN(Backbone):
         closed = embedded.new_full((batch, self.slots), torch.inf)
         lookback = embedded.new_zeros(batch, self.parsing.lookback, self.width)
         return PRPNState(lookback, closed, tuple((empty, empty) for _ in self.reading))
-
-    def _open_slots(self, distances: Tensor, known: Tensor) -> Tensor:
-        return open_slots(
-            distances, known, self.slots, resolution=self.resolution, hard=self.hard, equal_gate=self.equal_gate
-        )
 
     def _after(self, rows: LeftAligned, read: Tensor, known: Tensor, histories: list[Memory]) -> PRPNState:
         """The state after each row's last token."""
@@ -238,15 +248,15 @@ class Parsing(nn.Module):
 
     def forward(
         self, read: Float[Tensor, "batch read width"], kept: Bool[Tensor, "batch length"] | None
-    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+    ) -> tuple[Float[Tensor, "batch length"], ...]:
         """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
         dropped = F.dropout(read, self.dropout, self.training).transpose(1, 2)
         convolved = self.window(dropped).transpose(1, 2)  # batch length size
         units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
         units = F.dropout(units, self.dropout, self.training)
-        both = self.distance(units.transpose(1, 2))  # batch 2 length
-        distances, following = (both.relu() if self.rectified else both.sigmoid()).unbind(1)  # d_t, d^_{t+1}
-        return distances, following
+        with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
+            both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
+        return (both.relu() if self.rectified else both.sigmoid()).unbind(1)  # d_t, d^_{t+1}
 
 
 class Reading(nn.Module):
@@ -277,7 +287,7 @@ class Reading(nn.Module):
         """Hidden states, and the memory with all that was added to it."""
         slots, steps = gates.size(-1), inputs.transpose(0, 1).contiguous()
         read = self.input_norm(self.input_gates(F.dropout(steps, self.input_dropout, self.training)))
-        keys = RecurrentProjection(self._key_inputs(steps), self.key.weight[:, self.input_size :])
+        keys = self._keys(steps)
         biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
         recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
         drop_hidden, drop_key = self._masks(steps), self._masks(steps, scale=1 / math.sqrt(self.size))
@@ -291,7 +301,7 @@ class Reading(nn.Module):
             found = torch.bmm(weights, states).squeeze(1)  # h~ = sum_k s_k h_k
             found_cell = torch.bmm(weights, torch.stack(cells[t : t + slots], 1)).squeeze(1)  # c~ = sum_k s_k c_k
             all_gates = input_t + self.recurrent_norm(recurrent(found * drop_memory))  # LN(W_i x + b) + LN(W_h h~ + b)
-            i_and_f, candidate, output = all_gates.split((2 * self.size, self.size, self.size), -1)
+            i_and_f, candidate, output = torch.split(all_gates, [2 * self.size, self.size, self.size], -1)
             input_gate, forget_gate = i_and_f.sigmoid().chunk(2, -1)
             cell = torch.addcmul(forget_gate * found_cell, input_gate, candidate.tanh())  # c_t = f c~ + i g
             hidden.append(output.sigmoid() * self.cell_norm(cell).tanh())  # h_t = o tanh(LN(c_t))
@@ -299,10 +309,11 @@ class Reading(nn.Module):
         history = torch.stack(hidden, 1)
         return history[:, slots:], (history, torch.stack(cells, 1))
 
-    def _key_inputs(self, steps: Tensor) -> Tensor:
-        """The part of the keys that comes from the inputs, bias included."""
+    def _keys(self, steps: Tensor) -> RecurrentProjection:
+        """W drop([x_t; h_{t-1}]) + b, the part of the inputs for all steps at once."""
+        for_inputs, for_hidden = torch.split(self.key.weight, [self.input_size, self.size], 1)
         dropped = F.dropout(steps, self.key_dropout, self.training)
-        return F.linear(dropped, self.key.weight[:, : self.input_size], self.key.bias)
+        return RecurrentProjection(F.linear(dropped, for_inputs, self.key.bias), for_hidden)
 
     def _masks(self, steps: Tensor, *, scale: float = 1.0) -> tuple[Tensor, ...]:
         """What a vector of the layer's size is multiplied by at each step."""
@@ -317,7 +328,7 @@ class Prediction(nn.Module):
     Args:
         size: of the top layer.
         output_size: of what the output matrix reads.
-        dropout: of inputs, of the key's too, and of the key.
+        dropout: of all inputs and of the key.
     """
 
     def __init__(self, size: int, output_size: int, *, dropout: float) -> None:
@@ -352,8 +363,8 @@ class Prediction(nn.Module):
 def open_slots(
     distances: Float[Tensor, "batch length"],
     known: Float[Tensor, "batch known"],
-    slots: int,
     *,
+    slots: int,
     resolution: float,
     hard: bool,
     equal_gate: float = 1.0,
@@ -369,7 +380,7 @@ def open_slots(
         equal_gate: alpha between equal distances, of the hard gate.
 
     >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
-    >>> open_slots(known[:, 2:], known, 2, resolution=0.1, hard=True).tolist()
+    >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
     [[[0.0, 1.0], [1.0, 1.0]]]
     """
     nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...

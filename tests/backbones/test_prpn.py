@@ -1,6 +1,7 @@
 """PRPN against a loop over its equations, its published size, and what must hold of any network with a state."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -64,7 +65,7 @@ def attend(scores, gates, vectors):
 def literal(model, tokens, *, hard, equal):
     """Hidden states and distances of one text."""
     embedded, parsing, slots, size = model.embedding.weight.tolist(), model.parsing, model.slots, model.parsing.size
-    zero, tau = [0.0] * size, model.resolution
+    zero, tau = [0.0] * size, 0.3
 
     def alpha(now, then):
         if then == math.inf:
@@ -119,7 +120,7 @@ def test_it_is_its_equations(hard, equal):
         output, distances = model(tokens).undropped[0], model.syntactic_distances(tokens)[0, 0]
         expected, expected_distances = literal(model, tokens[0].tolist(), hard=hard, equal=equal)
         gates = open_slots(
-            distances[None], torch.cat((torch.full((3,), torch.inf), distances))[None], 3,
+            distances[None], torch.cat((torch.full((3,), torch.inf), distances))[None], slots=3,
             resolution=0.3, hard=hard, equal_gate=equal,
         )  # fmt: skip
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
@@ -156,6 +157,7 @@ def test_a_carried_state_goes_on_where_it_was_left(cuts):
         hidden.append(part.hidden)
     torch.testing.assert_close(torch.cat(hidden, 1), whole.hidden, rtol=0, atol=1e-6)
     compare(state, whole.state)
+    compare(model.state_of(state.tensors()), state)
     assert not state.distances.requires_grad
 
 
@@ -190,7 +192,7 @@ def test_a_later_word_leaves_earlier_states_untouched():
 
 def test_slots_from_before_a_text_are_closed():
     known = torch.cat((torch.full((1, 2), torch.inf), torch.ones(1, 4)), 1)
-    gates = open_slots(torch.ones(1, 4), known, 2, resolution=0.1, hard=True)
+    gates = open_slots(torch.ones(1, 4), known, slots=2, resolution=0.1, hard=True)
     assert gates.tolist() == [[[0, 1], [1, 1], [1, 1], [1, 1]]]  # oldest slot first
 
 
@@ -241,6 +243,18 @@ def test_every_parameter_gets_the_gradient_of_its_own_loss():
         assert gradient[place].item() == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-8), name
 
 
+def test_mixed_precision_leaves_distances_sharp():
+    model, tokens = small(), words(4, 9)
+    exact = model.syntactic_distances(tokens)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = model.syntactic_distances(tokens)
+        model(tokens).hidden.float().sum().backward()
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, exact, rtol=0, atol=0.01)
+    assert len(mixed.unique()) == len(exact.unique())
+    assert all(each.grad.isfinite().all() for name, each in model.named_parameters() if name != "bias")
+
+
 def test_closed_slots_return_nothing():
     assert not gated_softmax(torch.randn(4, 3), torch.zeros(4, 3)).any()
 
@@ -267,6 +281,15 @@ def test_scores_do_not_depend_on_the_batch():
     with torch.no_grad():
         together, alone = model.log_probs(collate_tokens(items(0, 1, 2))), model.log_probs(collate_tokens(items(1)))
     torch.testing.assert_close(together[1, :4], alone[0])
+
+
+def test_a_language_model_is_trained_without_padding():
+    dry = {"dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
+    torch.manual_seed(0)
+    model = CausalLM(partial(PRPN, **SMALL, **dry), 13).train()
+    batch = collate_tokens(items(0, 1, 2))
+    changed = replace(batch, inputs=torch.where(batch.mask, batch.inputs, 5))
+    assert torch.equal(model.read(batch).hidden, model.read(changed).hidden)
 
 
 def test_it_learns_a_few_sentences_by_heart():
