@@ -23,7 +23,7 @@ from depgen.backbones.architectures import Wanted, built, configuration, loaded,
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
 from depgen.backbones.transformer import TransformerState, counted_positions, joined_padding
 from depgen.errors import UserError
-from depgen.hub import TRANSFORMERS_MISSING, has_transformers
+from depgen.hub import TRANSFORMERS_MISSING, has_transformers, quiet_transformers
 from depgen.nn.attention import KeyValues, Visibility, attend
 
 ATTENTION = "depgen"
@@ -273,6 +273,15 @@ class PretrainedTransformer(Backbone):
             state=TransformerState(tuple(attending.carried), context, whole_padding) if carry else None,
         )
 
-    def save(self, folder: Path) -> None:
-        """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them."""
-        self.network.save_pretrained(folder)
+    def save(self, folder: Path, *, eos: int | None = None) -> None:
+        """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them.
+
+        Args:
+            folder: where to.
+            eos: id of the end of sequence, which also begins one.
+        """
+        if eos is not None:
+            for config in (self.config, self.network.generation_config):
+                config.bos_token_id = config.eos_token_id = eos
+        with quiet_transformers():
+            self.network.save_pretrained(folder)

@@ -112,6 +112,10 @@ VERBS = {
         lists=("folders",),
         flags=("json",),
     ),
+    "export-pretrained": Verb(
+        "write a run's backbone so that the transformers library loads it",
+        "depgen.evaluation.export:export_pretrained",
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 

@@ -129,7 +129,7 @@ class SubwordVocabulary:
         """A tokenizer as its own JSON, and the names of the special tokens in it (`unk_token` None: it has none)."""
         from tokenizers import Tokenizer
 
-        self._json, self._eos_token, self._unk_token = tokenizer_json, eos_token, unk_token
+        self._json, self.eos_token, self.unk_token = tokenizer_json, eos_token, unk_token
         try:
             self._tokenizer = Tokenizer.from_str(tokenizer_json)
         except Exception as error:  # the library raises nothing narrower
@@ -167,7 +167,7 @@ class SubwordVocabulary:
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary.json` and `tokenizer.json`."""
-        content = {"kind": "subword", "eos_token": self._eos_token, "unk_token": self._unk_token}
+        content = {"kind": "subword", "eos_token": self.eos_token, "unk_token": self.unk_token}
         write_atomically(folder / TOKENIZER_FILE, self._json)
         write_atomically(folder / VOCABULARY_FILE, json.dumps(content) + "\n")
 

@@ -1,0 +1,48 @@
+"""A trained backbone as a model that the `transformers` library loads."""
+
+import logging
+from pathlib import Path
+
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
+from depgen.errors import UserError
+from depgen.evaluation.trained import load_trained
+from depgen.language_model import LeftToRight
+from depgen.models.causal_lm import CausalLM
+
+logger = logging.getLogger(__name__)
+
+
+def export_pretrained(*, to: Path, checkpoint: str | None = None) -> str:
+    """Write a run's backbone so that `AutoModelForCausalLM.from_pretrained` loads it, and its tokenizer.
+
+    Args:
+        to: the folder to write, which must be empty if it is there.
+        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+
+    Raises:
+        UserError: no such run, a backbone that is not the library's, or a folder that holds something.
+    """
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
+    trained = load_trained(checkpoint, device="cpu")
+    model = trained.model
+    if not isinstance(model, LeftToRight) or not isinstance(model.backbone, PretrainedTransformer):
+        kind = type(model.backbone if isinstance(model, LeftToRight) else model).__name__
+        raise UserError(f"{trained.checkpoint} is a {kind}, which transformers can't load: only its own networks are.")
+    if not isinstance(model, CausalLM):
+        logger.warning(
+            "What %s adds to its backbone is left behind: transformers has no such model.", type(model).__name__
+        )
+    eos = trained.vocabulary.eos
+    model.backbone.save(to, eos=eos)
+    trained.vocabulary.save(to)
+    if isinstance(trained.vocabulary, SubwordVocabulary):
+        from transformers import PreTrainedTokenizerFast
+
+        end, unknown = trained.vocabulary.eos_token, trained.vocabulary.unk_token
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(to / TOKENIZER_FILE), bos_token=end, eos_token=end, unk_token=unknown
+        )
+        tokenizer.save_pretrained(to)
+    return f"model\t{to.absolute()}"

@@ -1,0 +1,108 @@
+"""A run begun from a pretrained model: it needs that model no more, and what it has learnt goes back to the library."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from depgen.cli import main
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import encode
+from depgen.evaluation.trained import load_trained
+
+END = "<|endoftext|>"
+WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
+
+
+def write_gpt2(folder):
+    """A GPT-2 of two layers with a byte-level tokenizer that ends texts as GPT-2's does."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, special_tokens=[END], show_progress=False)
+    bpe.train_from_iterator([" ".join(WORDS)] * 4, trainer)
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 512}
+    config = GPT2Config(vocab_size=bpe.get_vocab_size(), bos_token_id=0, eos_token_id=0, **sizes)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    bpe.save(str(folder / "tokenizer.json"))
+
+
+def experiment(system):
+    phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1} if system.endswith("DMLM") else {}
+    backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": {"pretrained": "gpt2"}}
+    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+    pieces = {
+        "class_path": "depgen.data.vocabulary.SubwordPieces",
+        "init_args": {"tokenizer": "gpt2", "eos_token": END},
+    }
+    data = {"corpus": corpus, "annotator": "depgen.annotation.trivial.GoldTrees", "vocabulary": pieces}
+    return {
+        "seed_everything": 1,
+        "trainer": {"accelerator": "cpu", "max_epochs": 2},
+        "model": {"class_path": system, "init_args": {"backbone": backbone, **phases}},
+        "data": {"class_path": "depgen.data.text.TextData", "init_args": {**data, "tokens_per_batch": 1024}},
+    }
+
+
+@pytest.fixture(scope="module", params=["causal_lm.CausalLM", "dmlm.DMLM"])
+def run(request, tmp_path_factory):
+    """A run whose pretrained model has since been deleted, and so have corpus tables and caches."""
+    place = tmp_path_factory.mktemp("place")
+    write_gpt2(place / "models" / "gpt2")
+    (place / "x.yaml").write_text(yaml.safe_dump(experiment(f"depgen.models.{request.param}")))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MODELS", "RUNS", "CACHE"):
+            patch.setenv(f"DEPGEN_{name}", str(place / name.lower()))
+        assert main(["fit", "--config", str(place / "x.yaml")]) == 0
+        shutil.rmtree(place / "models")
+        yield next((place / "runs" / "x").iterdir())
+
+
+def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
+    for verb in (["test"], ["fit", "--resume"]):
+        option = [] if verb[0] == "fit" else ["--run"]
+        assert main([*verb, *option, str(run)]) == 0, capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "asked for" not in said.err
+    numbers = dict(line.split("\t") for line in said.out.splitlines() if line.startswith("test/"))
+    assert float(numbers["test/word_perplexity"]) > 2 * float(numbers["test/perplexity"])
+    (tmp_path / "prompts.txt").write_text("the cat\nagain\n")
+    prompts = ["--prompts", str(tmp_path / "prompts.txt"), "--max-new-tokens", "3"]
+    assert main(["generate", "--checkpoint", str(run), *prompts]) == 0
+
+
+def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    assert main(["export-pretrained", "--checkpoint", str(run), "--to", str(tmp_path / "gpt2")]) == 0
+    trained = load_trained(run, device="cpu")
+    ids = encode(trained.vocabulary, WORDS).ids
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gpt2")
+    assert tokenizer("".join(f" {word}" for word in WORDS))["input_ids"] == ids.tolist()
+    assert tokenizer.eos_token_id == tokenizer.bos_token_id == trained.vocabulary.eos == 0
+    again = AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2")
+    assert again.config.eos_token_id == 0
+    inputs = torch.tensor([[0, *ids.tolist()]])
+    backbone = trained.model.backbone
+    torch.testing.assert_close(again(inputs).logits, backbone(inputs).hidden @ backbone.output_weight.T)
+    if type(trained.model).__name__ == "CausalLM":
+        batch = collate_tokens(ItemBatch([TokenItem(0, ids.astype(np.int32))], len(ids) + 1))
+        expected = again(inputs).logits.log_softmax(-1)[0].gather(1, batch.targets[0][:, None])[:, 0]
+        torch.testing.assert_close(trained.model.log_probs(batch)[0], expected)
+    else:
+        assert "left behind" in capsys.readouterr().err
+    written = json.loads((tmp_path / "gpt2" / "config.json").read_text())
+    assert written["architectures"] == ["GPT2LMHeadModel"]
+
+
+def test_a_folder_that_holds_something_is_left_alone(run, tmp_path, capsys):
+    (tmp_path / "mine").write_text("mine")
+    assert main(["export-pretrained", "--checkpoint", str(run), "--to", str(tmp_path)]) == 2
+    assert "holds something already" in capsys.readouterr().err
