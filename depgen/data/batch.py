@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from depgen.data.vocabulary import EOS, UNK
@@ -20,12 +20,14 @@ class TokenItem:
         ids: token ids, without beginning and end.
         heads: 1-based head of each token (0 = root, -1 = not annotated), or None.
         word_ends: whether each token is the last piece of a word; None where each is a word.
+        relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
     """
 
     index: int
     ids: Int[np.ndarray, " length"]
     heads: Int[np.ndarray, " length"] | None = None
     word_ends: Bool[np.ndarray, " length"] | None = None
+    relations: Shaped[np.ndarray, " length"] | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import lightning as L
 import numpy as np
 from filelock import FileLock
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
@@ -44,6 +44,7 @@ class EncodedSplit(Dataset[TokenItem]):
     eos: int
     unk: int
     word_ends: Bool[np.ndarray, " tokens"] | None = None
+    relations: Shaped[np.ndarray, " tokens"] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,8 +56,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitem__(self, index: int) -> TokenItem:
         part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        heads = None if self.heads is None else self.heads[part]
-        return TokenItem(int(index), self.ids[part], heads, None if self.word_ends is None else self.word_ends[part])
+        others = (None if each is None else each[part] for each in (self.heads, self.word_ends, self.relations))
+        return TokenItem(int(index), self.ids[part], *others)
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
@@ -197,14 +198,16 @@ class CorpusData(L.LightningDataModule):
         within = np.arange(piece_offsets[-1]) - np.repeat(piece_offsets[:-1], per_word)
         ids = flat[np.repeat(starts[types], per_word) + within]
         offsets = piece_offsets[word_offsets]
-        heads = None
+        heads = relations = None
         if "heads" in columns.column_names:
             heads = self._joined_heads(table, per_word)
+            relations = np.full(len(ids), "", dtype=object)
+            relations[piece_offsets[:-1]] = _interned(columns["relations"])
         word_ends = None
         if len(ids) != len(types):
             word_ends = np.zeros(len(ids), dtype=bool)
             word_ends[piece_offsets[1:] - 1] = True
-        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk, word_ends)
+        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk, word_ends, relations)
 
     def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
         """Heads over each document's tokens: sentences joined, words split into pieces."""
@@ -321,6 +324,14 @@ class TextData(CorpusData):
             data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
         )
         return self.loader(data, batches)
+
+
+def _interned(column: Any) -> Shaped[np.ndarray, " words"]:  # noqa: ANN401
+    """The strings of a column of lists, one object a type."""
+    coded = column.combine_chunks().values.dictionary_encode()
+    types = np.array(coded.dictionary.to_pylist(), dtype=object)
+    found: np.ndarray = types[coded.indices.to_numpy()]
+    return found
 
 
 def _document(row: dict[str, Any]) -> Document:

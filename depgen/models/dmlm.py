@@ -29,10 +29,12 @@ Deviations
     D8. Eq. 2's projections have biases, as in the authors' code, and are trained from phase 2 on, where they are used.
     D9. In a stream the recurrent state is carried from segment to segment, but the mixture begins anew in each, as in
         the authors' code; `carry_window` lets it reach back in evaluation.
+    D10. Beyond the paper: `relation_weights` weighs the targets of Eq. 1 by the relation of their arc, and `gate` mixes
+        the mixture with a plain softmax of the present position. Both are off by default.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Literal
@@ -46,7 +48,7 @@ from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, collate_tokens
+from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import EOS
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
@@ -54,6 +56,7 @@ from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactor
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.growing import Growing
 from depgen.nn.mixture_attention import QueryKeyAttention, SeenKeys
+from depgen.nn.mixture_gate import MixtureGate
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -69,6 +72,8 @@ MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
 AttentionFactory = Callable[[int], QueryKeyAttention]
 """From the width of the hidden states to what weighs the mixture."""
+GateFactory = Callable[[int], MixtureGate]
+"""From the width of the hidden states to what gives the mixture its share."""
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -80,53 +85,89 @@ class DependencyBatch(TokenBatch):
 
     Attributes:
         dependents: word ids; row `b * length + t` is the set of position t of item b. None without trees.
+        weights: of the dependents, where relations are weighed (D10).
     """
 
     dependents: Ragged | None = None
+    weights: Float[Tensor, " entries"] | None = None
 
 
 def collate_dependents(
-    batch: ItemBatch, *, root_target: bool = True, eos_target: bool = True, duplicates: Duplicates = "set"
+    batch: ItemBatch,
+    *,
+    root_target: bool = True,
+    eos_target: bool = True,
+    duplicates: Duplicates = "set",
+    relation_weights: Mapping[str, float] | None = None,
 ) -> DependencyBatch:
-    """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3)."""
+    """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
     tokens = collate_tokens(batch)
-    dependents = None
-    if all(item.heads is not None for stretch in batch.stretches for item in stretch.items):
-        width = tokens.inputs.shape[1]
-        rows, words = [], []
-        for number, stretch in enumerate(batch.stretches):
-            positions, targets = _stretch_dependents(stretch, batch.eos, root_target=root_target, eos_target=eos_target)
-            rows.append(positions + number * width)
-            words.append(targets)
-        dependents = _ragged(np.concatenate(rows), np.concatenate(words), len(batch.items) * width, duplicates)
     shared = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
-    return DependencyBatch(**shared, dependents=dependents)
+    if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
+        return DependencyBatch(**shared)
+    arcs_of = partial(
+        _item_arcs, eos=batch.eos, root_target=root_target, eos_target=eos_target, relation_weights=relation_weights
+    )
+    width, columns = tokens.inputs.shape[1], []
+    for number, stretch in enumerate(batch.stretches):
+        rows, words, weights = _stretch_arcs(stretch, arcs_of)
+        columns.append((rows + number * width, words, weights))
+    rows, words, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
+    if duplicates == "set":
+        rows, words, weights = _heaviest(rows, words, weights)
+    offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
+    return DependencyBatch(
+        **shared,
+        dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(words.astype(np.int64))),
+        weights=None if relation_weights is None else torch.from_numpy(weights.astype(np.float32)),
+    )
 
 
-def _stretch_dependents(
-    stretch: Stretch, eos: int, *, root_target: bool, eos_target: bool
-) -> tuple[Int[np.ndarray, " entries"], Int[np.ndarray, " entries"]]:
-    """Position in the stretch and word of each future dependent of its positions; the word may lie beyond its end."""
-    positions, words = [], []
+Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarray, " arcs"]]
+"""Position, future dependent (a word id) and weight of each."""
+
+
+def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arcs:
+    """Those whose position lies in the stretch; their words may lie beyond its end."""
+    columns = []
     begin = -stretch.start
     for item in stretch.items:
-        assert item.heads is not None
-        offsets, targets = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
-        positions.append(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) + begin)
-        words.append(np.append(item.ids, eos)[targets - 1])
+        positions, words, weights = arcs_of(item)
+        columns.append((positions + begin, words, weights))
         begin += len(item.ids) + 1
-    place, word = np.concatenate(positions), np.concatenate(words)
-    inside = (place >= 0) & (place < stretch.stop - stretch.start)
-    return place[inside], word[inside]
+    rows, words, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
+    inside = (rows >= 0) & (rows < stretch.stop - stretch.start)
+    return rows[inside], words[inside], weights[inside]
 
 
-def _ragged(
-    rows: Int[np.ndarray, " entries"], words: Int[np.ndarray, " entries"], count: int, duplicates: Duplicates
-) -> Ragged:
-    if duplicates == "set" and len(rows):
-        rows, words = np.unique(np.stack([rows, words]), axis=1)
-    offsets = np.concatenate([[0], np.bincount(rows, minlength=count).cumsum()])
-    return Ragged(torch.from_numpy(offsets), torch.from_numpy(words.astype(np.int64)))
+def _item_arcs(
+    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, relation_weights: Mapping[str, float] | None
+) -> Arcs:
+    assert item.heads is not None
+    offsets, places = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
+    positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    words = np.append(item.ids, eos)[places - 1]
+    if relation_weights is None:
+        return positions, words, np.ones(len(places))
+    if item.relations is None or (len(item.relations) and set(item.relations) <= {"_", ""}):
+        raise UserError("relation_weights need labelled trees, but the annotator gives heads without relations.")
+    weights = np.array([_weight(relation, relation_weights) for relation in (*item.relations, "")])
+    # an arc between i and j > i is that of j where i is j's head, else that of i; <eos> hangs on nothing
+    of_later = (places > len(item.ids)) | (np.append(item.heads, -1)[places - 1] == positions)
+    return positions, words, weights[np.where(of_later, places, positions) - 1]
+
+
+def _weight(relation: str, weights: Mapping[str, float]) -> float:
+    """A relation's weight, by its subtype (`nsubj:pass`), by its type, or 1."""
+    return weights.get(relation, weights.get(relation.split(":")[0], 1.0))
+
+
+def _heaviest(rows: np.ndarray, words: np.ndarray, weights: np.ndarray) -> Arcs:
+    """Each word once a position, with the largest of its weights."""
+    (rows, words), which = np.unique(np.stack([rows, words]), axis=1, return_inverse=True)
+    heaviest = np.zeros(len(rows))
+    np.maximum.at(heaviest, which, weights)
+    return rows, words, heaviest
 
 
 def dependency_nll(
@@ -134,10 +175,12 @@ def dependency_nll(
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     dependents: Ragged,
+    weights: Float[Tensor, " entries"] | None = None,
 ) -> Float[Tensor, ""]:
     """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
 
-    sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing.
+    sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing. With
+    `weights` each dependent counts so much, and |Z_t| is their sum (D10).
     """
     flat = hidden.flatten(0, 1)
     counts = dependents.counts
@@ -145,8 +188,9 @@ def dependency_nll(
     # in this order: the backward pass goes the other way, and is through with Z's temporaries before it holds W's
     # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
+    mass = counts if weights is None else weights.new_zeros(len(counts)).index_add(0, dependents.rows, weights)
     log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
-    return (counts[occupied] * log_z).sum() - scores.sum()
+    return (mass[occupied] * log_z).sum() - (scores if weights is None else weights * scores).sum()
 
 
 # -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------
@@ -278,6 +322,10 @@ class DMLM(LeftToRight):
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
         duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" as often as it stands.
+        relation_weights: weight of a future dependent by the relation of its arc (`nsubj`, or `nsubj:pass` for a
+            subtype alone); 1 where it is not named. None: all count alike (paper).
+        gate: what mixes the mixture with a plain softmax, made from the width: `depgen.nn.mixture_gate.MixtureGate`.
+            None: the mixture alone (paper).
         regularizer: see `LeftToRight`; in both phases, as the authors' code.
         optimizer: see `LanguageModel`.
         scheduler: see `LanguageModel`.
@@ -297,6 +345,8 @@ class DMLM(LeftToRight):
         root_target: bool = True,
         eos_target: bool = True,
         duplicates: Duplicates = "set",
+        relation_weights: dict[str, float] | None = None,
+        gate: GateFactory | None = None,
         regularizer: ActivationRegularizer | None = None,
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
@@ -305,6 +355,7 @@ class DMLM(LeftToRight):
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.attention = None if attention is None else attention(self.backbone.width)
+        self.gate = None if gate is None else gate(self.backbone.width)
         layers = self.backbone.attention_layers
         if self.attention is None and not layers:
             raise UserError(
@@ -326,7 +377,11 @@ class DMLM(LeftToRight):
         self.carry_window = carry_window
         self._seen: SeenWindow | None = None
         self._collate = partial(
-            collate_dependents, root_target=root_target, eos_target=eos_target, duplicates=duplicates
+            collate_dependents,
+            root_target=root_target,
+            eos_target=eos_target,
+            duplicates=duplicates,
+            relation_weights=relation_weights,
         )
         lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
         monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
@@ -346,17 +401,20 @@ class DMLM(LeftToRight):
     # Phase 1, Eq. 1
 
     def _dependency_nll(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
-        dependents = batch.dependents if isinstance(batch, DependencyBatch) else None
-        if dependents is None:
+        if not isinstance(batch, DependencyBatch) or batch.dependents is None:
             raise UserError("Dependency modelling needs trees: name an annotator under data.init_args.annotator.")
-        nll = dependency_nll(output.hidden, self.backbone.output_weight, self.backbone.output_bias, dependents)
-        if self.attention is not None:  # without effect: data-parallel training waits for a gradient of every parameter
-            nll = nll + 0 * sum(each.sum() for each in self.attention.parameters())
-        return nll
+        weight, bias = self.backbone.output_weight, self.backbone.output_bias
+        nll = dependency_nll(output.hidden, weight, bias, batch.dependents, batch.weights)
+        # without effect: data-parallel training waits for a gradient of every parameter
+        return nll + sum((0 * each.sum() for each in self._mixing_parameters()), start=nll.new_zeros(()))
+
+    def _mixing_parameters(self) -> list[Parameter]:
+        """Those that only the mixture has."""
+        return [each for part in (self.attention, self.gate) if part is not None for each in part.parameters()]
 
     def trained_parameters(self) -> list[Parameter]:
-        """All; in phase 1, which mixes nothing, without what weighs the mixture (its weights would only decay)."""
-        spared = set(self.attention.parameters()) if self.attention is not None and self.models_dependencies else set()
+        """All; in phase 1, which mixes nothing, without what only the mixture has (its weights would only decay)."""
+        spared = set(self._mixing_parameters()) if self.models_dependencies else set()
         return [parameter for parameter in super().trained_parameters() if parameter not in spared]
 
     # Phase 2, Eqs. 3 and 4
@@ -387,7 +445,12 @@ class DMLM(LeftToRight):
             self._seen = SeenWindow(keys, hidden[:, -self.window :])
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        return mix(log_attention, hidden, weight, bias, batch.targets, window=self.window)
+        mixed = mix(log_attention, hidden, weight, bias, batch.targets, window=self.window)
+        if self.gate is None:
+            return mixed
+        log_mixture, log_plain, states = self.gate(output.hidden)
+        plain = word_log_probs(states, weight, bias, batch.targets)
+        return torch.logaddexp(log_mixture + mixed, log_plain + plain)
 
     def _reach_back(self, batch: TokenBatch) -> SeenWindow | None:
         """What the segment before has left to the window of this one (D9)."""
@@ -448,10 +511,25 @@ class DMLM(LeftToRight):
             components = components.last(self.window)
         log_attention, keys = self._attend(output, padding, past)
         log_weights, next_state = log_attention[:, -1, -len(components) :], MixtureState(output.state, components, keys)
+        mixture = Mixture(log_weights, components.tensor)
+        if probability and self.gate is None:
+            return mixture, next_state
         if probability:
-            return Mixture(log_weights, components.tensor), next_state
-        pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
-        return log_softmax_over_vocabulary(pooled, weight, bias), next_state
+            log_probs = mixture.log_probs
+        else:
+            pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
+            log_probs = log_softmax_over_vocabulary(pooled, weight, bias)
+        return self._gated(log_probs, output.hidden[:, -1:]), next_state
+
+    def _gated(
+        self, log_probs: Float[Tensor, "batch vocab"], hidden: Float[Tensor, "batch 1 width"]
+    ) -> Float[Tensor, "batch vocab"]:
+        """The mixture's distribution with its share, and the plain softmax's with the rest."""
+        if self.gate is None:
+            return log_probs
+        log_mixture, log_plain, states = self.gate(hidden)
+        plain = log_softmax_over_vocabulary(states, self.backbone.output_weight, self.backbone.output_bias)[:, 0]
+        return torch.logaddexp(log_mixture + log_probs, log_plain + plain)
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:

@@ -1,6 +1,7 @@
 """The mixture and its losses against literal versions of the equations; causality, invariance, generation, learning."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,7 @@ from depgen.models.dmlm import (
 )
 from depgen.nn.band import matrix_of_band
 from depgen.nn.mixture_attention import QueryKeyAttention
+from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.activation import ActivationRegularizer
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
@@ -355,6 +357,94 @@ def test_phase_1_leaves_what_weighs_the_mixture_alone():
 def test_a_network_without_attention_wants_one_beside_it():
     with pytest.raises(UserError, match=r"AWDLSTM has no self-attention.*QueryKeyAttention"):
         DMLM(RECURRENT, VOCABULARY)
+
+
+# -- beyond the paper -------------------------------------------------------------------------------------------------
+
+LABELLED = TokenItem(
+    0,
+    np.array([5, 6, 7, 6], dtype=np.int32),
+    np.array([2, 0, 2, 2], dtype=np.int32),
+    relations=np.array(["det", "root", "nsubj:pass", "obj"], dtype=object),
+)
+
+
+@pytest.mark.parametrize("duplicates", ["set", "multiset"])
+def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
+    """Position by position: BOS - root 6; 5 - its head 6, by 5's det; 6 - 7 and 6, its nsubj and obj; 6 - <eos>."""
+    weights = {"det": 0.25, "root": 3.0, "nsubj": 0.5, "obj": 0.0}
+    batch = collate_dependents(ItemBatch([LABELLED], 5), duplicates=duplicates, relation_weights=weights)
+    expected = [(0, 6, 3.0), (1, 6, 0.25), (2, 7, 0.5), (2, 6, 0.0), (4, 0, 1.0)]
+    found = zip(batch.dependents.rows.tolist(), batch.dependents.ids.tolist(), batch.weights.tolist(), strict=True)
+    assert sorted(found) == sorted(expected)
+
+    torch.manual_seed(0)
+    hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
+    log_probs = (hidden @ matrix.T).log_softmax(-1)[0]
+    literal = -sum(weight * log_probs[position, word] for position, word, weight in expected)
+    torch.testing.assert_close(dependency_nll(hidden, matrix, None, batch.dependents, batch.weights), literal)
+
+
+def test_of_two_relations_to_one_word_type_the_heavier_counts():
+    item = replace(LABELLED, ids=np.array([5, 6, 7, 7], dtype=np.int32))
+    weights = {"nsubj:pass": 0.5, "obj": 0.125}
+    batch = collate_dependents(ItemBatch([item], 5), relation_weights=weights)
+    at_verb = slice(*batch.dependents.offsets[2:4].tolist())
+    assert batch.dependents.ids[at_verb].tolist() == [7]
+    assert batch.weights[at_verb].tolist() == [0.5]
+
+
+def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
+    batch, plain = (
+        collate_dependents(ItemBatch([LABELLED], 5), relation_weights=each) for each in ({"iobj": 2.0}, None)
+    )
+    hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
+    weighed = dependency_nll(hidden, matrix, None, batch.dependents, batch.weights)
+    torch.testing.assert_close(weighed, dependency_nll(hidden, matrix, None, plain.dependents))
+    bare = replace(LABELLED, relations=np.array(["_"] * 4, dtype=object))
+    with pytest.raises(UserError, match="labelled trees"):
+        collate_dependents(ItemBatch([bare], 5), relation_weights={"det": 0.5})
+
+
+def gated(**options):
+    model = over_lstm(gate=MixtureGate, **options)
+    torch.nn.init.normal_(model.gate.share.weight, std=3.0)
+    torch.nn.init.normal_(model.gate.projection.weight)
+    return model
+
+
+@pytest.mark.parametrize("space", ["probability", "logit"])
+def test_a_gate_mixes_the_mixture_with_a_softmax_of_its_own(space):
+    model, bare = gated(window=3, mixture_space=space), over_lstm(window=3, mixture_space=space)
+    bare.load_state_dict(model.state_dict(), strict=False)
+    batch = collate_dependents(items(0, 1))
+    hidden = model.backbone(batch.inputs).hidden
+    share = (hidden @ model.gate.share.weight.T + model.gate.share.bias).sigmoid()[..., 0]
+    logits = hidden @ model.gate.projection.weight.T @ model.backbone.output_weight.T + model.backbone.output_bias
+    plain = logits.softmax(-1).gather(-1, batch.targets[..., None])[..., 0]
+    expected = share * bare.log_probs(batch).exp() + (1 - share) * plain
+    torch.testing.assert_close(model.log_probs(batch).exp(), expected)
+
+
+@pytest.mark.parametrize("space", ["probability", "logit"])
+def test_a_gated_step_is_that_of_teacher_forcing(space):
+    model, batch = gated(window=3, mixture_space=space), collate_dependents(items(0))
+    with torch.no_grad():
+        state, found = None, []
+        for t in range(batch.inputs.shape[1]):
+            log_probs, state = model.generation_step(batch.inputs[:, t : t + 1], None, state)
+            torch.testing.assert_close(log_probs.exp().sum(), torch.tensor(1.0))
+            found.append(log_probs[0, batch.targets[0, t]])
+        torch.testing.assert_close(torch.stack(found), model.log_probs(batch)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_phase_1_leaves_the_gate_alone():
+    model = gated().train()
+    trained = {id(each) for group in model.configure_optimizers().param_groups for each in group["params"]}
+    assert not trained & {id(each) for each in model.gate.parameters()}
+    model.enter_phase(1)
+    trained = {id(each) for group in model.configure_optimizers().param_groups for each in group["params"]}
+    assert {id(each) for each in model.gate.parameters()} <= trained
 
 
 # -- in a stream ------------------------------------------------------------------------------------------------------
