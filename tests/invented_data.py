@@ -9,7 +9,7 @@ from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write `rocstories`, `ud_english_ewt`, `wsj_sample/dependency` and `ptb` below a folder."""
+    """Write `rocstories`, `ud_english_ewt`, `wsj_sample/dependency`, `emnlp_news` and `ptb` below a folder."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
@@ -26,6 +26,10 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for number in range(44):  # more than the 40 that are held out
         path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
         path.write_text("\n".join(map(_columns, documents[number % stories].sentences)), encoding="utf-8")
+    (folder / "emnlp_news").mkdir()
+    for split in ("train", "valid", "test"):
+        sentences = (" ".join(s.words) for document in corpus.documents(split) for s in document.sentences)
+        (folder / "emnlp_news" / f"{split}.txt").write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
     (folder / "ptb").mkdir()
     for split in ("train", "valid", "test"):
         lines = "".join(f" {_line(document)} \n" for document in corpus.documents(split))
