@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.errors import UserError
-from depgen.hub import quiet_transformers
+from depgen.hub import WeightsError, load_weights, quiet_transformers
 
 Pooling = Literal["first", "first_mean_max"]
 HEAD = "head.safetensors"
@@ -80,8 +80,7 @@ class UnionNetwork(nn.Module):
         from transformers import AutoModel
 
         try:
-            with quiet_transformers():
-                encoder = AutoModel.from_pretrained(folder / ENCODER, local_files_only=True, dtype=torch.float32)
+            encoder = load_weights(AutoModel, folder / ENCODER, local_files_only=True, dtype=torch.float32)
             network = cls(encoder, pooling=pooling)
             head = load_file(folder / HEAD)
             network.dense.load_state_dict(
@@ -90,7 +89,7 @@ class UnionNetwork(nn.Module):
             network.output.load_state_dict(
                 {name[7:]: value for name, value in head.items() if name.startswith("output.")}
             )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        except (OSError, RuntimeError, SafetensorError, WeightsError) as error:
             raise UserError(f"{folder}: expected a UNION scorer, found: {error}. Train it again.") from error
         return network.eval()
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
+import lightning as L
 from filelock import FileLock
 
 from depgen.data.corpus import Split
@@ -65,7 +65,7 @@ def train_union(
             return f"{folder} is up to date.\n{report(folder)}"
         work = folder.with_name(f".{name}.{fingerprint[:12]}")
         started = time.perf_counter()
-        torch.manual_seed(seed)
+        L.seed_everything(seed, verbose=False)
         texts = [text_of(story) for story in data.stories("train")]
         built = encoder.build(texts, max_length=data.max_length)
         data.tokenizer = built.tokenizer

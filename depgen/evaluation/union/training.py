@@ -231,7 +231,7 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     options, resume = module.training_options, folder / "checkpoints" / RESUME
     data.seed = seed
     interrupt = InterruptGuard()
-    callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt, seed=seed)
+    callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt)
     trainer = L.Trainer(
         max_epochs=sum(phase.epochs or 0 for phase in module.phases), accelerator=options.accelerator,
         devices=options.devices, precision=options.precision, gradient_clip_val=options.gradient_clip,
