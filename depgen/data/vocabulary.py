@@ -285,25 +285,3 @@ class SubwordPieces:
         assert self.tokenizer is not None
         path = Path(self.tokenizer).expanduser()
         return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
-
-
-class ReadyVocabulary:
-    """Takes a vocabulary that was saved before, whatever the words are.
-
-    Args:
-        folder: where it lies, such as `RUN/vocabulary`.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self.folder = Path(folder).expanduser()
-
-    def build(self, counts: Counter[str]) -> AnyVocabulary:
-        """The saved one."""
-        return load_vocabulary(self.folder)
-
-    def fingerprint(self) -> str:
-        """A digest of the files."""
-        import hashlib
-
-        files = [path for name in (VOCABULARY_FILE, TOKENIZER_FILE) if (path := self.folder / name).is_file()]
-        return f"ready {hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()}"
