@@ -91,8 +91,22 @@ def save_parser(
 
 
 def _report(folder: Path) -> str:
-    """What is known of a parser: scheme, scores with and without punctuation, speed, time of training."""
-    scores = json.loads((folder / SCORES).read_text())
+    """What is known of a parser: scheme, scores with and without punctuation, speed, time of training.
+
+    Raises:
+        UserError: its scores are not there, or damaged.
+    """
+    path = folder / SCORES
+    try:
+        return _summary(folder, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} does not read as a parser's scores ({type(error).__name__}: {error}). The parser may serve all the "
+            "same; for new scores train it again: --overwrite."
+        ) from error
+
+
+def _summary(folder: Path, scores: Any) -> str:  # noqa: ANN401 - whatever the file holds
     lines = [f"{scores['scheme']}: {folder}"]
     for part in ("valid", "test"):
         value = scores[part]

@@ -37,12 +37,12 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
     Raises:
         UserError: no such run or experiment, an experiment without trees, or a system that does not score words.
     """
-    trained = load_trained(checkpoint, device=device)
-    if not isinstance(trained.model, LeftToRight):
-        raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores.")
     data = data_of(config)
     if not isinstance(data, TextData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
+    trained = load_trained(checkpoint, device=device)
+    if not isinstance(trained.model, LeftToRight):
+        raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores.")
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
     assert split.heads is not None

@@ -234,5 +234,6 @@ def _stories(
         )  # fmt: skip
         return None, None
     scores, counts = np.full(int(item[-1]) + 1, np.nan), np.zeros(int(item[-1]) + 1)
-    scores[item], counts[item] = nll / tokens, tokens
+    kept = tokens > 0  # a device that has no more of a stream scores empty stretches
+    scores[item[kept]], counts[item] = nll[kept] / tokens[kept], tokens
     return scores, counts

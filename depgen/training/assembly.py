@@ -17,7 +17,6 @@ def training_callbacks(
     *,
     resume_every_n_steps: int,
     interrupt: InterruptGuard,
-    seed: int | None = None,
 ) -> list[L.Callback]:
     """Everything that makes a `fit` of `model` resumable, with its checkpoints in `folder`.
 
@@ -26,7 +25,7 @@ def training_callbacks(
     """
     return [
         PhaseSwitch(folder),
-        StepSeed(seed),
+        StepSeed(),
         CurveKeeper(),
         DiskGuard(folder),
         LossGuard(folder),

@@ -5,6 +5,7 @@ enhanced arcs that touch them are left out, and how many is logged once a file.
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -161,17 +162,24 @@ def _edges(block: _Block) -> tuple[tuple[Edge, ...] | None, int]:
 def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
     """Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
 
+    The file appears once it is whole: one that is refused half-way leaves what was there before.
+
     Raises:
         UserError: a document without sentences, an identifier that is blank at an end or holds a line end; a word, tag
             or relation that is empty or holds a tab or a line end, heads that are not annotated (-1).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for document in documents:
-            _check_writable(document)
-            stream.write(f"# newdoc id = {document.identifier}\n")
-            for index, sentence in enumerate(document.sentences, start=1):
-                stream.write(f"# sent_id = {document.identifier}-{index}\n{format_conllu(sentence, tags=tags)}\n")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            for document in documents:
+                _check_writable(document)
+                stream.write(f"# newdoc id = {document.identifier}\n")
+                for index, sentence in enumerate(document.sentences, start=1):
+                    stream.write(f"# sent_id = {document.identifier}-{index}\n{format_conllu(sentence, tags=tags)}\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _check_writable(document: Document) -> None:

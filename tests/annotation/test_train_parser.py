@@ -52,6 +52,19 @@ def test_a_parser_that_is_there_is_not_trained_again(toy_parsers, own_cache, toy
     assert (own_cache / "parsers/toy/scores.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("content", ["{", "[]", '{"scheme": "x"}', '{"scheme": "x", "valid": {"uas": "high"}}', None])
+def test_damaged_scores_are_named(toy_parsers, own_cache, toy_treebank, content):
+    path = own_cache / "parsers/toy/scores.json"
+    before = path.read_bytes()
+    if content is None:
+        path.unlink()
+    else:
+        path.write_text(content)
+    with pytest.raises(UserError, match=r"toy/scores\.json does not read as a parser's scores .*--overwrite"):
+        train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+    path.write_bytes(before)
+
+
 def test_a_parser_that_was_trained_otherwise_is_not_replaced_unasked(toy_parsers, own_cache, toy_treebank):
     with pytest.raises(UserError, match=r"trained otherwise.*--overwrite"):
         train_parser(toy_treebank, tiny_spacy(steps=61), "toy")

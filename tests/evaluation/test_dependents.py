@@ -72,7 +72,8 @@ def test_each_kind_of_token_has_its_mean(experiment, trained):
         assert float(rows[kind][1]) == pytest.approx(np.mean(values), abs=1e-4)
 
 
-def test_an_experiment_without_trees_is_refused(experiment, trained):
+def test_an_experiment_without_trees_is_refused_before_a_run_is_sought(experiment, monkeypatch):
+    monkeypatch.setattr(dependents, "load_trained", None)
     bare = {**DATA, "init_args": {**DATA["init_args"], "annotator": None}}
     experiment.write_text(yaml.safe_dump({"data": bare}))
     with pytest.raises(UserError, match="no trees: name an annotator"):

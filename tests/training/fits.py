@@ -1,6 +1,8 @@
 """Runs of the tiny system with all of a run's callbacks, broken off wherever a test wants."""
 
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import lightning as L
 import torch
@@ -40,9 +42,7 @@ def fit(
 ):  # fmt: skip
     """Train in `folder`; the trainer and the model."""
     model = model if model is not None else TinyModel(3)
-    callbacks = training_callbacks(
-        model, folder, resume_every_n_steps=every, interrupt=interrupt or InterruptGuard(), seed=5
-    )
+    callbacks = training_callbacks(model, folder, resume_every_n_steps=every, interrupt=interrupt or InterruptGuard())
     settings = {
         "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
         "use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1, "num_sanity_val_steps": 0,
@@ -52,7 +52,8 @@ def fit(
         max_epochs=max_epochs, callbacks=[*extra, *callbacks], plugins=[CheckpointWriter()], **{**settings, **options}
     )
     path = folder / "resume.ckpt"
-    trainer.fit(model, data or TinyData(), ckpt_path=str(path) if resume and path.exists() else None)
+    with patch.dict(os.environ, {"PL_GLOBAL_SEED": "5"}):
+        trainer.fit(model, data or TinyData(), ckpt_path=str(path) if resume and path.exists() else None)
     return trainer, model
 
 

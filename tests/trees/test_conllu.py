@@ -121,6 +121,19 @@ def test_refuses_documents_that_it_could_not_read(tmp_path, document, message):
         write_conllu([document], tmp_path / "a.conllu")
 
 
+def test_a_refusal_half_way_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a.conllu"
+    good, bad = (Document((Sentence((word,)),), "d") for word in ("a", "b\tc"))
+    with pytest.raises(UserError):
+        write_conllu([good, bad], path)
+    assert not list(tmp_path.iterdir())
+    write_conllu([good], path)
+    before = path.read_bytes()
+    with pytest.raises(UserError):
+        write_conllu([good, bad], path)
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
+
+
 def test_a_last_line_without_end(tmp_path):
     path = tmp_path / "a.conllu"
     path.write_text("1\thi" + "\t_" * 8)
