@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
 from depgen.errors import UserError
 from depgen.nn.left_aligned import LeftAligned
+from depgen.nn.memory_gates import gated_softmax, open_slots
 from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
 from depgen.nn.recurrent_projection import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
@@ -256,7 +257,8 @@ class Parsing(nn.Module):
         units = F.dropout(units, self.dropout, self.training)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
-        return (both.relu() if self.rectified else both.sigmoid()).unbind(1)  # d_t, d^_{t+1}
+        distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1}
+        return distances.unbind(1)
 
 
 class Reading(nn.Module):
@@ -358,45 +360,3 @@ class Prediction(nn.Module):
 
     def _drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.dropout, self.training)
-
-
-def open_slots(
-    distances: Float[Tensor, "batch length"],
-    known: Float[Tensor, "batch known"],
-    *,
-    slots: int,
-    resolution: float,
-    hard: bool,
-    equal_gate: float = 1.0,
-) -> Float[Tensor, "batch length slots"]:
-    """How open each slot is to each token, oldest slot first: g_{t,k} = prod_{j <= k} alpha_{t,j}.
-
-    Args:
-        distances: d_t, or d^_{t+1} for what predicts the next token.
-        known: the distances of `slots` tokens before the first, and of all tokens.
-        slots: of the memory.
-        resolution: tau.
-        hard: by a clipped line, else by a sigmoid.
-        equal_gate: alpha between equal distances, of the hard gate.
-
-    >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
-    >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
-    [[[0.0, 1.0], [1.0, 1.0]]]
-    """
-    nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...
-    differences = (distances[..., None] - nearest_first) / resolution
-    reach = differences + equal_gate
-    alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()
-    return alpha.cumprod(-1).flip(-1)
-
-
-def gated_softmax(
-    scores: Float[Tensor, "*batch slots"], gates: Float[Tensor, "*batch slots"]
-) -> Float[Tensor, "*batch slots"]:
-    """s_k = g_k exp(e_k) / sum_j g_j exp(e_j); zero where all slots are closed.
-
-    >>> gated_softmax(torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])).tolist()
-    [0.0, 0.5, 0.5]
-    """
-    weights = gates * (scores - scores.detach().amax(-1, keepdim=True)).exp()
-    return weights / (weights.sum(-1, keepdim=True) + 1e-8)

@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 import torch
 
-from depgen.backbones.prpn import PRPN, gated_softmax, open_slots
+from depgen.backbones.prpn import PRPN
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
+from depgen.nn.memory_gates import open_slots
 from tests.backbones.conftest import VOCABULARY, words
 from tests.models.conftest import items
 
@@ -190,12 +191,6 @@ def test_a_later_word_leaves_earlier_states_untouched():
     assert not torch.allclose(before[:, 4:], after[:, 4:])
 
 
-def test_slots_from_before_a_text_are_closed():
-    known = torch.cat((torch.full((1, 2), torch.inf), torch.ones(1, 4)), 1)
-    gates = open_slots(torch.ones(1, 4), known, slots=2, resolution=0.1, hard=True)
-    assert gates.tolist() == [[[0, 1], [1, 1], [1, 1], [1, 1]]]  # oldest slot first
-
-
 def test_training_statistics_are_those_of_tokens():
     dry = {"dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
     tokens = words(3, 6)
@@ -253,10 +248,6 @@ def test_mixed_precision_leaves_distances_sharp():
     torch.testing.assert_close(mixed, exact, rtol=0, atol=0.01)
     assert len(mixed.unique()) == len(exact.unique())
     assert all(each.grad.isfinite().all() for name, each in model.named_parameters() if name != "bias")
-
-
-def test_closed_slots_return_nothing():
-    assert not gated_softmax(torch.randn(4, 3), torch.zeros(4, 3)).any()
 
 
 # -- as the backbone of a language model --------------------------------------------------------------------------

@@ -1,0 +1,273 @@
+r"""Constituents as spans of words: from treebank files, from syntactic distances, and how well two bracketings agree.
+
+A span (start, end) covers the words from `start` up to, not including, `end`, 0-based. A bracketing is the set of its
+spans of two words or more; constituents over the same words are one span, whatever their labels.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from depgen.errors import UserError
+from depgen.trees.lines import read_lines
+
+Span = tuple[int, int]
+Bracketing = frozenset[Span]
+
+TRACE_TAGS = frozenset({"-NONE-"})
+CURRENCY_TAGS = frozenset({"$", "#"})
+_PART = re.compile(r"[()]|[^\s()]+")
+_ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConstituencyTree:
+    """The words of a sentence and the constituents over them.
+
+    Attributes:
+        words: the surface forms.
+        tags: one part-of-speech tag a word.
+        spans: of two words or more, the whole sentence included.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    spans: Bracketing
+
+    def without(self, tags: Collection[str]) -> "ConstituencyTree":
+        """The tree without the words of some tags; constituents of nothing else, or of one word, go with them."""
+        kept = [tag not in tags for tag in self.tags]
+        before = [0, *accumulate(kept)]  # kept words before each position
+        moved = frozenset((before[start], before[end]) for start, end in self.spans)
+        chosen = [index for index, keep in enumerate(kept) if keep]
+        return ConstituencyTree(
+            tuple(self.words[index] for index in chosen),
+            tuple(self.tags[index] for index in chosen),
+            frozenset(span for span in moved if span[1] - span[0] > 1),
+        )
+
+
+# -- treebank files -----------------------------------------------------------------------------------------------
+
+
+def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
+    """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
+
+    Raises:
+        UserError: brackets that do not match, a word without a tag of its own, an empty file.
+    """
+    reader = _Reader(path)
+    for number, line in read_lines(path):
+        for part in _PART.findall(line):
+            if (tree := reader.read(part, number)) is not None:
+                yield tree
+    reader.close()
+
+
+class _Reader:
+    """What is open at a place in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.trees, self.number = path, 0, 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.open: list[tuple[int, list[str]]] = []  # first word, and symbols directly within
+        self.words, self.tags, self.spans = list[str](), list[str](), set[Span]()
+
+    def read(self, part: str, number: int) -> ConstituencyTree | None:
+        """The tree that ends with this bracket or symbol, if one does."""
+        self.number = number
+        if part == "(":
+            self.open.append((len(self.words), []))
+        elif not self.open:
+            raise self._error("expected an opening bracket", part)
+        elif part != ")":
+            self.open[-1][1].append(part)
+        else:
+            self._close_constituent()
+            if not self.open:
+                tree = ConstituencyTree(tuple(self.words), tuple(self.tags), frozenset(self.spans))
+                self._clear()
+                self.trees += 1
+                return tree
+        return None
+
+    def _close_constituent(self) -> None:
+        start, symbols = self.open.pop()
+        if len(symbols) == 2 and start == len(self.words):
+            self.tags.append(symbols[0])
+            self.words.append(symbols[1])
+        elif len(symbols) > 1 or start == len(self.words):
+            raise self._error("expected (TAG word) or (LABEL constituents)", f"({' '.join(symbols)} ...)")
+        if len(self.words) - start > 1:
+            self.spans.add((start, len(self.words)))
+
+    def close(self) -> None:
+        """The file ends here."""
+        if self.open:
+            raise self._error(f"expected {len(self.open)} closing brackets more", "the end of the file")
+        if not self.trees:
+            raise UserError(f"{self.path}: expected bracketed trees, found none.")
+
+    def _error(self, expected: str, found: str) -> UserError:
+        return UserError(f"{self.path}:{self.number}: {expected}, found {found}")
+
+
+# -- bracketings --------------------------------------------------------------------------------------------------
+
+
+def bracketing_of_distances(distances: Float[np.ndarray, " words"], *, lone_word: bool = True) -> Bracketing:
+    """The binary tree that is cut, from the top down, where the distance is largest; of equal ones, at the leftmost.
+
+    Shen et al. (2018, 2019) cut x into ((x_<i) (x_i (x_>i))), i being where the distance is largest, and go on within
+    x_<i and x_>i. O(n^2).
+
+    Args:
+        distances: one a word, between it and the word before; the first is that before the whole.
+        lone_word: cut x_i from what follows too, whatever the distances there, as published. That leans to the right
+            (Dyer et al., 2019); without it, x is cut into ((x_<i) (x_>=i)), and the first distance is not looked at.
+
+    >>> distances = np.array([0.0, 0.9, 0.1, 0.2])
+    >>> sorted(bracketing_of_distances(distances)), sorted(bracketing_of_distances(distances, lone_word=False))
+    ([(0, 4), (1, 4), (2, 4)], [(0, 4), (1, 3), (1, 4)])
+    """
+    spans, waiting = set[Span](), [(0, len(distances))]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2:
+            continue
+        spans.add((start, end))
+        if lone_word:
+            cut = start + int(distances[start:end].argmax())
+            if end - cut > 1:
+                spans.add((cut, end))
+            waiting += [(start, cut), (cut + 1, end)]
+        else:
+            cut = start + 1 + int(distances[start + 1 : end].argmax())
+            waiting += [(start, cut), (cut, end)]
+    return frozenset(spans)
+
+
+def right_branching(length: int) -> Bracketing:
+    """(a (b (c d))).
+
+    >>> sorted(right_branching(3))
+    [(0, 3), (1, 3)]
+    """
+    return frozenset((start, length) for start in range(length - 1))
+
+
+def left_branching(length: int) -> Bracketing:
+    """(((a b) c) d).
+
+    >>> sorted(left_branching(3))
+    [(0, 2), (0, 3)]
+    """
+    return frozenset((0, end) for end in range(2, length + 1))
+
+
+def random_bracketing(length: int, generator: np.random.Generator) -> Bracketing:
+    """A binary tree each of whose constituents is cut at a place drawn evenly: some trees are likelier than others."""
+    return bracketing_of_distances(generator.random(length), lone_word=False)
+
+
+def format_bracketing(words: Sequence[str], bracketing: Bracketing) -> str:
+    """The words with a pair of brackets around each span; brackets among the words as in the Penn Treebank.
+
+    >>> format_bracketing(["the", "cat", "sat"], frozenset({(0, 2), (0, 3)}))
+    '((the cat) sat)'
+    """
+    opened, closed = [0] * len(words), [0] * len(words)
+    for start, end in bracketing:
+        opened[start] += 1
+        closed[end - 1] += 1
+    parts = zip(opened, (_ESCAPED.get(word, word) for word in words), closed, strict=True)
+    return " ".join(f"{'(' * before}{word}{')' * after}" for before, word, after in parts)
+
+
+def heads_of_bracketing(length: int, bracketing: Bracketing, *, head: Literal["leftmost", "rightmost"]) -> list[int]:
+    """A dependency tree by a rule as crude as its name: a constituent's head is that of its first, or last, part.
+
+    Returns 1-based heads, 0 for the head of the whole. A bracketing says nothing about heads: what is measured on these
+    is the rule as much as the bracketing.
+
+    >>> heads_of_bracketing(3, frozenset({(0, 3), (1, 3)}), head="rightmost")
+    [3, 3, 0]
+    """
+    heads = [0] * length
+    parts = {start: (start + 1, start) for start in range(length)}  # of what is joined so far: end and head
+    for start, end in sorted({*bracketing, (0, length)}, key=lambda span: span[1] - span[0]):
+        within, place = [], start
+        while place < end:
+            place, word = parts.pop(place)
+            within.append(word)
+        if within:
+            chosen = within[0 if head == "leftmost" else -1]
+            for word in within:
+                heads[word] = 0 if word == chosen else chosen + 1
+            parts[start] = (end, chosen)
+    return heads
+
+
+# -- agreement ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnlabelledF1:
+    """How well bracketings agree with gold ones, from 0 to 1.
+
+    Attributes:
+        sentence: the mean of the sentences' F1.
+        corpus: F1 of the spans of all sentences together.
+        sentences: how many.
+    """
+
+    sentence: float
+    corpus: float
+    sentences: int
+
+
+def unlabelled_f1(
+    gold: Sequence[Bracketing],
+    predicted: Sequence[Bracketing],
+    lengths: Sequence[int],
+    *,
+    whole_sentence: bool = False,
+    single_words: bool = False,
+) -> UnlabelledF1:
+    """Agreement as in the code of PRPN and ON-LSTM: neither the span of the whole sentence nor single words count.
+
+    A sentence in which neither side has a span counts as 1 (one of two words, say), one in which one side has none 0.
+
+    Args:
+        gold: one bracketing a sentence.
+        predicted: likewise.
+        lengths: words of each sentence.
+        whole_sentence: count the span of all words, which is always right.
+        single_words: count each word as a span, which is always right.
+    """
+    assert len(gold) == len(predicted) == len(lengths)
+    scores, totals = [], np.zeros(2, dtype=np.int64)
+    for one, other, length in zip(gold, predicted, lengths, strict=True):
+        counted = [_counted(each, length, whole_sentence, single_words) for each in (one, other)]
+        shared, both = 2 * len(counted[0] & counted[1]), len(counted[0]) + len(counted[1])
+        scores.append(shared / both if both else 1.0)
+        totals += (shared, both)
+    mean = float(np.mean(scores)) if scores else float("nan")
+    return UnlabelledF1(mean, float(totals[0] / totals[1]) if totals[1] else float("nan"), len(scores))
+
+
+def _counted(bracketing: Bracketing, length: int, whole_sentence: bool, single_words: bool) -> set[Span]:
+    spans = {span for span in bracketing if 1 < span[1] - span[0] < length}
+    if whole_sentence and length:
+        spans.add((0, length))
+    if single_words:
+        spans |= {(start, start + 1) for start in range(length)}
+    return spans

@@ -1,0 +1,211 @@
+"""Bracketings against recursion on nested lists, on nltk's trees, and on cases counted by hand."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgen.errors import UserError
+from depgen.trees.constituency import (
+    bracketing_of_distances,
+    format_bracketing,
+    heads_of_bracketing,
+    left_branching,
+    random_bracketing,
+    read_bracketed,
+    right_branching,
+    unlabelled_f1,
+)
+
+TREES = r"""
+( (S
+    (NP-SBJ (DT The) (JJ old) (NN cat) )
+    (, ,)
+    (VP (VBD saw)
+      (NP (-NONE- *T*-1) )
+      (NP (NP (CD 3\/4) ) (PP (IN of) (NP (DT a) (NN dog) ))))
+    (. .) ))
+(X (UH yes) (. !))
+( (S (NP (-NONE- *)) (VP (VB go))) )
+"""
+
+
+def write(tmp_path, text):
+    path = tmp_path / "wsj_0001.mrg"
+    path.write_text(text)
+    return path
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def test_trees_are_read(tmp_path):
+    first, second, third = read_bracketed(write(tmp_path, TREES))
+    assert first.words == ("The", "old", "cat", ",", "saw", "*T*-1", r"3\/4", "of", "a", "dog", ".")
+    assert first.tags == ("DT", "JJ", "NN", ",", "VBD", "-NONE-", "CD", "IN", "DT", "NN", ".")
+    assert first.spans == {(0, 11), (0, 3), (4, 10), (6, 10), (7, 10), (8, 10)}
+    assert (second.words, second.spans) == (("yes", "!"), {(0, 2)})
+    assert third.spans == {(0, 2)}
+
+
+def test_words_without_meaning_leave_the_tree(tmp_path):
+    first, second, third = (tree.without({"-NONE-", ",", "."}) for tree in read_bracketed(write(tmp_path, TREES)))
+    assert first.words == ("The", "old", "cat", "saw", r"3\/4", "of", "a", "dog")
+    assert first.tags == ("DT", "JJ", "NN", "VBD", "CD", "IN", "DT", "NN")
+    assert first.spans == {(0, 8), (0, 3), (3, 8), (4, 8), (5, 8), (6, 8)}
+    assert (second.words, second.spans) == (("yes",), frozenset())
+    assert (third.words, third.spans) == (("go",), frozenset())
+
+
+def test_spans_are_those_of_nltk(tmp_path):
+    from nltk import Tree
+
+    path = write(tmp_path, TREES)
+    texts = ["(S" + TREES.split("( (S")[1].split("(X")[0].rstrip()[:-1], "(X (UH yes) (. !))"]
+    for text, found in zip(texts, read_bracketed(path), strict=False):
+        tree = Tree.fromstring(text)
+        assert tuple(tree.leaves()) == found.words
+        spans = set()
+        for place in tree.treepositions():
+            if isinstance(tree[place], Tree) and len(tree[place].leaves()) > 1:
+                start = sum(len(tree[(*place[:k], i)].leaves()) if isinstance(tree[(*place[:k], i)], Tree) else 1
+                            for k in range(len(place)) for i in range(place[k]))  # fmt: skip
+                spans.add((start, start + len(tree[place].leaves())))
+        assert spans == found.spans
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(S (NP (DT the)\n", "mrg:1: expected 2 closing brackets more, found the end of the file"),
+        ("(S (DT the))\n)", "mrg:2: expected an opening bracket, found \\)"),
+        ("(S the (NN cat))", r"mrg:1: expected \(TAG word\) or \(LABEL constituents\), found \(S the \.\.\.\)"),
+        ("(S ())", r"found \( \.\.\.\)"),
+        ("\n", "expected bracketed trees, found none"),
+    ],
+)
+def test_what_is_no_tree_is_refused(tmp_path, text, message):
+    with pytest.raises(UserError, match=message):
+        list(read_bracketed(write(tmp_path, text)))
+
+
+# -- bracketings --------------------------------------------------------------------------------------------------
+
+
+def nested(distances, words, lone_word):
+    """Shen et al. (2018) by recursion, on nested lists."""
+    if len(words) < 2:
+        return words[0] if words else None
+    if not lone_word:
+        cut = 1 + max(range(len(words) - 1), key=lambda k: distances[k + 1])
+        return [nested(distances[:cut], words[:cut], False), nested(distances[cut:], words[cut:], False)]
+    cut = max(range(len(words)), key=lambda k: distances[k])
+    rest = nested(distances[cut + 1 :], words[cut + 1 :], True)
+    right = words[cut] if rest is None else [words[cut], rest]
+    left = nested(distances[:cut], words[:cut], True)
+    return right if left is None else [left, right]
+
+
+def spans_of(tree, start=0):
+    """Spans of a nested list of words, and where it ends."""
+    if not isinstance(tree, list):
+        return set(), start + 1
+    spans, end = set(), start
+    for part in tree:
+        within, end = spans_of(part, end)
+        spans |= within
+    return spans | {(start, end)}, end
+
+
+def written(tree):
+    return f"({' '.join(map(written, tree))})" if isinstance(tree, list) else tree
+
+
+@given(st.lists(st.integers(0, 4).map(float), min_size=1, max_size=9), st.booleans())
+def test_distances_are_cut_as_the_recursion_cuts_them(distances, lone_word):
+    words = [f"w{k}" for k in range(len(distances))]
+    tree = nested(distances, words, lone_word)
+    found = bracketing_of_distances(np.array(distances), lone_word=lone_word)
+    assert found == spans_of(tree)[0]
+    assert format_bracketing(words, found) == written(tree)
+    assert len(found) == len(distances) - 1  # binary
+
+
+def test_branching_trees_are_those_of_falling_and_rising_distances():
+    for length in range(7):
+        falling, rising = np.arange(length, 0.0, -1), np.arange(float(length))
+        assert right_branching(length) == bracketing_of_distances(falling)
+        assert left_branching(length) == bracketing_of_distances(rising)
+
+
+def test_random_trees_are_cut_evenly_and_repeat_with_their_seed():
+    generator = np.random.default_rng(0)
+    drawn = Counter(random_bracketing(4, generator) for _ in range(3000))
+    shares = {format_bracketing("abcd", tree): count / 3000 for tree, count in drawn.items()}
+    expected = {"(a (b (c d)))": 1 / 6, "(a ((b c) d))": 1 / 6, "((a b) (c d))": 1 / 3,
+                "((a (b c)) d)": 1 / 6, "(((a b) c) d)": 1 / 6}  # fmt: skip
+    assert shares == pytest.approx(expected, abs=0.03)
+    assert random_bracketing(20, np.random.default_rng(7)) == random_bracketing(20, np.random.default_rng(7))
+
+
+def test_brackets_among_the_words_do_not_count_as_brackets():
+    assert format_bracketing(["(", "a", ")"], right_branching(3)) == "(-LRB- (a -RRB-))"
+
+
+def head_of(tree, rule, heads):
+    """The head word of a nested list, arcs within it added to `heads`."""
+    if not isinstance(tree, list):
+        return tree
+    found = [head_of(part, rule, heads) for part in tree]
+    chosen = found[0] if rule == "leftmost" else found[-1]
+    heads.update({word: chosen for word in found if word != chosen})
+    return chosen
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.sampled_from(["leftmost", "rightmost"]))
+def test_heads_follow_the_rule_from_the_bottom_up(distances, rule):
+    words, heads = list(range(1, len(distances) + 1)), {}
+    root = head_of(nested(distances, words, True), rule, heads)
+    expected = [0 if word == root else heads[word] for word in words]
+    assert (
+        heads_of_bracketing(len(words), bracketing_of_distances(np.array(distances, dtype=float)), head=rule)
+        == expected
+    )
+
+
+def test_heads_of_flat_trees():
+    assert heads_of_bracketing(4, frozenset({(0, 4), (1, 3)}), head="leftmost") == [0, 1, 2, 1]
+    assert heads_of_bracketing(1, frozenset(), head="leftmost") == [0]
+    assert heads_of_bracketing(0, frozenset(), head="rightmost") == []
+
+
+# -- agreement ----------------------------------------------------------------------------------------------------
+
+
+def test_agreement_counted_by_hand():
+    gold = [frozenset({(0, 5), (0, 2), (2, 5)}), frozenset({(0, 4), (1, 4)}), frozenset({(0, 2)})]
+    predicted = [right_branching(5), left_branching(4), right_branching(2)]
+    # inner spans: {02, 25} and {15, 25, 35}: 1 of 2 + 3; {14} and {02, 03}: none of 1 + 2; none on either side
+    scores = unlabelled_f1(gold, predicted, [5, 4, 2])
+    assert scores.sentence == pytest.approx((2 / 5 + 0 + 1) / 3)
+    assert scores.corpus == pytest.approx(2 / 8)
+    whole = unlabelled_f1(gold, predicted, [5, 4, 2], whole_sentence=True)
+    assert whole.sentence == pytest.approx((4 / 7 + 2 / 5 + 1) / 3)
+    assert whole.corpus == pytest.approx(8 / 14)
+    every = unlabelled_f1(gold, predicted, [5, 4, 2], whole_sentence=True, single_words=True)
+    assert every.corpus == pytest.approx((8 + 2 * 11) / (14 + 2 * 11))
+    assert scores.sentences == 3
+
+
+def test_one_side_without_spans_agrees_in_nothing():
+    flat = frozenset({(0, 3)})
+    assert unlabelled_f1([flat], [right_branching(3)], [3]).sentence == 0
+    assert unlabelled_f1([right_branching(3)], [flat], [3]).sentence == 0
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8))
+def test_a_tree_agrees_with_itself(distances):
+    tree = bracketing_of_distances(np.array(distances, dtype=float))
+    assert unlabelled_f1([tree], [tree], [len(distances)]).sentence == 1
