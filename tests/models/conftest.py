@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 
@@ -18,9 +19,18 @@ SENTENCES = [
 ]
 
 
+SIZES = {"layers": 3, "width": 16, "attention_heads": 4, "feedforward": 32, "dropout": 0.1}
+
+
 @pytest.fixture
-def backbone():
-    return partial(Transformer, layers=3, width=16, attention_heads=4, feedforward=32, dropout=0.1)
+def transformer():
+    return partial(Transformer, **SIZES)
+
+
+@pytest.fixture(params=["Transformer", "GPT-2"])
+def backbone(request, transformer):
+    gpt2 = partial(PretrainedTransformer, **SIZES, attention_dropout=0.1, settings={"initializer_range": 0.2})
+    return gpt2 if request.param == "GPT-2" else transformer
 
 
 def items(*rows):

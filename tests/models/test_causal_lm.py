@@ -20,7 +20,7 @@ def model_of(backbone):
 
 def test_log_probs_are_those_of_cross_entropy(backbone):
     model, batch = model_of(backbone), collate_tokens(items(0, 1))
-    logits = model.backbone(batch.inputs).hidden @ model.backbone.embedding.weight.T
+    logits = model.backbone(batch.inputs).hidden @ model.backbone.output_weight.T
     expected = -F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")
     torch.testing.assert_close(model.log_probs(batch), expected)
 
@@ -50,7 +50,7 @@ def test_greedy_continuation_is_the_argmax_of_teacher_forcing(backbone):
     for prompt, text in zip(prompts, texts, strict=True):
         prefix, expected = [end, *prompt], []
         while len(expected) < 5:
-            logits = model.backbone(torch.tensor([prefix])).hidden[0, -1] @ model.backbone.embedding.weight.T
+            logits = model.backbone(torch.tensor([prefix])).hidden[0, -1] @ model.backbone.output_weight.T
             if logits.argmax().item() == end:
                 break
             expected.append(logits.argmax().item())
@@ -59,8 +59,8 @@ def test_greedy_continuation_is_the_argmax_of_teacher_forcing(backbone):
     assert any(texts)
 
 
-def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing(backbone):
-    model = model_of(partial(backbone, positions="learned", max_length=6))
+def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing(transformer):
+    model = model_of(partial(transformer, positions="learned", max_length=6))
     options = {"eos": 0, "sampling": Sampling(greedy=True), "seeds": [1]}
     assert len(model.generate([[2, 3]], max_new_tokens=4, **options)[0]) <= 4  # the last is not read again
     with pytest.raises(UserError, match=r"3 tokens, <eos> in front included; with 5 new .* at most 4 new tokens"):
@@ -69,9 +69,9 @@ def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing
         model.generate([[2] * 9], max_new_tokens=1, **options)
 
 
-def test_a_network_that_sees_later_words_is_refused(backbone):
+def test_a_network_that_sees_later_words_is_refused(transformer):
     with pytest.raises(UserError, match="causal: true"):
-        model_of(partial(backbone, causal=False))
+        model_of(partial(transformer, causal=False))
 
 
 def test_each_phase_gets_a_fresh_optimiser(backbone):

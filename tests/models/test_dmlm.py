@@ -226,16 +226,16 @@ def test_generation_is_the_same_for_any_batch_size(model):
 
 
 @pytest.mark.slow
-def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(backbone):
+def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transformer):
     torch.manual_seed(0)
-    model = DMLM(backbone, 3000, 1, 1).eval()
+    model = DMLM(transformer, 3000, 1, 1).eval()
     generator = np.random.default_rng(0)
     prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
     options = {"eos": 0, "sampling": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
     assert model.generate(prompts, batch_size=64, **options) == model.generate(prompts, batch_size=1, **options)
 
 
-def test_it_learns_eight_sentences_in_either_phase(backbone):
+def test_it_learns_eight_sentences_in_either_phase(transformer):
     torch.manual_seed(0)
     generator = np.random.default_rng(0)
     rows = []
@@ -243,7 +243,7 @@ def test_it_learns_eight_sentences_in_either_phase(backbone):
         ids = generator.integers(2, VOCABULARY, 6)
         rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
     batch = collate_dependents(ItemBatch(rows, 56))
-    model = DMLM(backbone, VOCABULARY, 1, 1)
+    model = DMLM(transformer, VOCABULARY, 1, 1)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     first = []
     for phase in (0, 1):
