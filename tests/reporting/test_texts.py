@@ -149,6 +149,14 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
         reproduce.make(job, depgen=stub)
 
 
+def test_a_column_of_union_asks_for_the_scorer_of_stories_unless_another_is_named(stub):
+    job = a_job("toy")
+    assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), stub).union is None
+    columns = (dataclasses.replace(job.definition.columns[0], key="union"),)
+    assert texts.options_for(job, columns, TextOptions(), stub).union == "rocstories"
+    assert texts.options_for(job, columns, TextOptions(union="mine"), stub).union == "mine"
+
+
 def test_no_oracle_is_trained_for_columns_that_want_none(stub):
     job = a_job("toy")
     options = texts.options_for(job, job.definition.columns, TextOptions(), stub)
