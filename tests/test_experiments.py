@@ -9,7 +9,7 @@ import yaml
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
-from tests.annotation.conftest import tiny_spacy
+from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 
 NOT_FITTED = ("parser_", "union_")
@@ -17,7 +17,10 @@ NOT_FITTED = ("parser_", "union_")
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {
     "layers", "width", "embedding_size", "hidden_size", "attention_heads", "feedforward", "max_epochs",
-    "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "min_count", "warmup_steps",
+    "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
+    "warmup_steps",
+    "restart_at",  # half of the epochs
+    "path",  # a parser that a laptop trains
 }  # fmt: skip
 
 
@@ -36,6 +39,8 @@ def place(tmp_path_factory):
             patch.setenv(name, str(folder / below))
         for name in ("ewt_lowercased", "wsj_normalized"):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
+        for name in ("ewt_supar", "ewt_supar_small"):
+            train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_supar(), name)
         yield folder
 
 
@@ -66,18 +71,33 @@ def test_its_small_twin_differs_in_sizes_alone(path):
     assert {name[-1] for name, value in large.items() if small[name] != value} <= SIZES
 
 
+BASES = {
+    "transformer_rocstories": [
+        f"dmlm_rocstories{variant}" for variant in ("", "_left_chain", "_random_trees", "_logit")
+    ],
+    "awd_lstm_rocstories": ["dmlm_rocstories_lstm", "dmlm_rocstories_lstm_left_chain"],
+    "awd_lstm_ptb": ["dmlm_ptb_lstm", "dmlm_ptb_lstm_left_chain"],
+    "awd_lstm_news": ["dmlm_news_lstm"],
+    "transformer_ptb": ["dmlm_ptb"],
+    "transformer_news": ["dmlm_news"],
+    "transformer_ewt": [
+        f"dmlm_ewt_{kind}" for kind in ("gold", "spacy", "supar", "left_chain", "random_trees", "relations", "gate")
+    ],
+    **{f"gpt2_{corpus}": [f"dmlm_{corpus}_gpt2"] for corpus in ("rocstories", "ptb", "news")},
+}
+
+
 @pytest.mark.parametrize("suffix", ["", "_small"])
-@pytest.mark.parametrize(
-    "twin", ["dmlm_rocstories", "dmlm_rocstories_left_chain", "dmlm_rocstories_random_trees", "dmlm_rocstories_logit"]
-)
-def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(twin, suffix):
-    base = yaml.safe_load(Path(f"experiments/transformer_rocstories{suffix}.yaml").read_text())
+@pytest.mark.parametrize(("base", "twin"), [(base, twin) for base, twins in BASES.items() for twin in twins])
+def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base, twin, suffix):
+    base = yaml.safe_load(Path(f"experiments/{base}{suffix}.yaml").read_text())
     other = yaml.safe_load(Path(f"experiments/{twin}{suffix}.yaml").read_text())
-    for name in ("backbone", "optimizer", "scheduler"):
-        assert base["model"]["init_args"][name] == other["model"]["init_args"][name]
+    for name in ("backbone", "regularizer", "optimizer", "scheduler"):
+        assert base["model"]["init_args"].get(name) == other["model"]["init_args"].get(name)
     assert base["trainer"] == other["trainer"]
-    for name in ("corpus", "vocabulary", "tokens_per_batch"):
-        assert base["data"]["init_args"][name] == other["data"]["init_args"][name]
+    assert base["data"]["class_path"] == other["data"]["class_path"]
+    for name in ("corpus", "vocabulary", "tokens_per_batch", "columns", "bptt"):
+        assert base["data"]["init_args"].get(name) == other["data"]["init_args"].get(name)
     epochs = [other["model"]["init_args"][f"{phase}_epochs"] for phase in ("dependency_modeling", "language_modeling")]
     assert sum(epochs) == base["trainer"]["max_epochs"]
 
