@@ -34,9 +34,11 @@ systems := PRPN ON-LSTM AWD-LSTM DM-LSTM Transformer DM-Transformer GPT-2 DM-GPT
 rows_table2 := $(systems) DM-LSTM-left-chain DM-Transformer-left-chain DM-Transformer-random-trees
 rows_table4 := $(systems)
 rows_table5 := $(systems)
-rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM
+rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM DM-LSTM-left-chain
 rows_table13 := Transformer DM-Transformer GPT-2 DM-GPT-2
-tables := table2 table4 table5 table7 table13
+rows_beyond := Transformer $(addprefix DM-,gold-trees spaCy-trees SuPar-trees left-chain random-trees \
+    gold-relation-weights gold-learned-gate)
+tables := table2 table4 table5 table7 table13 beyond
 studies := table8 table9 table16
 row_targets := $(foreach table,$(tables),$(addprefix $(table)-,$(rows_$(table))))
 
@@ -104,6 +106,7 @@ reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers
 reproduce-dmlm-table8: reproduce-dmlm-table2 ## DMLM: endings of the same stories side by side
 reproduce-dmlm-table9: reproduce-dmlm-table5 ## DMLM: news sentences side by side
 reproduce-dmlm-table16: reproduce-dmlm-table5 ## DMLM: more of them
+reproduce-dmlm-beyond: ## beyond the paper: sources of trees, relation weights, a learned gate
 reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
 
 define table_rules

@@ -48,7 +48,7 @@ def test_help_is_the_default_and_lists_every_target():
     assert re.search(r"^    table13- +Transformer DM-Transformer GPT-2 DM-GPT-2$", text, re.MULTILINE)
 
 
-TABLES = ["dmlm_table2", "dmlm_table4", "dmlm_table5", "dmlm_table7", "dmlm_table13"]
+TABLES = ["dmlm_table2", "dmlm_table4", "dmlm_table5", "dmlm_table7", "dmlm_table13", "dmlm_beyond"]
 
 
 @pytest.mark.parametrize("table", TABLES)

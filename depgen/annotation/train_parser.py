@@ -101,8 +101,8 @@ def _report(folder: Path) -> str:
         return _summary(folder, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} does not read as a parser's scores ({type(error).__name__}: {error}). The parser may serve all the "
-            "same; for new scores train it again: --overwrite."
+            f"{path} does not read as a parser's scores ({type(error).__name__}: {error}). The parser may serve all "
+            "the same; for new scores train it again: --overwrite."
         ) from error
 
 
