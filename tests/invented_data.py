@@ -1,6 +1,8 @@
 """A folder of corpora made on the spot, laid out like the real one, all from the story grammar."""
 
 import csv
+import gzip
+import json
 from pathlib import Path
 
 from depgen.data.generated import GeneratedStories
@@ -9,7 +11,7 @@ from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write `rocstories`, `ud_english_ewt`, `wsj_sample/dependency`, `emnlp_news` and `ptb` below a folder."""
+    """Write stories, treebanks (`ud_english_ewt`, `wsj_sample/dependency`), `emnlp_news`, `wikinews`, `ptb`."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
@@ -30,6 +32,11 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for split in ("train", "valid", "test"):
         sentences = (" ".join(s.words) for document in corpus.documents(split) for s in document.sentences)
         (folder / "emnlp_news" / f"{split}.txt").write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
+    (folder / "wikinews").mkdir()
+    for split in ("train", "valid", "test"):
+        texts = (" ".join(document.words()) for document in corpus.documents(split))
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (folder / "wikinews" / f"{split}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     (folder / "ptb").mkdir()
     for split in ("train", "valid", "test"):
         lines = "".join(f" {_line(document)} \n" for document in corpus.documents(split))
