@@ -10,9 +10,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation import experiment_runs
-from depgen.evaluation.experiment_runs import Depgen as Depgen
-from depgen.evaluation.experiment_runs import FinishedRun, SplitNumbers, Training, sha256
-from depgen.evaluation.experiment_runs import run_depgen as run_depgen
+from depgen.evaluation.experiment_runs import Depgen, FinishedRun, SplitNumbers, Training, sha256
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path
@@ -75,11 +73,6 @@ class Job:
     def runs(self) -> Path:
         """The root of this job's own run folders, so that no other run is ever taken for one of its."""
         return runs_root() / self.owner / self.row.slug / f"{self.profile}-seed{self.seed}"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the commands of this job find in their environment."""
-        return self.training.environment
 
     @property
     def training(self) -> Training:

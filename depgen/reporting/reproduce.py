@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from filelock import FileLock, Timeout
 
 from depgen.errors import UserError
+from depgen.evaluation.experiment_runs import Depgen, run_depgen
 from depgen.evaluation.text import TextOptions
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
-from depgen.reporting.jobs import Depgen, Job, finished_run, run_depgen
+from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import read_result, write_result
