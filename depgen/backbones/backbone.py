@@ -113,5 +113,16 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
 
+@runtime_checkable
+class DistanceNetwork(Protocol):
+    """A network that tells how deep the boundary before each token is: its distances bracket a sentence."""
+
+    def syntactic_distances(
+        self, tokens: Int[Tensor, "batch length"], *, padding: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "layers batch length"]:
+        """The distance before each token, by each layer that has them; in evaluation mode."""
+        ...
+
+
 BackboneFactory = Callable[[int], Backbone]
 """From the vocabulary size to a backbone: in YAML, a class path with all its other arguments."""

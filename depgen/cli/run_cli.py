@@ -21,6 +21,7 @@ from depgen.cli.parsers import ShortComplaints
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.errors import UserError
+from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
 from depgen.locations import write_atomically
 from depgen.processes import process_rank
 from depgen.training.assembly import training_callbacks
@@ -261,7 +262,11 @@ class RunCLI(LightningCLI):
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if not fits:
             verb = self.request.verb
-            kept = [ItemScores(folder.parent / "test_items.npz")] if verb == "test" and self._tests_best else []
+            kept: list[L.Callback] = []
+            if verb == "test" and self._tests_best:
+                kept = [ItemScores(folder.parent / "test_items.npz")]
+            elif verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
+                kept = [WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
             return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]
         every = self._get(self.config, "resume_every_n_steps")
         return [*bar, *training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)]
@@ -310,14 +315,16 @@ class RunCLI(LightningCLI):
         self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
 
     def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
-        """Call the model's `predict_step` on the test split.
+        """Write the bracketings that the network finds in the test split into the run folder.
 
         Raises:
             UserError: it has none of its own.
         """
         if type(self.model).predict_step is L.LightningModule.predict_step:
             raise UserError(f"{type(self.model).__name__} has nothing to predict; `depgen generate` writes texts.")
-        self.trainer.predict(**kwargs)
+        self.trainer.predict(**{**kwargs, "return_predictions": False})
+        if self.source is not None:
+            self.output = f"run\t{self.source}\nbracketings\t{self.source / FOLDER}"
 
     @property
     def _tests_best(self) -> bool:

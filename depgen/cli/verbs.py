@@ -10,7 +10,7 @@ TRAINING_VERBS = {
     "fit": "train a system: --config experiments/X.yaml, --resume to go on with a run that has stopped",
     "validate": "evaluate a run's best checkpoint on the validation split",
     "test": "evaluate a run's best checkpoint on the test split; without --config or --run, the newest run's",
-    "predict": "call a run's predict_step on the test split",
+    "predict": "write the bracketings that a run's network finds in the test split into its folder",
 }
 """Verbs of Lightning's command line, with one line of help each."""
 
@@ -98,6 +98,11 @@ VERBS = {
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
         "depgen.evaluation.dependents:dependent_loss",
+    ),
+    "bracketing-f1": Verb(
+        "unlabelled F1 of the constituents that a run's network has found, beside floors",
+        "depgen.evaluation.bracketing:bracketing_f1",
+        flags=("json",),
     ),
     "human-eval export": Verb(
         "write blinded questionnaires: two systems compared, or a Turing test of several",

@@ -21,7 +21,7 @@ from torch.utils.data import Dataset, Sampler
 
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import ResumableLoader
+from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import CorpusData, DocumentJoining, EncodedSplit
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
@@ -29,6 +29,8 @@ from depgen.trees.annotator import Annotator
 
 SHORTEST = 5
 """Positions of the shortest segment drawn; the last of an epoch may be shorter."""
+PREDICTED_AT_ONCE = 4096
+"""Tokens of a batch of whole documents."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,14 @@ class StreamData(CorpusData):
         return self._segments("test")
 
     def predict_dataloader(self) -> ResumableLoader:
-        """The test split, every token once."""
-        return self.test_dataloader()
+        """The test split, each document by itself: what is predicted of one does not depend on those before."""
+        world, rank = self.processes
+        data = self.filled_split("test")
+        budget = max(PREDICTED_AT_ONCE, int(data.lengths.max()))
+        batches = TokenBudgetBatches(
+            data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=0, shuffle=False, world=world, rank=rank
+        )
+        return self.loader(data, batches)
 
     def _segments(self, split: Split, *, vary: bool = False, epoch: int = 0) -> ResumableLoader:
         world, rank = self.processes

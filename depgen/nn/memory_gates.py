@@ -23,6 +23,7 @@ def open_slots(
         hard: by a clipped line, else by a sigmoid.
         equal_gate: alpha between equal distances, of the hard gate.
 
+    >>> import torch
     >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
     >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
     [[[0.0, 1.0], [1.0, 1.0]]]
@@ -39,6 +40,7 @@ def gated_softmax(
 ) -> Float[Tensor, "*batch slots"]:
     """s_k = g_k exp(e_k) / sum_j g_j exp(e_j); zero where all slots are closed.
 
+    >>> import torch
     >>> gated_softmax(torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])).tolist()
     [0.0, 0.5, 0.5]
     """

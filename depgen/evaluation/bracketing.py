@@ -1,0 +1,191 @@
+"""Constituents that a language model has found by itself: its distances as trees, and their F1 against a treebank.
+
+Htut, Cho & Bowman (2018) and Dyer et al. (2019) say what such numbers depend on: the floors stand beside them, and one
+of those is random distances cut by the very rule that the model's are cut by, which leans to the right.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from json import dumps
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from depgen.backbones.backbone import DistanceNetwork
+from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.errors import UserError
+from depgen.evaluation.trained import load_trained
+from depgen.locations import find_data
+from depgen.trees.constituency import (
+    CURRENCY_TAGS,
+    TRACE_TAGS,
+    Bracketing,
+    ConstituencyTree,
+    UnlabelledF1,
+    bracketing_of_distances,
+    left_branching,
+    random_bracketing,
+    read_bracketed,
+    right_branching,
+    unlabelled_f1,
+)
+from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS, normalize_word
+
+Distances = Float[np.ndarray, "layers words"]
+
+
+def bracketing_f1(
+    *,
+    run: str | None = None,
+    treebank: str = "wsj_sample/constituency",
+    files: str = "*.mrg",
+    layer: int | None = None,
+    max_words: int | None = None,
+    lone_word: bool = True,
+    currency: bool = True,
+    whole_sentence: bool = False,
+    single_words: bool = False,
+    seeds: int = 5,
+    batch_size: int = 64,
+    device: str | None = None,
+    json: bool = False,
+) -> str:
+    """Unlabelled F1 (per cent) of a run's bracketings against a treebank's, beside floors; tab-separated.
+
+    Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
+    for numbers; what the run's vocabulary lacks is unknown. A word of several pieces has the distance of its first.
+
+    Args:
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        treebank: folder of bracketed trees, under `$DEPGEN_DATA` unless absolute.
+        files: pattern of its files.
+        layer: the only layer to be scored, 0 being the lowest; by default all.
+        max_words: leave out longer sentences, without punctuation (WSJ10 is 10).
+        lone_word: cut x into ((x_<i) (x_i (x_>i))), as published; false: into ((x_<i) (x_>=i)).
+        currency: keep `$` and `#`, as the language-modelling Penn Treebank does; the authors of PRPN leave them out.
+        whole_sentence: count the span of the whole sentence, which is always right.
+        single_words: count each word as a span, which is always right.
+        seeds: random floors are means over so many seeds.
+        batch_size: sentences read at once.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        json: print JSON.
+
+    Raises:
+        UserError: no such run, layer or treebank, or a run whose network has no distances.
+    """
+    trained = load_trained(run, device=device)
+    backbone = getattr(trained.model, "backbone", None)
+    if not isinstance(backbone, DistanceNetwork):
+        raise UserError(f"{trained.checkpoint} holds a network without syntactic distances: take ON-LSTM or PRPN.")
+    trees = treebank_sentences(treebank, files, max_words=max_words, currency=currency)
+    words = [[normalize_word(word, (word.lower(), NUMBER)) for word in tree.words] for tree in trees]
+    distances = word_distances(backbone, trained.vocabulary, words, batch_size=batch_size)
+    layers = range(distances[0].shape[0]) if layer is None else [layer]
+    if layer is not None and not 0 <= layer < distances[0].shape[0]:
+        raise UserError(f"There is no layer {layer}: the network has distances in {distances[0].shape[0]}, from 0 on.")
+    found = {
+        f"layer {k}": [[bracketing_of_distances(each[k], lone_word=lone_word) for each in distances]] for k in layers
+    }
+    rows: dict[str, list[UnlabelledF1]] = {}
+    for name, drawn in {
+        **found,
+        **floors([len(tree.words) for tree in trees], seeds=seeds, lone_word=lone_word),
+    }.items():
+        rows[name] = [_agreement(trees, each, whole_sentence, single_words) for each in drawn]
+    unknown = np.mean([trained.vocabulary.pieces(word) == (trained.vocabulary.unk,) for each in words for word in each])
+    facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_words": float(unknown)}
+    return _as_json(facts, rows) if json else _as_table(facts, rows)
+
+
+def treebank_sentences(
+    folder: str | Path, files: str, *, max_words: int | None = None, currency: bool = True
+) -> list[ConstituencyTree]:
+    """The trees of a folder's files without traces and punctuation, those of no words left out.
+
+    Raises:
+        UserError: there are none.
+    """
+    place = find_data(folder, how_to_get="The sample of the Wall Street Journal is NLTK's: nltk.download('treebank').")
+    paths = sorted(place.glob(files))
+    if not paths:
+        raise UserError(f"{place}: expected files {files} of bracketed trees, found none.")
+    left_out = TRACE_TAGS | PUNCTUATION_TAGS | (frozenset() if currency else CURRENCY_TAGS)
+    trees = [tree.without(left_out) for path in paths for tree in read_bracketed(path)]
+    kept = [tree for tree in trees if tree.words and (max_words is None or len(tree.words) <= max_words)]
+    if not kept:
+        raise UserError(f"{place}: expected a sentence of at most {max_words} words, found none.")
+    return kept
+
+
+def word_distances(
+    network: DistanceNetwork, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], *, batch_size: int
+) -> list[Distances]:
+    """The distance before each word of each sentence, read from `<eos>` on; a word has that of its first piece."""
+    assert isinstance(network, torch.nn.Module)
+    device = next(network.parameters()).device
+    found: list[Distances] = []
+    for start in range(0, len(sentences), batch_size):
+        encoded = [encode(vocabulary, words) for words in sentences[start : start + batch_size]]
+        longest = 1 + max(len(each.ids) for each in encoded)
+        tokens = torch.full((len(encoded), longest), vocabulary.eos)
+        for row, each in enumerate(encoded):
+            tokens[row, 1 : 1 + len(each.ids)] = torch.from_numpy(each.ids)
+        lengths = torch.tensor([1 + len(each.ids) for each in encoded])
+        padding = torch.arange(longest) >= lengths[:, None]
+        distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).double().cpu().numpy()
+        for row, each in enumerate(encoded):
+            first_pieces = np.unique(each.word_of_piece, return_index=True)[1]
+            found.append(distances[:, row, 1 + first_pieces])
+    return found
+
+
+def floors(lengths: Sequence[int], *, seeds: int, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
+    """Bracketings that know nothing of the words; of the random ones, one list a seed."""
+
+    def by_distances(length: int, generator: np.random.Generator) -> Bracketing:
+        return bracketing_of_distances(generator.random(length), lone_word=lone_word)
+
+    branching = {"left-branching": left_branching, "right-branching": right_branching}
+    random = {"random trees": random_bracketing, "random distances": by_distances}
+    return {
+        **{name: [[rule(length) for length in lengths]] for name, rule in branching.items()},
+        **{name: [_drawn(rule, lengths, seed) for seed in range(seeds)] for name, rule in random.items()},
+    }
+
+
+def _drawn(
+    rule: Callable[[int, np.random.Generator], Bracketing], lengths: Sequence[int], seed: int
+) -> list[Bracketing]:
+    """Each sentence's tree depends on the seed and its place alone."""
+    return [rule(length, np.random.default_rng((seed, place))) for place, length in enumerate(lengths)]
+
+
+def _agreement(
+    trees: Sequence[ConstituencyTree], found: Sequence[Bracketing], whole_sentence: bool, single_words: bool
+) -> UnlabelledF1:
+    return unlabelled_f1(
+        [tree.spans for tree in trees],
+        found,
+        [len(tree.words) for tree in trees],
+        whole_sentence=whole_sentence,
+        single_words=single_words,
+    )
+
+
+def _as_table(facts: Mapping[str, object], rows: Mapping[str, Sequence[UnlabelledF1]]) -> str:
+    lines = [
+        f"{name}\t{value:.4f}" if isinstance(value, float) else f"{name}\t{value}" for name, value in facts.items()
+    ]
+    lines.append("bracketing\tF1 by sentence\tdeviation over seeds\tF1 by corpus")
+    for name, scores in rows.items():
+        values = [100 * score.sentence for score in scores]
+        deviation = f"{np.std(values, ddof=1):.2f}" if len(values) > 1 else "-"
+        corpus = 100 * float(np.mean([score.corpus for score in scores]))
+        lines.append(f"{name}\t{np.mean(values):.2f}\t{deviation}\t{corpus:.2f}")
+    return "\n".join(lines)
+
+
+def _as_json(facts: Mapping[str, object], rows: Mapping[str, Sequence[UnlabelledF1]]) -> str:
+    return dumps({**facts, "rows": {name: [asdict(score) for score in scores] for name, scores in rows.items()}})
