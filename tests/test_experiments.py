@@ -11,8 +11,9 @@ from depgen.annotation.training import Treebank
 from depgen.cli import main
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
+from tests.invented_models import write_gpt2
 
-NOT_FITTED = ("parser_", "union_")
+NOT_FITTED = ("parser_", "union_", "bracketing_")
 """Experiments of verbs of their own."""
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {
@@ -20,23 +21,26 @@ SIZES = {
     "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
     "warmup_steps",
     "restart_at",  # half of the epochs
+    "max_documents",
     "path",  # a parser that a laptop trains
 }  # fmt: skip
+BEGINNINGS = {"pretrained", "tokenizer", "eos_token", "size", "max_length", "lr"}
+"""What else differs where the small twin of a pretrained network begins from random weights; its schedule does too."""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Invented corpora and a tiny parser where experiments look for them."""
+    """Invented corpora, a tiny parser and a tiny GPT-2 where experiments look for them."""
     folder = tmp_path_factory.mktemp("place")
     write_corpora(folder / "data")
+    write_gpt2(folder / "models" / "gpt2")
     treebank = {
         split: f"ud_english_ewt/en_ewt-ud-{part}.conllu"
         for split, part in (("train", "train"), ("valid", "dev"), ("test", "test"))
     }
-    variables = {"DEPGEN_DATA": "data", "DEPGEN_CACHE": "cache", "DEPGEN_RUNS": "runs", "DEPGEN_RESULTS": "results"}
     with pytest.MonkeyPatch.context() as patch:
-        for name, below in variables.items():
-            patch.setenv(name, str(folder / below))
+        for name in ("data", "cache", "runs", "results", "models"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
         for name in ("ewt_lowercased", "wsj_normalized"):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
         for name in ("ewt_supar", "ewt_supar_small"):
@@ -49,6 +53,9 @@ def test_it_takes_a_step(path, place, capsys):
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
     if "demo" in path.stem:
         options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
+    if "pretrained: gpt2" in path.read_text():
+        sizes = {"layers": 2, "width": 16, "attention_heads": 2}
+        options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
     assert main(["fit", "--config", str(path), *options]) == 0, capsys.readouterr().err
 
 
@@ -68,7 +75,11 @@ def test_its_small_twin_differs_in_sizes_alone(path):
     large = dict(leaves(yaml.safe_load(path.read_text())))
     small = dict(leaves(yaml.safe_load(path.with_name(f"{path.stem}_small.yaml").read_text())))
     assert large.keys() == small.keys()
-    assert {name[-1] for name, value in large.items() if small[name] != value} <= SIZES
+    changed = {name for name, value in large.items() if small[name] != value}
+    pretrained = large.get(("model", "init_args", "backbone", "init_args", "pretrained")) is not None
+    if pretrained:
+        changed.discard(("model", "init_args", "scheduler", "class_path"))
+    assert {name[-1] for name in changed} <= (SIZES | BEGINNINGS if pretrained else SIZES)
 
 
 BASES = {
@@ -80,6 +91,7 @@ BASES = {
     "awd_lstm_news": ["dmlm_news_lstm"],
     "transformer_ptb": ["dmlm_ptb"],
     "transformer_news": ["dmlm_news"],
+    "transformer_wikinews": ["dmlm_wikinews"],
     "transformer_ewt": [
         f"dmlm_ewt_{kind}" for kind in ("gold", "spacy", "supar", "left_chain", "random_trees", "relations", "gate")
     ],
