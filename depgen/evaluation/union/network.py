@@ -1,5 +1,6 @@
 """The network of UNION: an encoder, the probability that a story is human, and a head that says its tokens."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,8 +37,11 @@ class UnionNetwork(nn.Module):
     def states(
         self, tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length width"]:
-        """The encoder's last hidden states."""
-        states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+        """The encoder's last hidden states; it is told segments where its configuration names the ends of sentences."""
+        told: dict[str, Tensor] = {}
+        if ends := getattr(self.encoder.config, "sentence_ends", None):
+            told["token_type_ids"] = segments(tokens, ends, sentences=self.encoder.config.type_vocab_size // 2)
+        states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long(), **told).last_hidden_state
         return states
 
     def classify(
@@ -92,6 +96,23 @@ class UnionNetwork(nn.Module):
         except (OSError, RuntimeError, SafetensorError, WeightsError) as error:
             raise UserError(f"{folder}: expected a UNION scorer, found: {error}. Train it again.") from error
         return network.eval()
+
+
+def segments(
+    tokens: Int[Tensor, "batch length"], ends: Sequence[int], *, sentences: int
+) -> Int[Tensor, "batch length"]:
+    """The number of each token's sentence, from 0, and `sentences` more where token and predecessor stood there before.
+
+    Sentences from the last number on count as one.
+
+    >>> segments(torch.tensor([[2, 7, 5, 8, 5, 7, 5, 6]]), [5], sentences=3)
+    tensor([[0, 0, 0, 1, 1, 2, 5, 2]])
+    """
+    ending = torch.isin(tokens, torch.tensor(ends, device=tokens.device)).long()
+    numbers = (ending.cumsum(1) - ending).clamp(max=sentences - 1)
+    pairs = torch.stack((tokens[:, :-1], tokens[:, 1:]), -1)
+    same = (pairs[:, :, None] == pairs[:, None]).all(-1)
+    return numbers + sentences * F.pad(same.tril(-1).any(-1).long(), (1, 0))
 
 
 class TokenHead(nn.Module):

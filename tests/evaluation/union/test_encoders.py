@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.union.encoders import EncoderSource, PretrainedEncoder
+from depgen.evaluation.union.encoders import LIKENESS, EncoderSource, PretrainedEncoder
 from tests.evaluation.union.conftest import small_encoder
 
 TEXTS = ["a dog saw [MALE] .", "a cat saw a dog ."]
@@ -45,3 +45,17 @@ def test_a_pretrained_encoder_comes_with_its_own_tokenizer(tiny_bert):
 def test_missing_weights_are_refused_with_the_way_out(tmp_path):
     with pytest.raises(UserError, match="SmallEncoder"):
         PretrainedEncoder(str(tmp_path / "absent")).build([], max_length=8)
+
+
+def test_equal_states_begin_with_the_given_score_and_other_ones_with_less():
+    model = small_encoder(width=64).build(TEXTS, max_length=9).model
+    attention = model.encoder.layer[0].attention.self
+    states = torch.nn.functional.layer_norm(torch.randn(50, 64, generator=torch.Generator().manual_seed(0)), (64,))
+    for head in range(2):
+        rows = slice(32 * head, 32 * head + 32)
+        queries, keys = states @ attention.query.weight[rows].T, states @ attention.key.weight[rows].T
+        scores = queries @ keys.T / 32**0.5
+        assert scores.diagonal().mean().item() == pytest.approx(LIKENESS, rel=0.1)
+        others = scores[~torch.eye(50, dtype=torch.bool)]
+        assert abs(others.mean().item()) < 0.2
+        assert scores.diagonal().min() > others.mean() + 2 * others.std()

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.union.network import HEAD, TokenHead, UnionNetwork
+from depgen.evaluation.union.network import HEAD, TokenHead, UnionNetwork, segments
 from tests.evaluation.union.conftest import small_encoder
 
 TOKENS = torch.tensor([[2, 5, 6, 7, 3], [2, 6, 5, 3, 0]])
@@ -12,7 +12,7 @@ MASK = torch.tensor([[True] * 5, [True] * 4 + [False]])
 @pytest.fixture(params=["first", "first_mean_max"])
 def network(request):
     torch.manual_seed(0)
-    encoder = small_encoder().build(["a b c d e"], max_length=10)
+    encoder = small_encoder().build(["a b . c d e"], max_length=10)
     return UnionNetwork(encoder.model, pooling=request.param).eval()
 
 
@@ -49,3 +49,18 @@ def test_the_token_head_is_tied_to_the_embedding(network):
     assert all(parameter is not embedding for parameter in head.parameters())
     logits = head(network.states(TOKENS, MASK), embedding)
     assert logits.shape == (2, 5, len(embedding))
+
+
+def test_segments_number_sentences_and_mark_pairs_seen_before(network):
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(4, 8, (20, 12), generator=generator)
+    found = segments(tokens, [4, 5], sentences=3)
+    for row, numbers in zip(tokens.tolist(), found.tolist(), strict=True):
+        for place, number in enumerate(numbers):
+            sentence = min(2, sum(token in (4, 5) for token in row[:place]))
+            pairs = [(row[i - 1], row[i]) for i in range(1, place)]
+            before = place > 0 and (row[place - 1], row[place]) in pairs
+            assert number == sentence + 3 * before
+    assert network.encoder.config.sentence_ends
+    told = network.encoder(TOKENS, MASK.long(), segments(TOKENS, network.encoder.config.sentence_ends, sentences=8))
+    assert torch.allclose(network.states(TOKENS, MASK), told.last_hidden_state, atol=1e-6)
