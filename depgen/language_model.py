@@ -12,7 +12,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torch.nn import ModuleDict, Parameter
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torchmetrics import MeanMetric, Metric
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState
@@ -27,6 +27,10 @@ from depgen.training.phases import Phase, monitored_value
 
 log = logging.getLogger(__name__)
 
+NEVER = 1 << 60
+"""An epoch that is not reached: Lightning steps a plateau's schedule only after an epoch's checkpoint is written, which
+would be a step too few after a resume."""
+
 OptimizerFactory = Callable[[Iterable[Parameter]], Optimizer]
 SchedulerFactory = Callable[[Optimizer], LRScheduler]
 
@@ -40,7 +44,8 @@ class LanguageModel(L.LightningModule):
     Args:
         optimizer: makes the optimiser from the parameters; None = Adam as in fairseq's language models (betas 0.9 and
             0.98, decoupled weight decay 0.01, learning rate 5e-4). Each phase gets a fresh one.
-        scheduler: makes the learning-rate schedule, stepped every step; None = constant.
+        scheduler: makes the learning-rate schedule, stepped every step; None = constant. Torch's ReduceLROnPlateau is
+            stepped at every validation, by what the phase is judged by.
     """
 
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
@@ -75,7 +80,11 @@ class LanguageModel(L.LightningModule):
         optimizer = make(self.trained_parameters())
         if self._scheduler is None:
             return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self._scheduler(optimizer), "interval": "step"}}
+        schedule = self._scheduler(optimizer)
+        when: dict[str, Any] = {"interval": "step"}
+        if isinstance(schedule, ReduceLROnPlateau):  # stepped in on_validation_end
+            when = {"interval": "epoch", "frequency": NEVER, "monitor": self.phases[self.phase].monitor}
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **when}}
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Take note of how large a step the batch is worth."""
@@ -108,7 +117,11 @@ class LanguageModel(L.LightningModule):
             optimizer.swap()
 
     def on_validation_end(self) -> None:
-        """Go on from the weights themselves; called after the callbacks have kept the best."""
+        """Go on from the weights themselves, after the callbacks have kept the best; tell who waits for a plateau."""
+        if self.trainer.state.fn == TrainerFn.FITTING and not self.trainer.sanity_checking:
+            for config in self.trainer.lr_scheduler_configs:
+                if isinstance(config.scheduler, ReduceLROnPlateau):
+                    config.scheduler.step(monitored_value(self.trainer, self.phases[self.phase]))
         for optimizer in self._averaging():
             optimizer.swap()
             if optimizer.validated(monitored_value(self.trainer, self.phases[self.phase])):

@@ -116,3 +116,21 @@ def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
         with (run / "metrics.csv").open(newline="") as stream:
             found[devices] = [float(row["val/loss"]) for row in csv.DictReader(stream) if row["val/loss"]]
     assert found[2] == pytest.approx(found[1], abs=1e-4)
+
+
+def test_a_plateau_schedule_is_stepped_at_every_validation_before_the_checkpoint_to_go_on_from(tmp_path, monkeypatch):
+    """No loss falls by ten nats, so that the rate is halved at every validation but each phase's first."""
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    schedule = {"factor": 0.5, "patience": 0, "threshold": 10.0, "threshold_mode": "abs"}
+    content = experiment()
+    content["model"]["init_args"] |= {
+        "optimizer": {"class_path": "torch.optim.SGD", "init_args": {"lr": 1.0}},
+        "scheduler": {"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": schedule},
+    }
+    path = tmp_path / "plateau.yaml"
+    path.write_text(yaml.safe_dump(content))
+    assert main(["fit", "--config", str(path)]) == 0
+    (checkpoints,) = (tmp_path / "runs").glob("*/*/checkpoints")
+    (optimizer,) = load_checkpoint(checkpoints / "resume.ckpt")["optimizer_states"]
+    assert optimizer["param_groups"][0]["lr"] == 0.5**4  # five epochs of the second phase
