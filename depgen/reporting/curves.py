@@ -90,7 +90,10 @@ def draw_curves(
             raise UserError(f"No validation curve against {cost} at profile {profile}. Make one: {command}.")
     path = output or path
     save(curves_figure(curves, title=title, axis=_AXES[cost]), path)
-    lowest = [f"{curve.run}: lowest {y:.2f} after {x:,.0f} {cost}" for curve in curves for x, y in [curve.lowest]]
+    digits = 1 if cost == "minutes" else 0
+    lowest = [
+        f"{curve.run}: lowest {y:.2f} after {x:,.{digits}f} {cost}" for curve in curves for x, y in [curve.lowest]
+    ]
     return "\n".join([f"{path}: validation perplexity against {_AXES[cost]}.", *lowest])
 
 
@@ -164,6 +167,7 @@ def curves_figure(curves: Sequence[Curve], *, title: str, axis: str) -> "Figure"
     axes.set_yscale("log")
     for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         show("{x:.4g}")
+    axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel(axis)
     axes.set_ylabel("validation perplexity")
     axes.set_title(title, fontsize=10)

@@ -47,7 +47,7 @@ def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplo
     store("Base", 1, {"bleu1": 1.0}, clock=CLOCK)
     store("Base", 2, {"bleu1": 1.0})
     text = draw_curves("toy", profile="small", against="minutes", output=project / "c.png")
-    assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2 minutes"]
+    assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2.5 minutes"]
     assert "Base: not every seed kept its minutes" in caplog.text
     assert "lowest 70.00 after 200 steps" in draw_curves("toy", profile="small", against="steps")
     store("Base", 1, {"bleu1": 1.0})
@@ -64,7 +64,7 @@ def test_any_runs_beside_one_another(project):
         (run / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n" + "".join(lines))
     text = draw_curves(runs=["a/1", "runs/b/1"], output=project / "c.png")
     assert text.splitlines()[1:] == ["a/1: lowest 60.00 after 20 steps", "b/1: lowest 80.00 after 10 steps"]
-    assert "b/1: lowest 80.00 after 0 minutes" in draw_curves(runs=["b/1"], against="minutes")
+    assert "b/1: lowest 80.00 after 0.5 minutes" in draw_curves(runs=["b/1"], against="minutes")
     with pytest.raises(UserError, match="take --against steps or minutes"):
         draw_curves(runs=["a/1"], against="tokens")
     with pytest.raises(UserError, match="Name a table, or --runs"):
