@@ -1,7 +1,7 @@
 """Pretrained models and tokenisers from a local folder or the hub, in a way that never hangs without a network.
 
-A name is sought as `depgen.hub` says. Only when it is not found, `download` is asked for, `HF_HUB_OFFLINE` is not set and
-the hub answers within a few seconds is it fetched. What cannot be had is a `NotComputed` with a reason.
+A name is sought as `depgen.hub` says. Only when it is not found, `download` is asked for, `HF_HUB_OFFLINE` is not set
+and the hub answers within a few seconds is it fetched. What cannot be had is a `NotComputed` with a reason.
 """
 
 import logging

@@ -237,7 +237,7 @@ def test_what_does_not_fit_is_refused(folder, tmp_path):
 
 
 def test_a_model_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=r"No pretrained model owner/model.*DEPGEN_MODELS.*hf download owner/model"):
         PretrainedTransformer(VOCABULARY, pretrained="owner/model")
     with pytest.raises(UserError, match=r"No pretrained model ./absent") as caught:
