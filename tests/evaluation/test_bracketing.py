@@ -187,3 +187,10 @@ def test_a_network_without_distances_predicts_nothing(place, capsys):
     assert main(["fit", "--config", "transformer.yaml"]) == 0, capsys.readouterr().err
     assert main(["predict"]) == 2
     assert "has no syntactic distances to predict" in capsys.readouterr().err
+
+
+def test_every_experiment_of_bracketings_parses():
+    paths = sorted(Path("experiments").glob("bracketing_*.yaml"))
+    assert paths
+    for path in paths:
+        assert main(["bracketing-f1", "--config", str(path), "--print_config"]) == 0
