@@ -155,6 +155,7 @@ IGNORED_WARNINGS = (
     ".*Be aware that when using `ckpt_path`.*",
     ".*smaller than the logging interval.*",
     ".*exists and is not empty.*",
+    ".*You are using a custom batch sampler.*for prediction.*",
     ".*srun.*command is available on your system but is not used.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
 )
