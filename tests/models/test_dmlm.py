@@ -359,6 +359,28 @@ def test_a_network_without_attention_wants_one_beside_it():
         DMLM(RECURRENT, VOCABULARY)
 
 
+def peak_memory(length, window):
+    """Bytes held at the peak of a mixture's loss and gradients over 5,000 words."""
+    hidden, weight = torch.randn(1, length, 4, requires_grad=True), torch.randn(5000, 4, requires_grad=True)
+    attention, targets = causal_attention(1, 1, length).float(), torch.randint(5000, (1, length))
+    with torch.profiler.profile(profile_memory=True) as recorded:
+        log_attention = log_dependency_attention(attention, window=window)
+        mixture_log_probs(log_attention, hidden, weight, None, targets, window=window).sum().backward()
+    held = peak = 0
+    for event in sorted(recorded.profiler.kineto_results.events(), key=lambda each: each.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
+@pytest.mark.parametrize("window", [None, 16])
+def test_no_step_holds_a_vocabulary_for_each_pair_of_positions(window):
+    short, long = peak_memory(64, window), peak_memory(256, window)
+    assert long < 4.5 * short  # four times the positions
+    assert long < 256 * 5000 * 256 * 4 / 20
+
+
 # -- beyond the paper -------------------------------------------------------------------------------------------------
 
 LABELLED = TokenItem(
