@@ -67,7 +67,7 @@ def reverse_lm_score(
             _train(folder, kept, samples, settings, oracle, depgen)
     with np.load(kept, allow_pickle=False) as arrays:
         nll, tokens = arrays["nll"], arrays["tokens"]
-    name = f"{name_of(oracle)}, trained again on {len(samples):,} samples, on the real test split"
+    name = f"{name_of(oracle)}, trained again on {len(texts):,} samples but for empty ones, on the real test split"
     return TextLosses(nll, tokens, name).score(average)
 
 
