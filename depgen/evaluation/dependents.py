@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from depgen.data.batch import collate_tokens
 from depgen.data.experiment import data_of
 from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.text import EncodedSplit, TextData
+from depgen.data.text import CorpusData, EncodedSplit
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.language_model import LeftToRight
@@ -21,13 +21,15 @@ from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"
 """Test splits have no trees."""
+TOKENS_PER_BATCH = 8192
+"""How many are scored at once; no number depends on it."""
 
 
 def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str | None = None) -> str:
     """A run's loss on the validation split, in nats a token, by the kind of token; tab-separated.
 
     Kinds: future dependents of some earlier position under the experiment's trees, apart those of the position just
-    before; the other words; the end of a text; all.
+    before; the other words; the end of a text; all. Each document is read alone, in the experiments of streams too.
 
     Args:
         config: the experiment whose trees and corpus are used; its vocabulary is the run's.
@@ -38,7 +40,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
         UserError: no such run or experiment, an experiment without trees, or a system that does not score words.
     """
     data = data_of(config)
-    if not isinstance(data, TextData) or data.annotator is None or SPLIT not in data.trees_for:
+    if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
     trained = load_trained(checkpoint, device=device)
     if not isinstance(trained.model, LeftToRight):
@@ -46,7 +48,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
     assert split.heads is not None
-    nll = token_losses(trained.model, split, tokens_per_batch=data.eval_tokens_per_batch)
+    nll = token_losses(trained.model, split, tokens_per_batch=TOKENS_PER_BATCH)
     kinds = [future_dependent_targets(split[item].heads) for item in range(len(split))]  # type: ignore[arg-type]
     losses, covered, adjacent = np.concatenate(nll), *(np.concatenate(each) for each in zip(*kinds, strict=True))
     end = np.zeros(len(losses), dtype=bool)

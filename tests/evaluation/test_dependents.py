@@ -21,7 +21,6 @@ DATA = {
     "init_args": {
         "corpus": {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 6}},
         "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
-        "eval_tokens_per_batch": 150,
     },
 }
 
@@ -42,6 +41,7 @@ def trained(experiment, tmp_path, monkeypatch):
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
     found = Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
     monkeypatch.setattr(dependents, "load_trained", lambda reference, device: found)
+    monkeypatch.setattr(dependents, "TOKENS_PER_BATCH", 150)
     return found
 
 
@@ -54,7 +54,9 @@ def test_targets_are_those_of_arcs_from_the_left():
     assert adjacent.tolist() == [True, True, False, True]
 
 
-def test_each_kind_of_token_has_its_mean(experiment, trained):
+@pytest.mark.parametrize("kind", ["text.TextData", "stream.StreamData"])
+def test_each_kind_of_token_has_its_mean(kind, experiment, trained):
+    experiment.write_text(yaml.safe_dump({"data": DATA | {"class_path": f"depgen.data.{kind}"}}))
     split = data_of(experiment).split("valid")
     sums = {"future dependents": [], "other words": [], "<eos>": [], "all": []}
     for index in range(len(split)):
