@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torchmetrics import MeanMetric, Metric
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState
+from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, DistanceNetwork
 from depgen.data.batch import Batch, ItemBatch, TokenBatch
 from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Mixture, Sampling
@@ -319,6 +319,19 @@ class LeftToRight(LanguageModel):
             cast(Metric, figure).update(*additions[name])
             shown = stage == "val" and name == "perplexity"
             self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+
+    def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
+        """The syntactic distance before each word; without meaning at padding.
+
+        Raises:
+            UserError: the backbone has none.
+        """
+        if not isinstance(self.backbone, DistanceNetwork):
+            raise UserError(
+                f"A {type(self.backbone).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN."
+            )
+        with torch.autocast(self.device.type, enabled=False):
+            return self.backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]
 
     def on_test_epoch_start(self) -> None:
         """Forget the scores of an earlier test."""

@@ -10,13 +10,11 @@ Deviations
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, DistanceNetwork
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
-from depgen.errors import UserError
 from depgen.language_model import LeftToRight, OptimizerFactory, SchedulerFactory
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.activation import ActivationRegularizer
@@ -78,16 +76,3 @@ class CausalLM(LeftToRight):
             log_softmax_over_vocabulary(last, self.backbone.output_weight, self.backbone.output_bias),
             output.state,
         )
-
-    def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
-        """The syntactic distance before each word; without meaning at padding.
-
-        Raises:
-            UserError: the backbone has none.
-        """
-        if not isinstance(self.backbone, DistanceNetwork):
-            raise UserError(
-                f"A {type(self.backbone).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN."
-            )
-        with torch.autocast(self.device.type, enabled=False):
-            return self.backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.backbones.awd_lstm import AWDLSTM
+from depgen.backbones.on_lstm import ONLSTM
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
@@ -341,6 +342,16 @@ def test_its_texts_are_the_same_for_any_batch_size(window):
     together = model.generate(prompts, batch_size=5, **options)
     assert together == model.generate(prompts, batch_size=1, **options)
     assert len({tuple(text) for text in together}) > 1
+
+
+def test_its_predictions_are_the_distances_of_its_network():
+    model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY, 1, 1,
+                 attention=QueryKeyAttention).eval()  # fmt: skip
+    batch = collate_dependents(items(0))
+    expected = model.backbone.syntactic_distances(batch.inputs)[:, :, 1:]
+    torch.testing.assert_close(model.predict_step(batch, 0), expected)
+    with pytest.raises(UserError, match="no syntactic distances"):
+        over_lstm().predict_step(batch, 0)
 
 
 def test_phase_1_leaves_what_weighs_the_mixture_alone():
