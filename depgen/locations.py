@@ -1,6 +1,9 @@
 """Where things lie on disk: corpora, caches, runs and results, each under one environment variable."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from depgen.errors import UserError
@@ -79,3 +82,20 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     part.replace(path)
+
+
+@contextmanager
+def folder_written_whole(folder: Path) -> Iterator[Path]:
+    """A folder to write into, which takes the place of `folder` when all is done; nothing changes if it is not."""
+    part, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{kind}") for kind in ("part", "old"))
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.replace(old)
+    part.replace(folder)
+    shutil.rmtree(old, ignore_errors=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.locations import cache_root, data_root, find_data, find_file, results_root, runs_root
+from depgen.locations import cache_root, data_root, find_data, find_file, folder_written_whole, results_root, runs_root
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),
@@ -35,3 +35,16 @@ def test_a_folder_is_no_file(tmp_path):
     assert find_data(tmp_path, how_to_get="") == tmp_path
     with pytest.raises(UserError, match="expected a file, found a folder"):
         find_file(tmp_path, how_to_get="")
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    place = tmp_path / "parser"
+    for content in ("first", "second"):
+        with folder_written_whole(place) as part:
+            (part / "file").write_text(content)
+            assert not place.exists() or (place / "file").read_text() == "first"
+        assert (place / "file").read_text() == content
+    with pytest.raises(FileNotFoundError), folder_written_whole(place) as part:
+        (part / "folder" / "file").write_text("half")
+    assert (place / "file").read_text() == "second"
+    assert [each.name for each in tmp_path.iterdir()] == ["parser"]

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import logging
-import os
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from filelock import FileLock
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
-from depgen.locations import write_atomically
+from depgen.locations import folder_written_whole, write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -69,25 +67,16 @@ def save_parser(
     folder: Path, trained: TrainedParser, treebank: AnyTreebank, description: dict[str, Any], *, seconds: float
 ) -> None:
     """Test the parser and write it with its scores; the folder appears, or is replaced, all at once."""
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    trained.save(part, description)
-    scores = {
-        "scheme": description["scheme"],
-        "test": trained.evaluate(treebank.sentences("test")).as_dict(),
-        "valid": trained.evaluate(treebank.sentences("valid")).as_dict(),
-        "training_seconds": round(seconds, 1),
-    }
-    write_atomically(part / SCORES, json.dumps(scores, indent=2) + "\n")
-    write_atomically(part / DESCRIPTION, json.dumps(description, indent=2) + "\n")
-    if folder.exists():
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        folder.replace(old)
-        part.replace(folder)
-        shutil.rmtree(old)
-    else:
-        part.replace(folder)
+    with folder_written_whole(folder) as part:
+        trained.save(part, description)
+        scores = {
+            "scheme": description["scheme"],
+            "test": trained.evaluate(treebank.sentences("test")).as_dict(),
+            "valid": trained.evaluate(treebank.sentences("valid")).as_dict(),
+            "training_seconds": round(seconds, 1),
+        }
+        write_atomically(part / SCORES, json.dumps(scores, indent=2) + "\n")
+        write_atomically(part / DESCRIPTION, json.dumps(description, indent=2) + "\n")
 
 
 def _report(folder: Path) -> str:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
-from depgen.locations import write_atomically
+from depgen.locations import folder_written_whole, write_atomically
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
 
@@ -95,22 +94,12 @@ def save_scorer(
     folder: Path, module: UnionModule, encoder: Encoder, data: UnionData, description: dict[str, Any]
 ) -> None:
     """Test the scorer and write it with what it can do; the folder appears, or is replaced, all at once."""
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    module.network.save(part)
-    encoder.tokenizer.save_pretrained(part / ENCODER)
-    device = str(module.device)
-    scorer = UnionScorer(module.network.eval(), encoder.tokenizer, data.max_length, device)
-    found = {split: areas(scorer, data.pairs(split)) for split in HELD_OUT}
-    write_atomically(part / DESCRIPTION, json.dumps({**description, "auc": found}, indent=2) + "\n")
-    if folder.exists():
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        folder.replace(old)
-        part.replace(folder)
-        shutil.rmtree(old)
-    else:
-        part.replace(folder)
+    with folder_written_whole(folder) as part:
+        module.network.save(part)
+        encoder.tokenizer.save_pretrained(part / ENCODER)
+        scorer = UnionScorer(module.network.eval(), encoder.tokenizer, data.max_length, str(module.device))
+        found = {split: areas(scorer, data.pairs(split)) for split in HELD_OUT}
+        write_atomically(part / DESCRIPTION, json.dumps({**description, "auc": found}, indent=2) + "\n")
 
 
 def report(folder: Path) -> str:
