@@ -18,7 +18,7 @@ Verdict = Literal["wins", "loses", "undecided", "not compared"]
 LEVEL = 0.05
 EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
-_MOVED_BY_EMPTY_TEXTS = ("bleu", "sacrebleu", "distinct", "selfbleu")
+_MOVED_BY_EMPTY_TEXTS = ("union", "bertscore", "bleu", "sacrebleu", "distinct", "selfbleu")
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _unequal_empty_texts(
 ) -> str | None:
     """Why a measure that empty texts move does not compare; None where it does, or nobody counted."""
     first, second = empty_texts(mine), empty_texts(theirs)
-    if not column.key.startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
+    if not (column.measure or column.key).startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
         return None
     share, another = first[0] / first[1], second[0] / second[1]
     if abs(share - another) <= EMPTY_TOLERANCE:

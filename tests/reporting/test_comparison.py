@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -160,6 +161,19 @@ def test_unequal_shares_of_empty_texts_do_not_compare(store, scores, empty, verd
     assert bool(starred(definition, results, comparisons)) == (verdict == "wins")
     if verdict != "wins":
         assert "1.5 % of those of DM-Base" in mine.incomparable
+
+
+@pytest.mark.parametrize(("key", "measure"), [("union", None), ("bertscore", None), ("cold", "distinct2")])
+def test_a_measure_in_which_an_empty_text_scores_nothing_does_not_compare(store, scores, key, measure):
+    results = {}
+    for row, items, count in (("Base", scores["base"], 0.0), ("DM-Base", scores["better"], 3.0)):
+        metrics = {key: float(items.mean()), "texts": 200.0, "empty": count}
+        results[row] = [store(row, seed, metrics, {key: items}) for seed in (1, 2)]
+    definition = load_definition("toy")
+    column = dataclasses.replace(definition.columns[0], key=key, measure=measure)
+    comparisons, tests = compare(dataclasses.replace(definition, columns=(column,)), results)
+    assert {each.verdict for each in comparisons} == {"not compared"}
+    assert tests == 0
 
 
 def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores, project):
