@@ -7,10 +7,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from depgen.annotation.parser_folders import files_digest
 from depgen.errors import UserError
 from depgen.evaluation.outcome import NotComputed
-from depgen.evaluation.pretrained import load_pretrained
+from depgen.evaluation.pretrained import Pretrained, load_pretrained
 from depgen.evaluation.union.word_vectors import word_vectors
+from depgen.hub import model_folder
 
 SENTENCES = 8
 """Sentences that a small encoder tells apart by number; later ones count as the last."""
@@ -54,8 +56,16 @@ class PretrainedEncoder:
         self.name, self.download = name, download
 
     def options(self) -> dict[str, Any]:
-        """The name."""
-        return {"name": self.name}
+        """The name, and a digest of the files, which are fetched first where they are missing and may be.
+
+        Raises:
+            UserError: it can't be had.
+        """
+        if model_folder(self.name) is None:
+            self._loaded()
+        folder = model_folder(self.name)
+        assert folder is not None, "what was fetched lies in the hub cache"
+        return {"name": self.name, "files": files_digest(folder)}
 
     def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
         """The encoder with its own weights and tokeniser.
@@ -63,16 +73,20 @@ class PretrainedEncoder:
         Raises:
             UserError: it can't be had, or reads fewer tokens.
         """
+        pretrained = self._loaded()
+        positions = int(getattr(pretrained.model.config, "max_position_embeddings", max_length))
+        if positions < max_length:
+            raise UserError(f"{self.name} reads {positions} tokens, but stories of {max_length} are to be read.")
+        return Encoder(pretrained.model, pretrained.tokenizer, pretrained.name)
+
+    def _loaded(self) -> Pretrained:
         pretrained = load_pretrained(self.name, "encoder", download=self.download)
         if isinstance(pretrained, NotComputed):
             raise UserError(
                 f"{pretrained.reason}. Without weights, depgen.evaluation.union.encoders.SmallEncoder trains a small "
                 "encoder from scratch (experiments/union_rocstories_small.yaml)."
             )
-        positions = int(getattr(pretrained.model.config, "max_position_embeddings", max_length))
-        if positions < max_length:
-            raise UserError(f"{self.name} reads {positions} tokens, but stories of {max_length} are to be read.")
-        return Encoder(pretrained.model, pretrained.tokenizer, pretrained.name)
+        return pretrained
 
 
 class SmallEncoder:

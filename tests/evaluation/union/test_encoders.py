@@ -1,7 +1,13 @@
+import shutil
+
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from depgen.annotation.parser_folders import files_digest
 from depgen.errors import UserError
+from depgen.evaluation.pretrained import Pretrained
+from depgen.evaluation.union import encoders
 from depgen.evaluation.union.encoders import LIKENESS, EncoderSource, PretrainedEncoder
 from tests.evaluation.union.conftest import small_encoder
 
@@ -42,9 +48,42 @@ def test_a_pretrained_encoder_comes_with_its_own_tokenizer(tiny_bert):
         PretrainedEncoder(str(tiny_bert)).build([], max_length=25)
 
 
+def test_other_weights_of_the_same_name_are_another_encoder(tiny_bert, tmp_path):
+    folder = tmp_path / "bert"
+    shutil.copytree(tiny_bert, folder)
+    encoder = PretrainedEncoder(str(folder))
+    before = encoder.options()
+    assert before["name"] == str(folder)
+    assert encoder.options() == before
+    weights = load_file(folder / "model.safetensors")
+    name, value = next((name, value) for name, value in weights.items() if value.is_floating_point())
+    save_file({**weights, name: value + 1.0}, folder / "model.safetensors", metadata={"format": "pt"})
+    after = encoder.options()
+    assert after != before
+    assert after.keys() == before.keys()
+
+
 def test_missing_weights_are_refused_with_the_way_out(tmp_path):
+    encoder = PretrainedEncoder(str(tmp_path / "absent"))
     with pytest.raises(UserError, match="SmallEncoder"):
-        PretrainedEncoder(str(tmp_path / "absent")).build([], max_length=8)
+        encoder.build([], max_length=8)
+    with pytest.raises(UserError, match="SmallEncoder"):
+        encoder.options()
+
+
+def test_what_is_fetched_is_known_by_its_files(tiny_bert, monkeypatch):
+    at_hand = []
+
+    def fetch(name, kind, *, download):
+        assert (name, kind, download) == ("owner/bert", "encoder", True)
+        at_hand.append(tiny_bert)
+        return Pretrained(None, None, name)
+
+    monkeypatch.setattr(encoders, "load_pretrained", fetch)
+    monkeypatch.setattr(encoders, "model_folder", lambda name: at_hand[0] if at_hand else None)
+    found = PretrainedEncoder("owner/bert", download=True)
+    assert found.options() == found.options() == {"name": "owner/bert", "files": files_digest(tiny_bert)}
+    assert len(at_hand) == 1
 
 
 def test_equal_states_begin_with_the_given_score_and_other_ones_with_less():
