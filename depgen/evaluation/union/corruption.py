@@ -29,6 +29,9 @@ from typing import Literal
 from depgen.evaluation.union.words import Lexicon
 from depgen.trees.sentence import Sentence
 
+RULES = "1"
+"""Raised when the rules of this module, or those of `words`, change."""
+
 Story = tuple[Sentence, ...]
 Operation = Literal["repeat", "replace", "shuffle", "negate"]
 Form = Literal["repeated sentences", "repeated n-grams", "replaced sentences", "replaced words", "shuffled", "negated"]

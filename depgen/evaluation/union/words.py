@@ -25,6 +25,12 @@ _PARTICIPLE = {base: participle for base, _, participle in _IRREGULAR}
 _BASE = {form: base for base, *forms in _IRREGULAR for form in forms}
 
 
+def own_lists() -> tuple[str, ...]:
+    """The package's lists as they are: antonyms, irregular verbs, function words."""
+    texts = (_DATA.joinpath(name).read_text() for name in ("antonyms.txt", "irregular_verbs.txt"))
+    return (*texts, "\n".join(sorted(FUNCTION_WORDS)))
+
+
 def own_antonyms() -> dict[str, tuple[str, ...]]:
     """The package's own list, in both directions."""
     found: dict[str, list[str]] = defaultdict(list)

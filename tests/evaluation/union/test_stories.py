@@ -7,6 +7,7 @@ import pytest
 from depgen.annotation.tagger import SuffixTagger
 from depgen.data.sampler import Share
 from depgen.errors import UserError
+from depgen.evaluation.union import stories, words
 from depgen.evaluation.union.corruption import Rates
 from depgen.evaluation.union.stories import UnionData, text_of
 from tests.evaluation.union.conftest import PetStories, small_encoder
@@ -81,6 +82,31 @@ def test_the_fingerprint_knows_what_stories_and_samples_depend_on(data, tmp_path
     same = UnionData(PetStories(), SuffixTagger(), tokens_per_batch=200, max_length=60)
     assert same.fingerprint() == data.fingerprint()
     assert len({data.fingerprint(), *(other.fingerprint() for other in others)}) == 5
+
+
+def test_the_fingerprint_knows_the_packages_rules_and_each_of_its_lists(data, tmp_path, monkeypatch):
+    found = [data.fingerprint()]
+    for name in ("antonyms.txt", "irregular_verbs.txt"):
+        with monkeypatch.context() as patch:
+            for path in words._DATA.iterdir():
+                if path.name.endswith(".txt"):
+                    (tmp_path / path.name).write_text(path.read_text() + "up down\n" * (path.name == name))
+            patch.setattr(words, "_DATA", tmp_path)
+            found.append(data.fingerprint())
+    for module, name, value in ((words, "FUNCTION_WORDS", words.FUNCTION_WORDS - {"the"}), (stories, "RULES", "0")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            found.append(data.fingerprint())
+    assert data.fingerprint() == found[0]
+    assert len(set(found)) == len(found) == 5
+
+
+def test_the_fingerprint_tells_a_file_of_antonyms_from_one_of_entities(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text("hot|||1\n")
+    one = UnionData(PetStories(), SuffixTagger(), conceptnet_antonyms=file)
+    other = UnionData(PetStories(), SuffixTagger(), conceptnet_entities=file)
+    assert one.fingerprint() != other.fingerprint()
 
 
 def test_conceptnets_files_are_used(tmp_path):
