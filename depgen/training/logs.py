@@ -44,6 +44,11 @@ class CurveLogger(Logger):
         self._started = time.monotonic() - max(past, default=0.0)
 
     @property
+    def seconds(self) -> float:
+        """The wall time that the run has taken so far, over all its sessions."""
+        return time.monotonic() - self._started
+
+    @property
     def name(self) -> str:
         """The experiment."""
         return self.path.parent.parent.name
@@ -68,7 +73,7 @@ class CurveLogger(Logger):
         """Add values to the line of a step."""
         row = self._rows.setdefault(-1 if step is None else step, {})
         row.update({name: _text(value) for name, value in metrics.items()})
-        row["seconds"] = f"{time.monotonic() - self._started:.2f}"
+        row["seconds"] = f"{self.seconds:.2f}"
         self._pending += 1
         if self._pending >= self.flush_every:
             self.save()

@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +62,19 @@ def train_union(
                 )
             return f"{folder} is up to date.\n{report(folder)}"
         work = folder.with_name(f".{name}.{fingerprint[:12]}")
-        started = time.perf_counter()
         L.seed_everything(seed, verbose=False)
         texts = [text_of(story) for story in data.stories("train")]
         built = encoder.build(texts, max_length=data.max_length)
         data.tokenizer = built.tokenizer
         module = UnionModule(built, training)
         logger.info("%s; %s parameters", built.name, f"{sum(each.numel() for each in module.network.parameters()):,}")
-        fit(module, data, work, seed=seed, progress=progress)
-        seconds = time.perf_counter() - started
         description = {
             "encoder": built.name, "corpus": data.corpus.name, "train_stories": len(texts),
             "tagger": data.tagger.method, "pooling": training.pooling, "max_length": data.max_length, "seed": seed,
             "encoder_options": encoder.options(), "training": training.options(), "fingerprint": fingerprint,
-            "training_seconds": round(seconds, 1),
         }  # fmt: skip
+        seconds = fit(module, data, work, seed=seed, progress=progress)
+        description["training_seconds"] = round(seconds, 1)
         save_scorer(folder, module, built, data, description)
         shutil.rmtree(work)
     return report(folder)

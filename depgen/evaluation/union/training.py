@@ -221,8 +221,11 @@ def reconstruction_targets(
     return human.masked_fill(~(there & mask & later), IGNORED)
 
 
-def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progress: bool = True) -> None:
+def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progress: bool = True) -> float:
     """Train, or go on with what lies in `folder`, and leave the module with its best weights.
+
+    Returns:
+        the wall time that it took, in seconds, over all its sessions.
 
     Raises:
         KeyboardInterrupt: stopped by Ctrl-C; the state is kept.
@@ -231,11 +234,12 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     options, resume = module.training_options, folder / "checkpoints" / RESUME
     data.seed = seed
     interrupt = InterruptGuard()
+    curve = CurveLogger(folder)
     callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt)
     trainer = L.Trainer(
         max_epochs=sum(phase.epochs or 0 for phase in module.phases), accelerator=options.accelerator,
         devices=options.devices, precision=options.precision, gradient_clip_val=options.gradient_clip,
-        logger=CurveLogger(folder), callbacks=callbacks, plugins=[CheckpointWriter()], default_root_dir=folder,
+        logger=curve, callbacks=callbacks, plugins=[CheckpointWriter()], default_root_dir=folder,
         reload_dataloaders_every_n_epochs=1, use_distributed_sampler=False, num_sanity_val_steps=0,
         enable_model_summary=False, enable_progress_bar=progress, log_every_n_steps=20, enable_checkpointing=True,
     )  # fmt: skip
@@ -246,6 +250,8 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     except SystemExit as stop:  # Lightning's way after Ctrl-C
         logger.warning("Stopped; the same command goes on from %s.", resume)
         raise KeyboardInterrupt from stop
+    seconds = curve.seconds
     best: Mapping[str, Any] = load_checkpoint(resume.parent / BEST)
     module.load_state_dict(best["state_dict"])
     module.eval()
+    return seconds

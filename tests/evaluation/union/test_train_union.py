@@ -1,7 +1,9 @@
 """Training into the cache, going on after a stop, and scoring by what lies there."""
 
+import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +42,16 @@ def cache(tmp_path_factory):
         yield train("pets")
 
 
+def lengthen(curve, seconds):
+    """Let what was trained so far have taken more time."""
+    with curve.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with curve.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "seconds": float(row["seconds"]) + seconds} for row in rows)
+
+
 @pytest.fixture
 def scorer(cache):
     return load_scorer(scorer_folder("pets"))
@@ -72,7 +84,10 @@ def test_a_stopped_training_goes_on_to_the_same_weights(cache, monkeypatch, scor
         with pytest.raises(KeyboardInterrupt):
             train("stopped")
     assert not scorer_folder("stopped").exists()
-    train("stopped")
+    (curve,) = scorer_folder("stopped").parent.glob(".stopped.*/metrics.csv")
+    lengthen(curve, 5000)
+    assert "trained in 5,0" in train("stopped")
+    assert 5000 < json.loads((scorer_folder("stopped") / "union.json").read_text())["training_seconds"] < 5600
     resumed = load_scorer(scorer_folder("stopped")).network.state_dict()
     unbroken = scorer.network.state_dict()
     assert all(torch.equal(resumed[name], value) for name, value in unbroken.items())
@@ -110,6 +125,18 @@ def test_texts_are_read_after_their_prompts_and_empty_ones_score_zero(scorer):
     assert "whole stories" in alone.description
     with pytest.raises(UserError, match="one prompt a text"):
         union_score(texts, ["a"], scorer="pets")
+
+
+def test_a_scorer_of_an_older_fingerprint_is_still_found_by_its_name(cache, scorer):
+    older = scorer_folder("older")
+    shutil.copytree(scorer_folder("pets"), older)
+    content = json.loads((older / "union.json").read_text())
+    (older / "union.json").write_text(json.dumps({**content, "fingerprint": "0" * 64}))
+    found = union_score(["the dog was found ."], scorer="older")
+    assert found.items == pytest.approx(scorer.score(["the dog was found ."]))
+    assert found.description.endswith("; 000000000000")
+    with pytest.raises(UserError, match="trained otherwise"):
+        train("older")
 
 
 def test_it_is_among_the_text_measures(cache):
