@@ -74,10 +74,18 @@ class Comparison:
         return "wins" if self.gain > 0 else "loses"
 
 
+def judges(results: Sequence[Result], key: str) -> set[str | None]:
+    """What a measure depends on (model, layer, version) in the seeds that have it; None stands for nothing known."""
+    return {result.settings.get(key) for result in results if key in result.metrics}
+
+
 def summarise(results: Sequence[Result], key: str) -> Summary | None:
-    """Mean and sample standard deviation of a measure over the seeds that have it; None if none has."""
-    values = [result.metrics[key] for result in results if key in result.metrics]
-    if not values:
+    """Mean and sample standard deviation of a measure over the seeds that have it.
+
+    None if none has, or if different models judged them: their figures have no mean.
+    """
+    values = _figures(results, key)
+    if not values or len(judges(results, key)) > 1:
         return None
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Summary(float(np.mean(values)), deviation, len(values))
@@ -109,8 +117,8 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
 
     Tests pair the items' scores averaged over seeds; Welch's takes those of all seeds together. The p-values are Holm's
     over all tests of the table (the same two systems in the same measure count once). A test whose items differ in the
-    other direction than the figures counts among them, and nothing follows from it. Measures that empty texts move are
-    not compared where the shares of empty texts differ.
+    other direction than the figures counts among them, and nothing follows from it. Figures of different judges are not
+    compared, nor measures that empty texts move where the shares of empty texts differ.
     """
     pairs = list(_pairs(definition, results))
     tested: dict[tuple[str, frozenset[str]], _Tested] = {}
@@ -152,7 +160,8 @@ class _Tested:
 
 
 def _tested(column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row) -> _Tested:
-    unequal = _unequal_empty_texts(column, mine, row, theirs, other)
+    unequal = _different_judges(column, mine, row, theirs, other)
+    unequal = unequal or _unequal_empty_texts(column, mine, row, theirs, other)
     if unequal is not None:
         return _Tested(untested=unequal, incomparable=unequal)
     outcome = _test(column, mine, row, theirs, other)
@@ -204,6 +213,15 @@ def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
     if not counted:
         return None
     return round(sum(each["empty"] for each in counted)), round(sum(each["texts"] for each in counted))
+
+
+def _different_judges(
+    column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row
+) -> str | None:
+    """Why figures do not compare that two models gave; None where one gave them."""
+    if judges(mine, column.key) == judges(theirs, column.key):
+        return None
+    return f"{row.name} and {other.name} were judged by different models"
 
 
 def _unequal_empty_texts(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.measured import join, read_measured
+from depgen.reporting.measured import of_one_training, read_measured
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
@@ -149,7 +149,7 @@ def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result
         local = [result for result in read_results(definition.table, row.slug, profile=profile) if result.curve]
         tracked = [result for result in measured[row.name].results if result.curve] if row.name in measured else []
         if local or tracked:
-            found[row.name] = list(join(local, tracked)) if local else tracked
+            found[row.name] = [*local, *of_one_training(local, tracked)] if local else tracked
     return found
 
 

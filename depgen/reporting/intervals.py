@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.metrics.significance import bootstrap_means
-from depgen.reporting.comparison import Results
+from depgen.reporting.comparison import Results, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, seed_scores
 
@@ -68,7 +68,10 @@ def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds
 
 
 def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | None:
-    """A number with its items; None where a seed lacks them, or where they give another number."""
+    """A number with its items; None where there is no such number, a seed lacks them, or they give another number."""
+    summary = summarise(results, column.key)
+    if summary is None:
+        return None
     measured = [result for result in results if column.key in result.metrics]
     name = column.items or column.key
     scores = seed_scores(measured, row.slug, name)
@@ -81,7 +84,6 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
     weights = np.where(np.isnan(scores), 0.0, weights)
     if (weights.sum(axis=0) <= 0).any():
         return None
-    value = float(np.mean([result.metrics[column.key] for result in measured]))
     figure = _Figure(row.name, column.key, scores, weights, exponential)
     given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
-    return figure if math.isclose(given, value, rel_tol=AGREEMENT, abs_tol=1e-9) else None
+    return figure if math.isclose(given, summary.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.reporting.comparison import Results, Summary, compare, starred, summarise
+from depgen.reporting.comparison import Results, Summary, compare, judges, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.intervals import Bounds, intervals
 from depgen.reporting.measured import Measured, join
@@ -198,7 +198,7 @@ def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], found:
                 )
             )
         else:
-            missing = any(column.key in result.not_computed for result in results)
+            missing = any(column.key in result.not_computed for result in results) or judges(results, column.key)
             cells.append(Cell(word="n/c" if missing else ""))
     return Line(row, "", numbers, tuple(cells), len(results))
 

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from depgen.errors import UserError
+from depgen.reporting.comparison import judges
 from depgen.reporting.definition import TableDefinition, experiments_root
 from depgen.reporting.intervals import Bounds
 from depgen.reporting.results import Result
@@ -68,10 +69,23 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
 
 
 def join(local: Sequence[Result], tracked: Sequence[Result]) -> tuple[Result, ...]:
-    """The local results of a row, and the tracked ones of other seeds made from the same configuration; by seed."""
-    seeds, configurations = {result.seed for result in local}, {result.config_sha256 for result in local}
-    others = [each for each in tracked if each.seed not in seeds and each.config_sha256 in configurations]
+    """The local results of a row, and the tracked ones that `of_one_training` has and the same models judged; by seed.
+
+    Results of other judges stay apart whole: one system's numbers are all over the same seeds, or marked.
+    """
+    others = [each for each in of_one_training(local, tracked) if not judged_otherwise(local, each)]
     return tuple(sorted([*local, *others], key=lambda result: result.seed))
+
+
+def of_one_training(local: Sequence[Result], tracked: Sequence[Result]) -> list[Result]:
+    """The tracked results of other seeds than the local ones, made from the same configuration."""
+    seeds, configurations = {result.seed for result in local}, {result.config_sha256 for result in local}
+    return [each for each in tracked if each.seed not in seeds and each.config_sha256 in configurations]
+
+
+def judged_otherwise(local: Sequence[Result], tracked: Result) -> list[str]:
+    """The measures that other models gave a tracked result than the local ones."""
+    return [key for key in tracked.metrics if (known := judges(local, key)) and tracked.settings.get(key) not in known]
 
 
 def _seeds(entry: Mapping[str, Any], table: str, row: str, profile: str, where: str) -> tuple[Result, ...]:

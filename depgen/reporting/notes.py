@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from depgen.metrics.significance import false_positive_rate
-from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts
+from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges
 from depgen.reporting.definition import Generation, Row, TableDefinition
 from depgen.reporting.measured import Measured
 from depgen.reporting.results import Result
@@ -137,20 +137,21 @@ def _gain(definition: TableDefinition, item: Comparison) -> str:
 
 def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:
     """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
-    keys = {column.key for column in definition.columns}
-    if any(keys & set(result.not_computed) for results in shown.values() for result in results):
-        command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
-        yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in definition.columns:
         reasons: dict[str, list[str]] = {}
         for row in definition.rows:
-            for result in shown.get(row.name, ()):
-                reason = result.not_computed.get(column.key)
-                if reason is not None and row.name not in reasons.setdefault(reason, []):
-                    reasons[reason].append(row.name)
+            group = shown.get(row.name, ())
+            said = [result.not_computed[column.key] for result in group if column.key in result.not_computed]
+            if len(judges(group, column.key)) > 1:
+                said.append("its seeds were judged by different models, over which there is no mean")
+            for reason in dict.fromkeys(said):
+                reasons.setdefault(reason, []).append(row.name)
         for reason, names in reasons.items():
             missing.setdefault((reason, tuple(names)), []).append(column.header)
+    if missing:
+        command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
+        yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     for (reason, rows), headers in missing.items():
         yield f"Not computed: {_listed(headers)} ({_listed(rows)}): {reason.rstrip('.')}."
 
@@ -162,14 +163,12 @@ def _empty(definition: TableDefinition, comparisons: Sequence[Comparison], shown
     if any(empty for empty, _ in counted.values()):
         for name, (empty, texts) in counted.items():
             yield f"{name}: {empty:,} of {texts:,} {written} are empty."
-    headers: dict[frozenset[str], dict[str, str]] = {}
+    headers: dict[str, dict[str, None]] = {}
     for item in comparisons:
         if item.incomparable is not None:
-            pair = headers.setdefault(frozenset((item.row, item.other)), {})
-            pair.setdefault(definition.column(item.column).header, item.incomparable)
-    for reasons in headers.values():
-        reason = next(iter(reasons.values()))
-        yield f"Not compared: {', '.join(reasons)}, since {reason}; no star and no verdict between these two."
+            headers.setdefault(item.incomparable, {})[definition.column(item.column).header] = None
+    for reason, names in headers.items():
+        yield f"Not compared: {_listed(list(names))}, since {reason}; no star and no verdict between these two."
 
 
 def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
@@ -202,17 +201,17 @@ def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
 
 
 def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """What a measure depends on, once for each different setting."""
+    """What a measure depends on, once for each different setting, with its rows where a measure has several."""
     columns: dict[str, list[str]] = {}
     for column in definition.columns:
-        settings = {
-            result.settings[column.key]
-            for results in shown.values()
-            for result in results
-            if column.key in result.settings
-        }
-        for setting in sorted(settings):
-            columns.setdefault(setting, []).append(column.header)
+        settings: dict[str, dict[str, None]] = {}
+        for row in definition.rows:
+            for result in shown.get(row.name, ()):
+                if column.key in result.settings:
+                    settings.setdefault(result.settings[column.key], {})[row.name] = None
+        for setting, names in sorted(settings.items()):
+            of = f" ({_listed(list(names))})" if len(settings) > 1 else ""
+            columns.setdefault(setting, []).append(column.header + of)
     for setting, headers in columns.items():
         yield f"{_listed(headers)} settings: {setting}."
 

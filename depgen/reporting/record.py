@@ -11,7 +11,7 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.comparison import Comparison, Results, compare, starred
 from depgen.reporting.definition import Row, TableDefinition, load_definition, table_names
 from depgen.reporting.intervals import intervals
-from depgen.reporting.measured import Measured, join, measured_path, read_measured, read_measured_file
+from depgen.reporting.measured import Measured, join, judged_otherwise, measured_path, read_measured, read_measured_file
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
 
@@ -83,7 +83,8 @@ def _merged(
     """A row's local and tracked results by seed.
 
     Raises:
-        UserError: a tracked seed that has no local result is of another configuration than the local ones.
+        UserError: a tracked seed that has no local result is of another configuration than the local ones, or other
+            models judged it.
     """
     tracked = () if measured is None else measured.results
     if not local:
@@ -92,6 +93,13 @@ def _merged(
     lost = [each for each in tracked if each.seed not in {result.seed for result in merged}]
     if lost:
         path = measured_path(definition.table, row.slug)
+        if lost[0].config_sha256 in {result.config_sha256 for result in local}:
+            raise UserError(
+                f"{path}: seed {lost[0].seed} of profile {lost[0].profile} was judged by other models than the local "
+                f"results ({', '.join(judged_otherwise(local, lost[0]))}); one row holds one judge. Measure the seed "
+                f"again (depgen reproduce {definition.argument} --row {row.slug} --profile {lost[0].profile} --seeds "
+                f"[{lost[0].seed}] --remeasure) or delete the tracked entry."
+            )
         local_digests = ", ".join(sorted({result.config_sha256 for result in local}))
         raise UserError(
             f"{path}: seed {lost[0].seed} of profile {lost[0].profile} was made with the configuration "

@@ -176,6 +176,34 @@ def test_a_measure_in_which_an_empty_text_scores_nothing_does_not_compare(store,
     assert tests == 0
 
 
+def test_figures_of_different_judges_do_not_compare(store, scores):
+    def results(judge):
+        return {
+            row: [
+                store(row, seed, {"bleu1": float(items.mean())}, {"bleu1": items}, settings={"bleu1": judged_by})
+                for seed in (1, 2)
+            ]
+            for row, items, judged_by in (("Base", scores["base"], "scorer a"), ("DM-Base", scores["better"], judge))
+        }
+
+    definition = load_definition("toy")
+    alike, tests = compare(definition, results("scorer a"))
+    assert ({each.verdict for each in alike}, tests) == ({"wins", "loses"}, 1)
+    comparisons, tests = compare(definition, results("scorer b"))
+    assert ({each.verdict for each in comparisons}, tests) == ({"not compared"}, 0)
+    assert "judged by different models" in comparisons[0].incomparable
+    assert starred(definition, results("scorer b"), comparisons) == set()
+
+
+def test_seeds_of_different_judges_have_no_mean(store):
+    first = store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0}, settings={"bleu1": "scorer a"})
+    second = store("Base", 2, {"bleu1": 12.0, "perplexity": 42.0}, settings={"bleu1": "scorer b"})
+    unmeasured = store("Base", 3, {"perplexity": 41.0}, settings={"bleu1": "scorer c"})
+    assert summarise([first, second], "bleu1") is None
+    assert summarise([first, unmeasured], "bleu1").mean == 10.0
+    assert summarise([first, second], "perplexity").mean == 41.0
+
+
 def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores, project):
     path = project / "experiments/published/toy.yaml"
     path.write_text(

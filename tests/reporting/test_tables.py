@@ -9,10 +9,12 @@ from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import run_depgen
 from depgen.evaluation.text import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
 from depgen.reporting.measurement import sift
 from depgen.reporting.record import record
+from depgen.reporting.results import read_results
 from depgen.reporting.tables import show, table
 from depgen.reporting.texts import options_for
 
@@ -236,6 +238,33 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
     store("Base", 2, {"bleu1": 12.0}, config_sha256="other")
     text = table("toy", profile="small")
     assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text
+
+
+def test_figures_of_different_judges_are_not_joined_and_not_averaged(store, project):
+    store("Base", 1, {"bleu1": 10.0}, settings={"bleu1": "scorer a"})
+    record("toy", profile="small")
+    shutil.rmtree(project / "results")
+    store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer b"})
+    text = table("toy", profile="small")
+    assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text
+    with pytest.raises(UserError, match=r"seed 1 of profile small was judged by other models .*bleu1.*--remeasure"):
+        record("toy", profile="small")
+    store("Base", 1, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a"})
+    store("Base", 2, {"bleu1": 12.0}, {"bleu1": SAME}, settings={"bleu1": "scorer b"})
+    text = table("toy", profile="small")
+    assert "|  | local | n/c |  |  |\n|  | difference |  |  |  |" in text
+    assert "Not computed: B-1 (Base): its seeds were judged by different models, over which there is no mean." in text
+    assert "`depgen reproduce toy --profile small --remeasure` measures the texts again" in text
+    assert intervals(load_definition("toy"), {"Base": read_results("toy", "Base", profile="small")}) == {}
+
+
+def test_the_notes_name_the_rows_of_each_judge(store):
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a", "selfbleu2": "by n"})
+        store("DM-Base", seed, {"bleu1": 11.0}, {"bleu1": HIGHER}, settings={"bleu1": "scorer b", "selfbleu2": "by n"})
+    text = table("toy", profile="small")
+    assert "- B-1 (Base) settings: scorer a.\n- B-1 (DM-Base) settings: scorer b.\n- SB-2 settings: by n.\n" in text
+    assert "- Not compared: B-1, since Base and DM-Base were judged by different models; no star" in text
 
 
 def test_a_number_over_part_of_the_seeds_is_marked(store):
