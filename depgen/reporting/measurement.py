@@ -69,6 +69,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         budget=facts.budget,
         curve=facts.curve,
         clock=facts.clock,
+        beginning=facts.beginning,
         hardware=hardware_in_words(record.get("hardware") or {}),
         date=today(),
         commit=short_commit(record.get("commit")),

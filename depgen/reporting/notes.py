@@ -301,6 +301,9 @@ def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
     parts = [data]
     if row.floor_of is None:
         parts += [f"trees: {first.trees or 'none'}", f"seeds: {seeds}"]
+    begun = dict.fromkeys(result.beginning for result in results if result.beginning is not None)
+    if begun:
+        parts.append(f"from {' / '.join(begun)}")
     if first.parameters is not None:
         parts.append(f"{first.parameters / 1e6:.1f} M parameters")
     if first.budget.epochs is not None:

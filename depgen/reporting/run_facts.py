@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from depgen.data.corpus import SPLITS
 from depgen.errors import UserError
 from depgen.reporting.results import Budget, DataSource
@@ -22,6 +24,7 @@ class RunFacts:
     budget: Budget
     curve: tuple[tuple[float, float], ...]
     clock: tuple[tuple[float, float], ...]
+    beginning: str | None = None
 
 
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
@@ -42,7 +45,18 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
         Budget(epochs, epochs * tokens),
         curve,
         clock,
+        beginning_of(run / "config.yaml"),
     )
+
+
+def beginning_of(config: Path) -> str | None:
+    """What a network that may begin from pretrained weights began from; None for every other network."""
+    found = yaml.safe_load(config.read_text(encoding="utf-8"))
+    for name in ("model", "init_args", "backbone", "init_args"):
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict) or "pretrained" not in found:
+        return None
+    return "random weights" if found["pretrained"] is None else str(found["pretrained"])
 
 
 def source_of(corpus: Any, *, max_documents: int | None = None) -> DataSource:  # noqa: ANN401 - any corpus

@@ -51,6 +51,7 @@ def test_a_row_is_fitted_tested_written_and_measured(stub, job):
     tokens = result.budget.train_tokens / 3
     assert result.curve == ((tokens, 90.0), (2 * tokens, 80.0))
     assert set(result.items) >= {"bleu1", "selfbleu2"}
+    assert result.beginning is None
     assert all((job.result.parent / path).is_file() for path in result.items.values())
 
 

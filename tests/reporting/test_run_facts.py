@@ -4,7 +4,7 @@ from depgen.data.corpus import SplitStatistics
 from depgen.data.experiment import data_of
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
-from depgen.reporting.run_facts import read_curve, source_of
+from depgen.reporting.run_facts import beginning_of, read_curve, source_of
 
 
 def test_the_curve_is_against_tokens_seen(tmp_path):
@@ -33,6 +33,17 @@ def test_missing_curves_are_named(tmp_path):
     (tmp_path / "metrics.csv").write_text("step,epoch\n")
     with pytest.raises(UserError, match="holds no epoch"):
         read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "weights"), [("{pretrained: null}", "random weights"), ("{pretrained: gpt2}", "gpt2"), ("{}", None)]
+)
+def test_what_a_pretrained_network_began_from_stands_in_its_runs_configuration(tmp_path, backbone, weights):
+    path = tmp_path / "config.yaml"
+    path.write_text(f"model: {{init_args: {{backbone: {{class_path: Some, init_args: {backbone}}}}}}}\n")
+    assert beginning_of(path) == weights
+    path.write_text("model: {class_path: Whole}\n")
+    assert beginning_of(path) is None
 
 
 def test_reduced_means_fewer_documents_than_published():

@@ -329,6 +329,14 @@ def test_the_code_that_measured_is_named_where_it_did_not_train(store):
     assert "0123456789ab; measured by feedfeedfeed." in table("toy", profile="small")
 
 
+def test_what_a_network_began_from_stands_at_its_rows_origin(store):
+    store("Base", 1, {"bleu1": 10.0}, beginning="random weights")
+    store("DM-Base", 1, {"bleu1": 10.0})
+    text = table("toy", profile="small")
+    assert "trees: left chain; seeds: 1; from random weights; 2.5 M parameters" in text
+    assert text.count("from random weights") == 1
+
+
 def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, project):
     (project / "experiments/chain_toy_small.yaml").unlink()
     path = project / "experiments/published/toy.yaml"
