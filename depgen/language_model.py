@@ -266,7 +266,8 @@ class LeftToRight(LanguageModel):
                 f"resume with trainer.devices: {len(shares)}."
             )
         share = shares[self.trainer.global_rank]
-        self._carried[True] = self.backbone.state_of([each.to(self.device) for each in share])
+        device = self.trainer.strategy.root_device  # the model is moved there only after its checkpoint is loaded
+        self._carried[True] = self.backbone.state_of([each.to(device) for each in share])
 
     # -- scoring --------------------------------------------------------------------------------------------------
 

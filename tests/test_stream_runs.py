@@ -54,9 +54,9 @@ def fit(place, *more, **backbone):
     return main(["fit", "--config", str(path), *more])
 
 
-def killed(place, step):
+def killed(place, step, *more, every=1):
     kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
-    fit(place, "--resume_every_n_steps", "1", *kill)
+    fit(place, "--resume_every_n_steps", str(every), *kill, *more)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,35 @@ def test_kill_9_and_resume(unbroken, before_the_end, tmp_path, monkeypatch):
         whole, resumed = (load_checkpoint(place / name)["state_dict"] for place in (expected, found))
         assert all(torch.equal(resumed[key], value) for key, value in whole.items()), name
     assert averaged_steps(found) == averaged_steps(expected)
+
+
+def test_validations_within_an_epoch_are_neither_lost_nor_repeated(tmp_path, monkeypatch):
+    """Saves fall on the very steps that a validation follows, and the average begins by the number of validations."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    often = ["--trainer.val_check_interval=3", "--data.init_args.vary_bptt=false"]  # epochs of eight steps
+    found = {}
+    for name in ("unbroken", "resumed"):
+        monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / name))
+        if name == "unbroken":
+            assert fit(tmp_path, *often) == 0
+        else:
+            process = multiprocessing.get_context("fork").Process(
+                target=killed, args=(tmp_path, 31, *often), kwargs={"every": 3}
+            )
+            process.start()
+            process.join(180)
+            assert process.exitcode == -signal.SIGKILL
+            assert fit(tmp_path, *often, "--resume") == 0
+        (run,) = (tmp_path / name).glob("*/*")
+        with (run / "metrics.csv").open(newline="") as stream:
+            curve = [(row["step"], row["val/loss"]) for row in csv.DictReader(stream) if row["val/loss"]]
+        content = load_checkpoint(run / "checkpoints" / "resume.ckpt")
+        found[name] = curve, content["optimizer_states"][0]["param_groups"][0]["losses"], content["state_dict"]
+    (curve, losses, weights), (resumed_curve, resumed_losses, resumed_weights) = found["unbroken"], found["resumed"]
+    assert resumed_curve == curve
+    assert resumed_losses == losses
+    assert len(losses) > 5
+    assert all(torch.equal(resumed_weights[name], value) for name, value in weights.items())
 
 
 def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):

@@ -7,6 +7,8 @@ Deviations
     D1. Recurrent weights are dropped in a copy that each forward pass hands to the fused LSTM, so that the raw matrix
         gets the gradient. The authors' wrapper sets an attribute that the fused call of later PyTorch releases does not
         read: there, nothing is dropped.
+    D2. On a GPU the fused LSTM runs in fp32 in mixed precision too: PyTorch's autocast would give cuDNN fp16, whatever
+        type was asked for, and nothing scales the loss, whose gradients are below fp16's range.
 """
 
 import math
@@ -83,6 +85,10 @@ class LSTMLayer(nn.Module):
 
     def forward(self, inputs: Tensor, state: Pair | None, padding: Tensor | None) -> Any:  # noqa: ANN401
         """Outputs [batch length size], zero at padding, and the state after each row's last token."""
+        if inputs.is_cuda and torch.is_autocast_enabled("cuda"):  # D2
+            with torch.autocast("cuda", enabled=False):
+                state = None if state is None else (state[0].float(), state[1].float())
+                return self(inputs.float(), state, padding)
         recurrent = weight_dropout(self.weight_recurrent, self.dropped, training=self.training)
         weights = [self.weight_input, recurrent, self.bias_input, self.bias_recurrent]
         zeros = inputs.new_zeros(1, inputs.size(0), self.size)

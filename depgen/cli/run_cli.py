@@ -196,7 +196,7 @@ class RunCLI(LightningCLI):
         if (settings.get("accumulate_grad_batches") or 1) > 1:
             logger.warning(
                 "accumulate_grad_batches=%d averages the means of that many batches, whatever their numbers of tokens; "
-                "a loss by token wants a larger data.init_args.tokens_per_batch instead.",
+                "a loss by token wants a larger data.init_args.tokens_per_batch (a stream: columns) instead.",
                 settings.get("accumulate_grad_batches"),
             )
         if self.folder is not None and settings.get("fast_dev_run"):

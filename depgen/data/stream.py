@@ -9,6 +9,9 @@ Deviations
     D1. The columns differ in length by one position at most, so that no token is left out; the authors' code drops the
         remainder of the division, and predicts no token of the stream's last row.
     D2. Segment lengths are a pure function of (seed, epoch), so that a resumed run cuts the stream as the unbroken one.
+    D3. Texts are written from a zero state and `<eos>`, which a stream shows at its columns' beginnings alone. The
+        authors write stories so, but sentences from nothing as one endless stream; ours do not depend on one another.
+    D4. PRPN's code begins each epoch at a random offset; here all epochs begin at the stream's first token.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,10 +58,11 @@ class Segment:
 def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.random.Generator) -> list[int]:
     """Lengths of the segments that a column of so many positions is cut into.
 
-    With `vary`, each is drawn: its mean is `bptt`, with probability 0.05 half of it, its standard deviation 5.
+    With `vary`, each is drawn: its mean is `bptt`, with probability 0.05 half of it, its standard deviation 5. A last
+    one of one position, where shorter columns would have none, joins the one before it.
 
     >>> segment_lengths(7, 3, vary=False, generator=np.random.default_rng(0))
-    [3, 3, 1]
+    [3, 4]
     """
     lengths: list[int] = []
     left = positions
@@ -69,6 +73,8 @@ def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.rand
             length = max(SHORTEST, int(generator.normal(mean, 5)))
         lengths.append(min(length, left))
         left -= lengths[-1]
+    if len(lengths) > 1 and lengths[-1] == 1:
+        lengths[-2:] = [lengths[-2] + 1]
     return lengths
 
 

@@ -80,7 +80,7 @@ def sample(
 
     Each row uses its own generator, always for one variate per token of the vocabulary: so what is drawn depends
     neither on the other rows nor, but for near-ties of 1e-6, on how they change the rounding. Of a mixture that nothing
-    filters, a part is drawn first and then its token: the same distribution without mixing.
+    filters, a part is drawn first, by one variate more, and then its token: the same distribution without mixing.
 
     Args:
         distribution: log-probabilities, which need not be normalised; or a mixture.

@@ -505,7 +505,8 @@ class DMLM(LeftToRight):
         assert output.state is not None
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         probability = self.mixture_space == "probability"
-        new = log_softmax_over_vocabulary(output.hidden, weight, bias).exp() if probability else output.hidden
+        hidden = output.hidden if self.window is None else output.hidden[:, -self.window :]
+        new = log_softmax_over_vocabulary(hidden, weight, bias).exp() if probability else hidden
         components = Growing.of(new, dim=1) if state is None else state.components.extended(new)
         if self.window is not None:
             components = components.last(self.window)

@@ -24,6 +24,20 @@ from depgen.training.phases import PhaseSwitch, phases_of
 logger = logging.getLogger(__name__)
 
 
+def is_settled(trainer: L.Trainer) -> bool:
+    """Whether a state saved at the end of this batch is gone on from exactly.
+
+    It is not within a step of several batches, nor on an epoch's last batch or one that a validation follows: after a
+    resume Lightning would take that validation for done.
+    """
+    loop = trainer.fit_loop
+    if trainer.is_last_batch or loop._should_accumulate():
+        return False
+    fetcher = loop._data_fetcher
+    assert fetcher is not None
+    return not loop.epoch_loop._should_check_val_fx(fetcher)
+
+
 class Interrupted(KeyboardInterrupt):
     """A stop that was asked for and has waited for the end of a step, so that the state can be saved."""
 
@@ -33,7 +47,8 @@ class InterruptGuard(L.Callback):
 
     SIGTERM counts as Ctrl-C in a run of one process.
 
-    On an epoch's last batch the stop is left to `Resume`, which saves at the epoch's end first.
+    On an epoch's last batch the stop is left to `Resume`, which saves at the epoch's end first; before a validation
+    within an epoch it waits for the batch after it.
     """
 
     poll_every = 10
@@ -66,7 +81,7 @@ class InterruptGuard(L.Callback):
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
         """Stop between two steps."""
-        if trainer.is_last_batch or trainer.fit_loop._should_accumulate():
+        if not is_settled(trainer):
             return
         if (trainer.world_size == 1 or (batch_idx + 1) % self.poll_every == 0) and self.agreed(trainer):
             raise Interrupted

@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.training.checkpoints import BEST, RESUME, link_or_copy
-from depgen.training.guards import Interrupted, InterruptGuard
+from depgen.training.guards import Interrupted, InterruptGuard, is_settled
 from depgen.training.phases import Phase, PhaseSwitch, monitored_value
 from depgen.training.runs import is_finished, update_record
 
@@ -66,7 +66,8 @@ class Resume(Checkpoint):
     """Keeps the latest state as `resume.ckpt`: every some steps, at each epoch's end, and when interrupted.
 
     On an epoch's last batch it waits for the epoch's end: Lightning would otherwise skip that epoch's validation, and
-    the start of the next one, after a resume. It must be the last callback, so that the others' states are settled.
+    the start of the next one, after a resume; where a validation follows within an epoch, for the batch after it. It
+    must be the last callback, so that the others' states are settled.
     """
 
     def __init__(self, folder: Path, *, every_n_steps: int, interrupt: InterruptGuard | None = None) -> None:
@@ -75,6 +76,7 @@ class Resume(Checkpoint):
         self.every_n_steps = every_n_steps
         self.interrupt = interrupt
         self._saved_at = 0
+        self._due = False
 
     @property
     def path(self) -> Path:
@@ -86,8 +88,8 @@ class Resume(Checkpoint):
     ) -> None:
         """Save in mid-epoch."""
         step = trainer.global_step
-        due = step % self.every_n_steps == 0 and step != self._saved_at
-        if due and not trainer.is_last_batch and not trainer.fit_loop._should_accumulate():
+        self._due = self._due or (step % self.every_n_steps == 0 and step != self._saved_at)
+        if self._due and is_settled(trainer):
             self._save(trainer)
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -105,7 +107,7 @@ class Resume(Checkpoint):
         if _idle(trainer):
             return
         trainer.save_checkpoint(self.path)
-        self._saved_at = trainer.global_step
+        self._saved_at, self._due = trainer.global_step, False
         _tell_loggers(trainer)
 
 

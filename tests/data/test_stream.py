@@ -43,6 +43,7 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
     for number, items in enumerate(batches_of(data, bptt=bptt, vary=vary)):
         batch = collate_tokens(items)
         assert batch.segment == number
+        assert int(batch.lengths.min()) > 0
         assert batch.global_tokens == int(batch.lengths.sum())
         for row in range(columns):
             read[row].extend(batch.inputs[row, : batch.lengths[row]].tolist())
