@@ -75,17 +75,29 @@ def load_weights(auto: Any, source: str | Path, *, bars: bool = False, **options
         options: passed on.
 
     Raises:
-        WeightsError: the file is missing or damaged, or lacks tensors (the library would put random ones).
+        WeightsError: a file is missing or damaged, config.json does not fit the weights, or these lack tensors (the
+            library would put random ones).
     """
+    from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
+    options = {**options, "output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
         with quiet_transformers(bars=bars):
-            network, loading = auto.from_pretrained(source, output_loading_info=True, **options)
+            network, loading = auto.from_pretrained(source, **options)
     except SafetensorError as error:
         raise WeightsError(f"the weights file is damaged ({first_line(error)})") from error
     except (OSError, ValueError) as error:  # what the library raises for missing or unreadable files
         raise WeightsError(first_line(error)) from error
+    except StrictDataclassError as error:
+        raise WeightsError(one_line(error)) from error
+    except KeyError as error:  # an activation, or another part that is named in the configuration
+        raise WeightsError(f"the library has no {error}") from error
+    if loading["mismatched_keys"]:
+        name, there, expected = min(loading["mismatched_keys"])
+        raise WeightsError(
+            f"config.json does not fit the weights: expected {name} of shape {list(expected)}, found {list(there)}"
+        )
     missing = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
     if missing:
         raise WeightsError(f"the checkpoint lacks {len(missing)} tensors, such as {missing[0]}")
@@ -112,3 +124,8 @@ def quiet_transformers(*, bars: bool = False) -> Iterator[None]:
 def first_line(error: Exception) -> str:
     """The first line of what an error says, or its kind."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, without line breaks and cut short."""
+    return " ".join(str(error).split())[:300]

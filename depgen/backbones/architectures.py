@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from depgen.errors import UserError
-from depgen.hub import WeightsError, load_weights, quiet_transformers, required_folder
+from depgen.hub import WeightsError, load_weights, one_line, quiet_transformers, required_folder
 
 logger = logging.getLogger(__name__)
 
@@ -53,14 +53,15 @@ def configuration(values: Mapping[str, Any]) -> Any:  # noqa: ANN401
     Raises:
         UserError: the library knows no such architecture, or refuses the values.
     """
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig
 
     rest = {name: value for name, value in values.items() if name != "model_type"}
     try:
         with quiet_transformers():
             return AutoConfig.for_model(values["model_type"], **rest)
-    except ValueError as error:  # an unknown architecture; sizes that do not go together
-        raise UserError(f"No {values['model_type']} can be made: {' '.join(str(error).split())[:300]}") from error
+    except (ValueError, StrictDataclassError) as error:  # an unknown architecture; values that do not go together
+        raise UserError(f"No {values['model_type']} can be made: {one_line(error)}") from error
 
 
 def new_configuration(wanted: Wanted) -> Any:  # noqa: ANN401
@@ -91,12 +92,15 @@ def built(config: Any, *, attention: str) -> Any:  # noqa: ANN401
     try:
         with quiet_transformers():
             return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32)
-    except KeyError as error:  # its layers know the library's own kinds of attention alone
+    except KeyError as error:
+        if attention not in error.args:  # an activation, or another part that is named in the configuration
+            raise UserError(f"No {config.model_type} can be made: the library has no {error}.") from error
+        # its layers know the library's own kinds of attention alone
         raise UserError(
             f"A {config.model_type} computes its attention its own way: it can't be looked into."
         ) from error
     except ValueError as error:  # no causal language model, or sizes that do not go together
-        raise UserError(f"No {config.model_type} can be made: {' '.join(str(error).split())[:300]}") from error
+        raise UserError(f"No {config.model_type} can be made: {one_line(error)}") from error
 
 
 def loaded(name: str, wanted: Wanted, *, attention: str) -> Any:  # noqa: ANN401
@@ -105,14 +109,13 @@ def loaded(name: str, wanted: Wanted, *, attention: str) -> Any:  # noqa: ANN401
     Raises:
         UserError: it can't be had, or is not of the sizes or the vocabulary wanted.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
     folder = required_folder(name, holding="config.json")
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = _read_configuration(folder, name)
     _refuse_other_sizes(config, wanted, name)
     _refuse_other_vocabulary(folder, config.vocab_size, wanted.vocabulary_size, name)
-    for key, value in {**_named(config, _given(wanted.dropouts)), **_known(config, wanted.settings)}.items():
-        setattr(config, key, value)
+    _set(config, {**_named(config, _given(wanted.dropouts)), **_known(config, wanted.settings)}, name)
     options: dict[str, Any] = {"attn_implementation": attention, "dtype": torch.float32, "local_files_only": True}
     try:
         network = load_weights(AutoModelForCausalLM, folder, config=config, **options)
@@ -123,6 +126,29 @@ def loaded(name: str, wanted: Wanted, *, attention: str) -> Any:  # noqa: ANN401
         network.resize_token_embeddings(wanted.vocabulary_size)
     _tie(network, wanted.tied)
     return network
+
+
+def _read_configuration(folder: Path, name: str) -> Any:  # noqa: ANN401
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import AutoConfig
+
+    try:
+        with quiet_transformers():
+            return AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, StrictDataclassError) as error:  # no JSON; an unknown architecture; wrong values
+        raise UserError(
+            f"The config.json of the pretrained model {name} ({folder}) can't be read: {one_line(error)}"
+        ) from error
+
+
+def _set(config: Any, values: Mapping[str, Any], name: str) -> None:  # noqa: ANN401
+    from huggingface_hub.errors import StrictDataclassError
+
+    try:
+        for key, value in values.items():
+            setattr(config, key, value)
+    except StrictDataclassError as error:
+        raise UserError(f"The pretrained model {name} can't have these settings: {one_line(error)}") from error
 
 
 def _refuse_other_sizes(config: Any, wanted: Wanted, name: str) -> None:  # noqa: ANN401

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 import pytest
 import torch
@@ -234,6 +235,39 @@ def test_what_does_not_fit_is_refused(folder, tmp_path):
     (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
     with pytest.raises(UserError, match=r"can't be used: .*safetensors"):
         PretrainedTransformer(VOCABULARY, pretrained=str(tmp_path))
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ("{", r"config\.json.* can't be read.*not a valid JSON"),
+    ({"model_type": "nosuch"}, r"config\.json.* can't be read.*`nosuch`"),
+    ({"model_type": None}, r"config\.json.* can't be read"),
+    ({"n_embd": "8", "hidden_size": "8"}, r"config\.json.* can't be read.*expected int, got str"),
+    ({"n_inner": 12, "intermediate_size": 12}, r"used: config\.json does not fit the weights: .* \[.*12\], found \[.*32\]"),
+    ({"activation_function": "nosuch", "hidden_act": "nosuch"}, r"can't be used: the library has no 'nosuch'"),
+])  # fmt: skip
+def test_a_configuration_that_is_broken_or_does_not_fit_is_one_refusal(folder, tmp_path, change, said):
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    path = model / "config.json"
+    path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UserError, match=said) as caught:
+        PretrainedTransformer(VOCABULARY, pretrained=str(model))
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_the_wrong_kind_are_refused(folder):
+    name = "layer_norm_epsilon" if folder.name == "gpt2" else "rms_norm_eps"
+    with pytest.raises(UserError, match=f"No {folder.name} can be made: .*{name}.*expected float, got str"):
+        small(folder.name, settings={name: "x"})
+    with pytest.raises(
+        UserError, match=f"{folder.name}.* can't have these settings: .*{name}.*expected float, got str"
+    ):
+        PretrainedTransformer(VOCABULARY, pretrained=str(folder), settings={name: "x"})
+
+
+def test_an_unknown_activation_is_not_taken_for_attention():
+    with pytest.raises(UserError, match="No gpt2 can be made: the library has no 'nosuch'"):
+        small(settings={"activation_function": "nosuch"})
 
 
 def test_a_model_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):

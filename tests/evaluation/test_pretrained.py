@@ -1,3 +1,4 @@
+import json
 import shutil
 import time
 from pathlib import Path
@@ -46,6 +47,15 @@ def test_damaged_weights_are_a_reason(tiny_gpt2, tmp_path):
     weights = cut / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     assert "damaged" in reason(str(cut), "causal")
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"n_embd": 8}, "config.json does not fit the weights"), ({"n_embd": "16"}, "expected int, got str"),
+])  # fmt: skip
+def test_a_configuration_that_does_not_fit_is_a_reason(tiny_gpt2, tmp_path, change, said):
+    path = copy(tiny_gpt2, tmp_path) / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    assert said in reason(str(path.parent), "causal")
 
 
 def test_weights_that_the_checkpoint_lacks_are_not_made_up(tiny_bert):
