@@ -21,11 +21,13 @@ Deviations, from the authors' code:
     D6. Sentences come from another story than the one at hand; the code may draw the same.
 """
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from depgen.errors import UserError
 from depgen.evaluation.union.words import Lexicon
 from depgen.trees.sentence import Sentence
 
@@ -63,7 +65,7 @@ class Rates:
     """How negative samples are drawn; the defaults are the published ones.
 
     Attributes:
-        operations: weight of each operation.
+        operations: weight of each operation; those of weight 0 are never drawn, even where more are wanted.
         numbers: weight of one, two, three and four operations.
         whole_sentences_repeated: share of repetitions that repeat sentences; the others repeat n-grams.
         whole_sentences_replaced: share of replacements that replace sentences; the others replace words.
@@ -77,6 +79,21 @@ class Rates:
     whole_sentences_repeated: float = 0.7
     whole_sentences_replaced: float = 0.5
     words_replaced: float = 0.15
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be drawn by.
+
+        Raises:
+            UserError: weights that are negative or all 0; a share beyond 0 to 1.
+        """
+        for name, weights in (("operations", list(self.operations.values())), ("numbers", list(self.numbers))):
+            if not (all(0 <= weight < math.inf for weight in weights) and any(weights)):
+                raise UserError(
+                    f"{name}: expected weights of 0 or more, one of them above 0, found {getattr(self, name)}."
+                )
+        for name in ("whole_sentences_repeated", "whole_sentences_replaced", "words_replaced"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name}: expected a share from 0 to 1, found {getattr(self, name)}.")
 
 
 @dataclass(frozen=True)
@@ -127,7 +144,7 @@ class Corruptor:
         """The operations of one sample, in the order in which they are carried out."""
         rates = self.rates
         (number,) = generator.choices(range(1, len(rates.numbers) + 1), rates.numbers)
-        left = dict(rates.operations)
+        left = {operation: weight for operation, weight in rates.operations.items() if weight}
         forms: list[Form] = []
         for _ in range(min(number, len(left))):
             (operation,) = generator.choices(list(left), list(left.values()))

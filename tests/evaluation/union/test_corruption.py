@@ -4,6 +4,7 @@ from itertools import combinations, permutations, product
 
 import pytest
 
+from depgen.errors import UserError
 from depgen.evaluation.union.corruption import (
     Corruptor,
     Rates,
@@ -183,6 +184,35 @@ def test_operations_are_drawn_at_the_published_rates():
     names = {"repeated": "repeat", "replaced": "replace", "shuffled": "shuffle", "negated": "negate"}
     corruptor = Corruptor(LEXICON)
     agree(lambda generator: tuple(names[form.split()[0]] for form in corruptor.draw(generator)), expected)
+
+
+def test_operations_of_no_weight_are_never_drawn_however_many_are_wanted():
+    rates = Rates(
+        {"repeat": 0.0, "replace": 1.0, "shuffle": 0.0, "negate": 3.0},
+        numbers=(0.0, 0.0, 0.0, 1.0),
+        whole_sentences_replaced=1.0,
+    )
+    corruptor = Corruptor(LEXICON, rates)
+    agree(
+        lambda generator: tuple(corruptor.draw(generator)),
+        {("replaced sentences", "negated"): 1 / 4, ("negated", "replaced sentences"): 3 / 4},
+    )
+
+
+@pytest.mark.parametrize(("rates", "said"), [
+    ({"operations": {"repeat": 0.0, "negate": 0.0}}, "operations: expected .* found .*'repeat': 0"),
+    ({"operations": {}}, "operations"),
+    ({"operations": {"repeat": 2.0, "negate": -1.0}}, "operations"),
+    ({"operations": {"repeat": 1.0, "negate": float("nan")}}, "operations"),
+    ({"numbers": (0.0, 0.0)}, "numbers"),
+    ({"numbers": (float("inf"), 1.0)}, "numbers"),
+    ({"words_replaced": 1.5}, "words_replaced: expected a share .* found 1.5"),
+    ({"whole_sentences_repeated": -0.1}, "whole_sentences_repeated"),
+    ({"whole_sentences_replaced": 15.0}, "whole_sentences_replaced"),
+])  # fmt: skip
+def test_rates_that_are_none_are_refused(rates, said):
+    with pytest.raises(UserError, match=said):
+        Rates(**rates)
 
 
 def test_sentences_and_words_are_drawn_at_the_published_rates():
