@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_refused(folder, tmp_path):
     ({"model_type": "nosuch"}, r"config\.json.* can't be read.*`nosuch`"),
     ({"model_type": None}, r"config\.json.* can't be read"),
     ({"n_embd": "8", "hidden_size": "8"}, r"config\.json.* can't be read.*expected int, got str"),
-    ({"n_inner": 12, "intermediate_size": 12}, r"used: config\.json does not fit the weights: .* \[.*12\], found \[.*32\]"),
+    ({"n_inner": 12, "intermediate_size": 12}, r"config\.json does not fit the weights: .* \[.*12\], found \[.*32\]"),
     ({"activation_function": "nosuch", "hidden_act": "nosuch"}, r"can't be used: the library has no 'nosuch'"),
 ])  # fmt: skip
 def test_a_configuration_that_is_broken_or_does_not_fit_is_one_refusal(folder, tmp_path, change, said):
