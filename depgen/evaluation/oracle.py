@@ -17,7 +17,8 @@ Deviations
     D2. A text without a word has no score: it is left out, counted and logged. Their code would divide by zero.
     D3. The perplexity of a text counts all its tokens and `<eos>`, given its beginning; GPT-2's leaves out the first
         word and knows no end.
-    D4. Words outside the oracle's vocabulary, and `<unk>`, are read as `<unk>`, learnt from words seen once.
+    D4. Words outside the oracle's vocabulary, and `<unk>`, are read as `<unk>`, learnt from words seen once. It is
+        cheap, so that texts full of it score well: their share is kept beside the scores.
     D5. Training stops when the validation loss has not fallen once; how long theirs is trained is not said.
 """
 
@@ -35,7 +36,7 @@ from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
 from depgen.data.text import EncodedSplit
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary, encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.dependents import token_losses
 from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_test, run_depgen, sha256
@@ -59,11 +60,13 @@ class TextLosses:
         nll: nats of each text, its `<eos>` counted; NaN for a text without a word.
         tokens: how many tokens those are.
         description: the model, for the notes of a table.
+        unknown: the share of the texts' words that it reads as `<unk>` (D4); None where nobody counted.
     """
 
     nll: Float[np.ndarray, " texts"]
     tokens: Int[np.ndarray, " texts"]
     description: str
+    unknown: float | None = None
 
     def score(self, average: Average = "texts") -> ItemScores:
         """Nats per token (D1); item scores are such that their mean is the figure, whichever it is."""
@@ -145,6 +148,10 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     Raises:
         UserError: the run holds no model that scores words.
     """
+    split = encoded(texts, load_vocabulary(oracle / "vocabulary"))
+    unknown, words = int((split.ids == split.unk).sum()), len(split.ids)
+    if unknown:
+        logger.info("%d of the texts' %d words are unknown to the oracle and read as <unk>.", unknown, words)
     content = "\n".join([sha256(best_checkpoint(oracle)), *texts])
     path = cache_root() / "text_losses" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.npz"
     if not path.is_file():
@@ -153,10 +160,10 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
             raise UserError(
                 f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores."
             )
-        split = encoded(texts, trained.vocabulary)
         losses = token_losses(trained.model, split, tokens_per_batch=TOKENS_PER_BATCH)
         keep_losses(path, np.array([each.sum() for each in losses]), split.lengths)
-    return read_losses(path, name_of(oracle), texts)
+    nll, tokens = read_losses(path, texts)
+    return TextLosses(nll, tokens, name_of(oracle), unknown / max(words, 1))
 
 
 def name_of(oracle: Path) -> str:
@@ -184,11 +191,11 @@ def keep_losses(path: Path, nll: Float[np.ndarray, " items"], tokens: Int[np.nda
     write_atomically(path, stream.getvalue())
 
 
-def read_losses(path: Path, description: str, texts: Sequence[str]) -> TextLosses:
+def read_losses(path: Path, texts: Sequence[str]) -> tuple[Float[np.ndarray, " texts"], Int[np.ndarray, " texts"]]:
     """What texts cost, out of the cache; those without a word cost nothing that is known (D2)."""
     with np.load(path, allow_pickle=False) as arrays:
         nll, tokens = arrays["nll"], arrays["tokens"]
     empty = np.array([not text.strip() for text in texts])
     if empty.any():
         logger.warning("%d of %d texts have no word and are left out of the oracle's scores.", empty.sum(), len(texts))
-    return TextLosses(np.where(empty, np.nan, nll), tokens, description)
+    return np.where(empty, np.nan, nll), tokens

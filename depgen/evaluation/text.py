@@ -102,6 +102,7 @@ class TextEvaluation:
         excluded: items left out of a figure, where there are any.
         not_computed: the reason for each measure without a figure.
         settings: what a figure depends on (models, layers, versions).
+        unknown: the share of the texts' words that the oracle reads as `<unk>`, by its figures.
     """
 
     texts: int
@@ -112,6 +113,7 @@ class TextEvaluation:
     excluded: dict[str, int] = field(default_factory=dict)
     not_computed: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, float] = field(default_factory=dict)
 
 
 def text_metrics(
@@ -246,6 +248,8 @@ class _Measuring:
         losses = text_losses(texts, run, device=options.device)
         self._add_outcome("oracle_perplexity", losses.perplexity())
         self._add_outcome("lm", losses.score(options.average))
+        if losses.unknown is not None:
+            self.result.unknown.update(oracle_perplexity=losses.unknown, lm=losses.unknown)
         if options.reverse:
             outcome = reverse_lm_score(texts, run, average=options.average)
             self.result.settings["rlm"] = outcome.description

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from depgen.metrics.significance import false_positive_rate
-from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges
+from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, summarise
 from depgen.reporting.definition import Generation, Row, TableDefinition
 from depgen.reporting.measured import Measured
-from depgen.reporting.results import Result
+from depgen.reporting.results import UNKNOWN, Result
 
 MATCHED = 0.01
 
@@ -39,6 +39,7 @@ def notes_of(
             lines.append(f"{column.header}: {column.explanation}.")
         if column.key == "perplexity":
             lines += _unknown(column.header, definition, shown)
+    lines += _unknown_to_judges(definition, shown)
     lines += _settings(definition, shown)
     lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
     for row in definition.rows:
@@ -227,6 +228,15 @@ def _unknown(header: str, definition: TableDefinition, shown: Results) -> Iterat
         each = "; ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
         unequal = "; perplexities with unequal shares do not compare" if len(shares) > 1 else ""
         yield f"{header}: test tokens that are <unk>: {each}{unequal}."
+
+
+def _unknown_to_judges(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """How much of each row's texts the judge of a measure could not read, by which it spares them."""
+    for row in definition.rows:
+        means = ((each.header, summarise(shown.get(row.name, ()), each.key + UNKNOWN)) for each in definition.columns)
+        shares = [f"{header} {100 * share.mean:.2f} %" for header, share in means if share is not None]
+        if shares:
+            yield f"{row.name}: words of its texts that the oracle reads as <unk>: {', '.join(shares)}."
 
 
 def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:

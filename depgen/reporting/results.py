@@ -42,6 +42,8 @@ class Budget:
     train_tokens: int | None = None
 
 
+UNKNOWN = "_unk_rate"
+"""How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
 _POINTS = ("curve", "clock")
 
 

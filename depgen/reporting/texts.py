@@ -15,6 +15,7 @@ from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.reporting.definition import Column, Generation, TableDefinition, experiment_path
 from depgen.reporting.jobs import Job, generate, prompts_of
+from depgen.reporting.results import UNKNOWN
 
 _Value = TypeVar("_Value")
 
@@ -24,7 +25,10 @@ OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
 
 @dataclass(frozen=True)
 class TextNumbers:
-    """What was measured on a row's texts, by column key or by the measure's own name; as in `Result`."""
+    """What was measured on a row's texts, by column key or by the measure's own name; as in `Result`.
+
+    Shares of unknown words are metrics too, named after the measure that they belong to.
+    """
 
     metrics: dict[str, float] = field(default_factory=dict)
     items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -34,6 +38,8 @@ class TextNumbers:
     def add(self, evaluation: TextEvaluation, names: Mapping[str, str]) -> None:
         """Take measures over under other names."""
         self.metrics.update(_renamed(evaluation.metrics, names))
+        unknown = _renamed(evaluation.unknown, names)
+        self.metrics.update({f"{name}{UNKNOWN}": share for name, share in unknown.items()})
         self.items.update(_renamed(evaluation.items, names))
         self.not_computed.update(_renamed(evaluation.not_computed, names))
         self.settings.update(_renamed(evaluation.settings, names))

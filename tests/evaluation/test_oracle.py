@@ -10,7 +10,7 @@ import torch
 from depgen.errors import UserError
 from depgen.evaluation import oracle
 from depgen.evaluation.oracle import find_oracle, oracle_training, text_losses, train_oracle, trained_oracle
-from depgen.evaluation.reverse_lm import reverse_lm_score
+from depgen.evaluation.reverse_lm import on_samples, reverse_lm_score
 from depgen.evaluation.text import TextOptions, text_metrics
 from depgen.evaluation.trained import load_trained
 from tests.evaluation.oracles_of_stories import STORIES, in_process, texts, write_experiment
@@ -102,6 +102,26 @@ def test_a_text_without_a_word_has_no_score(run, caplog):
     assert losses.score("tokens").value == pytest.approx(losses.nll[0] / 4)
     assert "2 of 3 texts have no word" in caplog.text
     assert math.isnan(text_losses(["", " "], run).score("tokens").value)
+
+
+def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, caplog):
+    caplog.set_level("INFO")
+    given = ["zebra unheard she", "", "she left . <unk>"]
+    for _ in range(2):  # the second time out of the cache
+        losses = text_losses(given, run)
+        assert losses.unknown == pytest.approx(3 / 7)
+    assert caplog.text.count("3 of the texts' 7 words are unknown to the oracle and read as <unk>") == 2
+    options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(run), resamples=50)
+    found = text_metrics(given, None, options)
+    assert found.unknown == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
+
+
+def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
+    arguments = {"corpus": {"class_path": "Corpus"}, "tokens_per_batch": 8}
+    settings = {"model": {}, "data": {"class_path": "Data", "init_args": {**arguments, "max_documents": 3}}}
+    assert on_samples(settings, tmp_path / "samples.txt", tmp_path)["data"]["init_args"]["max_documents"] is None
+    settings["data"]["init_args"] = arguments
+    assert "max_documents" not in on_samples(settings, tmp_path / "samples.txt", tmp_path)["data"]["init_args"]
 
 
 def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):

@@ -50,7 +50,7 @@ class Oracle:
     def losses(self, given, run, *, device):
         assert run == Path("the-oracle")
         nll = np.array([float(text.split()[1]) if text else np.nan for text in given])
-        return TextLosses(nll, np.ones(len(given), dtype=np.int64), "toy oracle")
+        return TextLosses(nll, np.ones(len(given), dtype=np.int64), "toy oracle", 0.5)
 
 
 class Writer(Stub):
@@ -128,6 +128,35 @@ def test_the_table_names_its_samples_tests_and_oracle(stub):
     assert "p=0.3, p=0.9 settings: toy oracle, in GPT-2's place, <eos> counted, mean of text perplexities." in text
     assert "Base: 3 of 12 texts are empty." in text
     assert text.count("Not computed: GPT p=0.3, GPT p=0.9 (Base, DM-Base)") == 1
+
+
+def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
+    definition = load_definition("free")
+    reproduce.make(Job(definition, definition.row("Base"), "small", 1), depgen=stub)
+    found = read_result(Job(definition, definition.row("Base"), "small", 1).result).metrics
+    assert {name: found[name] for name in found if "unk" in name} == {
+        "lm_unk_rate": 0.5, "oracle_perplexity_unk_rate": 0.5, "cold_unk_rate": 0.5, "warm_unk_rate": 0.5,
+    }  # fmt: skip
+    said = "Base: words of its texts that the oracle reads as <unk>: LM 50.00 %, p=0.3 50.00 %, p=0.9 50.00 %."
+    assert said in table("free", profile="small")
+
+
+def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
+    first = a_job()
+    reproduce.make(first, depgen=stub)
+    (project / "experiments/published/other.yaml").write_text(
+        FREE.replace("table: free", "table: other\nruns_of: free")
+    )
+    job = a_job("other")
+    reproduce.make(job, depgen=stub)
+    assert "other weights" not in reproduce.make(job, depgen=stub)
+    reproduce.make(first, depgen=stub, redo=True)
+    (job.training.finished() / "checkpoints" / "best.ckpt").write_bytes(b"other weights")
+    assert "(its texts are of other weights than those of runs/free/DM-Base/small-seed2/" in reproduce.make(
+        job, depgen=stub
+    )
+    reproduce.make(job, depgen=stub, remeasure=True)
+    assert "other weights" not in reproduce.make(job, depgen=stub)
 
 
 def test_a_table_may_show_anothers_trained_systems(stub, project):
