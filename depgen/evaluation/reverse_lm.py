@@ -53,7 +53,7 @@ def reverse_lm_score(
     samples = [text for text in texts if text.strip()]
     if not samples:
         raise UserError("A reverse LM score is trained on the texts, and none of them has a word.")
-    settings = yaml.safe_load((oracle / "config.yaml").read_text(encoding="utf-8"))
+    settings = _unlimited(yaml.safe_load((oracle / "config.yaml").read_text(encoding="utf-8")))
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
@@ -87,9 +87,17 @@ def _train(
     shutil.rmtree(folder)
 
 
-def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[str, Any]:
-    """An oracle's settings with samples for its training sentences and its own vocabulary."""
+def _unlimited(settings: dict[str, Any]) -> dict[str, Any]:
+    """An oracle's settings without its limit on training documents, which would cut the samples."""
     data = settings["data"]
+    if "max_documents" not in data["init_args"]:
+        return settings
+    return {**settings, "data": {**data, "init_args": {**data["init_args"], "max_documents": None}}}
+
+
+def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[str, Any]:
+    """An oracle's settings with samples for its training sentences, all of them, and its own vocabulary."""
+    data = _unlimited(settings)["data"]
     corpus = {
         "class_path": "depgen.data.sampled_training.SampledTraining",
         "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
