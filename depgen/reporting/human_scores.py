@@ -82,7 +82,8 @@ class _Scored:
 
 def _scored(folder: Path) -> _Scored:
     asked = read_key(folder / KEY)
-    answers = read_answers(asked, sorted((folder / ANSWERS).glob("*.csv")))
+    returned = sorted(path for path in (folder / ANSWERS).glob("*") if path.suffix.lower() == ".csv")
+    answers = read_answers(asked, returned)
     if asked.kind == "pairwise":
         for name, each in answers.given.items():
             _check_judged(each, f"{folder}: {name}")

@@ -185,3 +185,17 @@ def test_the_published_numbers_are_the_papers(monkeypatch):
     turing = load_definition("human/dmlm_table6")
     assert sum(row.values["human"] for row in turing.rows) == pytest.approx(3.983)
     assert turing.rows[-1].name == "Real data"
+
+
+def test_answers_are_found_whatever_the_case_of_their_names():
+    compare("out", "DM-Transformer", "Transformer")
+    answer("out", judge)
+    before = score([Path("out")])
+    Path("out/answers/rater-1.csv").rename("out/answers/rater-1.CSV")
+    assert score([Path("out")]) == before
+
+
+def test_a_key_file_in_place_of_its_folder_is_refused():
+    compare("out", "DM-Transformer", "Transformer")
+    with pytest.raises(UserError, match=r"No key at out/key\.json/key\.json.*: give the folder"):
+        score([Path("out/key.json")])

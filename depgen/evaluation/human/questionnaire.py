@@ -286,8 +286,10 @@ def read_key(path: Path) -> Questionnaire:
         name = content.pop("questionnaire")
         found = Questionnaire(**content | _parts(content))
         known = found.kind in QUESTIONS and found.name == name
-    except FileNotFoundError:
-        raise UserError(f"No key at {path}: give the folder that `depgen human-eval export` wrote.") from None
+    except OSError as error:
+        raise UserError(
+            f"No key at {path} ({error.strerror}): give the folder that `depgen human-eval export` wrote."
+        ) from error
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: expected the key of a questionnaire, found something else ({error!r}).") from error
     if not known:
