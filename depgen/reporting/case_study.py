@@ -172,9 +172,8 @@ def _kept(
     generation = definition.generation
     if generation is None:
         raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
-    name = "texts.txt" if study.top_p in (None, generation.top_p) else f"texts-p{study.top_p}.txt"
     for folder, seed in _folders(definition, row, profile, seeds):
-        path, asked = folder / name, folder / "prompts.txt"
+        path, asked = folder / generation.file_of(study.top_p), folder / "prompts.txt"
         if path.is_file() and (study.contexts is None or asked.is_file()):
             return _Kept(row, seed, _lines(path), None if study.contexts is None else _lines(asked))
     return None

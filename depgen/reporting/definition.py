@@ -110,6 +110,14 @@ class Generation:
             return self
         return dataclasses.replace(self, samples=self.samples[profile])
 
+    def file_of(self, top_p: float | None) -> str:
+        """The name of the file that holds a row's texts of a nucleus; None stands for the table's own.
+
+        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
+        ('texts.txt', 'texts-p0.7.txt')
+        """
+        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
+
 
 @dataclass(frozen=True)
 class TableDefinition:

@@ -9,9 +9,10 @@ from depgen.errors import UserError
 from depgen.evaluation.human.forms import sheet_csv, sheet_html
 from depgen.evaluation.human.questionnaire import REAL, Questionnaire, Source, pairwise, turing
 from depgen.locations import write_atomically
-from depgen.reporting.definition import load_definition
+from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
+from depgen.reporting.texts import nuclei
 from depgen.trees.lines import read_lines
 
 KEY, ANSWERS, RATERS = "key.json", "answers", "raters"
@@ -27,6 +28,7 @@ def export(
     table: str | None = None,
     profile: str | None = None,
     training_seed: int = 1,
+    top_p: float | None = None,
     number: int = 100,
     raters: int = 5,
     seed: int = 0,
@@ -42,6 +44,8 @@ def export(
         table: whose rows wrote texts, such as dmlm_table2.
         profile: at which they were trained; unset: `paper` where a GPU is found, `small` elsewhere.
         training_seed: of the rows' training.
+        top_p: the nucleus of the rows' texts; unset: the table's, if it has one alone. The paper's comparisons are of
+            0.5 (dmlm_table2), its Turing test of 0.7 (dmlm_table5).
         number: of pairs to be judged (`-n`); in a Turing test, of sentences of each system and of the real ones.
         raters: how many people will answer.
         seed: of the draw, the orders and the sides.
@@ -49,10 +53,8 @@ def export(
     Raises:
         UserError: texts are missing or too few, contexts differ, or another questionnaire lies in the folder.
     """
-    row_profile = None
-    if any("=" not in each for each in texts):
-        row_profile = _row_profile(texts, table, profile)
-    written = [_written(each, table, row_profile, training_seed) for each in texts]
+    rows = _rows(texts, table, profile, training_seed, top_p)
+    written = [_written(each, rows) for each in texts]
     lines = {each.name: each.texts for each in written}
     if len(lines) < len(texts):
         raise UserError(
@@ -70,7 +72,9 @@ def export(
             raise UserError(f"Expected --texts of two systems to compare, found {len(written)}. More want --real.")
         first, second = lines.items()
         asked = pairwise(first, second, _contexts(contexts, written), number=number, raters=raters, seed=seed)
-    asked = replace(asked, sources=sources, profile=row_profile)
+    asked = replace(asked, sources=sources)
+    if rows is not None:
+        asked = replace(asked, profile=rows.profile, top_p=rows.top_p)
     _write(asked, output)
     return "\n".join(_said(asked, output))
 
@@ -85,30 +89,61 @@ class _Written:
     prompts: Path | None = None
 
 
-def _row_profile(texts: Sequence[str], table: str | None, profile: str | None) -> str:
+@dataclass(frozen=True)
+class _Rows:
+    """Whose rows' texts are meant where no file is named."""
+
+    definition: TableDefinition
+    profile: str
+    seed: int
+    top_p: float
+
+
+def _rows(texts: Sequence[str], table: str | None, profile: str | None, seed: int, top_p: float | None) -> _Rows | None:
+    """The table's rows that texts without a file are of; None where each has its file."""
+    bare = next((each for each in texts if "=" not in each), None)
+    if bare is None:
+        if top_p is not None:
+            raise UserError(
+                f"--top-p {top_p} names texts of the rows of a --table, and every system here has its file."
+            )
+        return None
     if table is None:
-        bare = next(each for each in texts if "=" not in each)
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
-    return choose_profile(load_definition(table).profiles, profile)[0]
+    definition = load_definition(table)
+    return _Rows(definition, choose_profile(definition.profiles, profile)[0], seed, _nucleus(definition, top_p))
 
 
-def _written(given: str, table: str | None, profile: str | None, seed: int) -> _Written:
+def _nucleus(definition: TableDefinition, asked: float | None) -> float:
+    """The nucleus asked for, or the only one that there is."""
+    if definition.generation is None:
+        raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
+    known = sorted(nuclei(definition, definition.generation))
+    listed = ", ".join(map(str, known))
+    if asked is None and len(known) > 1:
+        raise UserError(f"Table {definition.table} has texts of the nuclei {listed}: name one with --top-p.")
+    if asked is not None and asked not in known:
+        raise UserError(f"Table {definition.table} has no texts of nucleus {asked}, but of {listed}.")
+    return known[0] if asked is None else asked
+
+
+def _written(given: str, rows: _Rows | None) -> _Written:
     name, separator, file = given.partition("=")
     if separator:
         if not name or not file:
             raise UserError(f"--texts {given}: expected NAME=FILE.")
         texts = _lines(Path(file))
         return _Written(name, texts, _source(Path(file), texts))
-    assert table is not None
-    assert profile is not None
-    definition = load_definition(table)
+    assert rows is not None
+    definition, generation = rows.definition, rows.definition.generation
+    assert generation is not None
     row = definition.row(name)
-    folder = result_path(definition.table, row.slug, profile=profile, seed=seed).with_suffix("")
-    path = folder / "texts.txt"
+    folder = result_path(definition.table, row.slug, profile=rows.profile, seed=rows.seed).with_suffix("")
+    path = folder / generation.file_of(rows.top_p)
     if not path.is_file():
         raise UserError(
-            f"No texts of {row.name}, {profile}, seed {seed} at {path}. Make them first: depgen reproduce "
-            f"{definition.argument} --row {row.slug} --profile {profile} --seeds '[{seed}]'"
+            f"No texts of {row.name}, {rows.profile}, seed {rows.seed} at {path}. Make them first: depgen reproduce "
+            f"{definition.argument} --row {row.slug} --profile {rows.profile} --seeds '[{rows.seed}]'"
         )
     texts = _lines(path)
     return _Written(row.name, texts, _source(path, texts), folder / "prompts.txt")

@@ -118,6 +118,7 @@ def _plain(scored: _Scored) -> dict[str, Any]:
         "kind": asked.kind,
         "systems": list(asked.systems[::-1] if scored.reversed else asked.systems),
         "profile": asked.profile,
+        "top_p": asked.top_p,
         "items": len(asked.items),
         "raters": list(answers.raters),
         "missing": answers.missing,
@@ -143,8 +144,11 @@ def _layout(definition: TableDefinition, scored: Sequence[_Scored]) -> Layout:
     lines = tuple(line for row in rows for line in _table_lines(definition, row, numbers.get(row.name)))
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
+    nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
+    ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
-    return Layout(replace(definition, rows=rows), ", ".join(profiles), lines, notes)
+    definition = replace(definition, rows=rows, caption=definition.caption + ours)
+    return Layout(definition, ", ".join(profiles), lines, notes)
 
 
 def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -> dict[str, Cell]:

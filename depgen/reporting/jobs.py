@@ -166,9 +166,9 @@ def generate(
     """
     generation = job.generation
     assert generation is not None
-    stem = "texts" if top_p is None or top_p == generation.top_p else f"texts-p{top_p}"
+    written = job.folder / generation.file_of(top_p)
     generation = dataclasses.replace(generation, top_p=generation.top_p if top_p is None else top_p)
-    asked, written = job.folder / "prompts.txt", job.folder / f"{stem}.txt"
+    asked = job.folder / "prompts.txt"
     if prompts is not None:
         content = "".join(f"{prompt}\n" for prompt in prompts.prompts)
         if not asked.is_file() or asked.read_text(encoding="utf-8") != content:

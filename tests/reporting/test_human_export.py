@@ -52,6 +52,7 @@ def test_a_comparison_of_plain_files(files, capsys):
     asked = read_key(files / "out/key.json")
     assert asked.systems == ("DM", "Base")
     assert asked.profile is None
+    assert asked.top_p is None
     assert asked.sources["Base"].file == "b.txt"
     assert (asked.sources["Base"].texts, asked.sources["Base"].empty) == (8, 1)
     assert all(item.context == CONTEXTS[item.line - 1] for item in asked.items)
@@ -80,6 +81,7 @@ def test_rows_of_a_table(rows):
     asked = read_key(rows / "out/key.json")
     assert asked.systems == ("DM-Base, left chain", "Base")
     assert asked.profile == "small"
+    assert asked.top_p == 0.5
     assert asked.items[0].texts[0].startswith("alpha")
     assert asked.items[0].context == CONTEXTS[asked.items[0].line - 1]
     assert "4 pairs of DM-Base, left chain and Base" in said
@@ -89,6 +91,26 @@ def test_a_row_beside_a_plain_file(rows):
     write(rows / "a.txt", [f"other {number} ." for number in range(8)])
     export(texts=["Base", "Other=a.txt"], table="toy", profile="small", training_seed=2, number=4, output=rows / "out")
     assert read_key(rows / "out/key.json").sources["Other"].file == "a.txt"
+
+
+def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
+    path = rows / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("header: B-1,", "header: B-1, top_p: 0.7,"))
+    for slug in ("Base", "DM-Base-left-chain"):
+        write(results_root() / "toy" / slug / "small-seed2/texts-p0.7.txt", [f"{slug} warm {n} ." for n in range(8)])
+    options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "profile": "small", "training_seed": 2}
+    options |= {"number": 4, "output": rows / "out"}
+    with pytest.raises(UserError, match=r"Table toy has texts of the nuclei 0\.5, 0\.7: name one with --top-p"):
+        export(**options)
+    with pytest.raises(UserError, match=r"Table toy has no texts of nucleus 0\.8, but of 0\.5, 0\.7"):
+        export(**options, top_p=0.8)
+    export(**options, top_p=0.7)
+    asked = read_key(rows / "out/key.json")
+    assert asked.top_p == 0.7
+    assert asked.sources["Base"].file.endswith("Base/small-seed2/texts-p0.7.txt")
+    assert all("warm" in text for item in asked.items for text in item.texts)
+    export(**{**options, "output": rows / "cold"}, top_p=0.5)
+    assert read_key(rows / "cold/key.json").sources["Base"].file.endswith("Base/small-seed2/texts.txt")
 
 
 def test_contexts_must_be_the_same(rows):
@@ -130,6 +152,7 @@ def test_a_questionnaire_is_not_overwritten_by_another(files):
         ({"texts": ["DM=a.txt"]}, "two systems to compare, found 1"),
         ({"texts": ["DM=a.txt", "DM=b.txt"]}, "different names, found DM, DM"),
         ({"texts": ["DM=a.txt", "Base"]}, "expected Base=FILE, or --table"),
+        ({"texts": ["DM=a.txt", "Base=b.txt"], "top_p": 0.7}, "--top-p 0.7 names texts of the rows of a --table"),
         ({"texts": ["DM=a.txt", "=b.txt"]}, "--texts =b.txt: expected NAME=FILE"),
         ({"texts": ["DM=a.txt", "Base=none.txt"]}, "No file at"),
         ({"texts": ["DM=a.txt", "Base=b.txt"], "contexts": None}, "give --contexts FILE"),

@@ -187,6 +187,16 @@ def test_the_published_numbers_are_the_papers(monkeypatch):
     assert turing.rows[-1].name == "Real data"
 
 
+def test_the_caption_names_the_nucleus_of_ours():
+    compare("out", "DM-Transformer", "Transformer")
+    answer("out", judge)
+    assert "ours" not in score([Path("out")]).splitlines()[0]
+    key = Path("out/key.json")
+    key.write_text(json.dumps(json.loads(key.read_text()) | {"top_p": 0.7}))
+    assert "; ours with p = 0.7" in score([Path("out")]).splitlines()[0]
+    assert json.loads(score([Path("out")], json=True))[0]["top_p"] == 0.7
+
+
 def test_answers_are_found_whatever_the_case_of_their_names():
     compare("out", "DM-Transformer", "Transformer")
     answer("out", judge)

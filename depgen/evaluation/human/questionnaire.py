@@ -120,6 +120,7 @@ class Questionnaire:
         left_out: how many candidates could not be judged, by reason.
         sources: of the texts, by system.
         profile: at which the systems were trained; None where that is not known.
+        top_p: the nucleus that their texts were drawn with; None where that is not known.
     """
 
     kind: Kind
@@ -130,6 +131,7 @@ class Questionnaire:
     left_out: Mapping[str, int] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
     profile: str | None = None
+    top_p: float | None = None
 
     @cached_property
     def name(self) -> str:
