@@ -218,6 +218,15 @@ def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, An
     }
 
 
+def how_written(texts: Path) -> dict[str, Any]:
+    """What the note beside texts says of how they were written; empty where there is none that reads as one."""
+    try:
+        found = json.loads(texts.with_suffix(".json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _written_so(written: Path, note: Path, how: Mapping[str, Any]) -> bool:
     """Whether there are texts that were written in just this way, as the note beside them says."""
     if not written.is_file():
@@ -225,11 +234,8 @@ def _written_so(written: Path, note: Path, how: Mapping[str, Any]) -> bool:
     if not note.is_file():
         logger.warning("%s is written again: no %s says how it was written.", written, note.name)
         return False
-    try:
-        found = json.loads(note.read_text(encoding="utf-8"))
-    except json.JSONDecodeError:
-        found = {}
-    changed = [name for name, value in how.items() if not isinstance(found, dict) or found.get(name) != value]
+    found = how_written(written)
+    changed = [name for name, value in how.items() if found.get(name) != value]
     if changed:
         logger.warning("%s is written again: %s changed since.", written, ", ".join(changed))
     return not changed

@@ -15,6 +15,7 @@ from depgen.reporting.measurement import floor, measure
 from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import read_result, write_result
 from depgen.reporting.tables import table as render_table
+from depgen.reporting.texts import are_of_other_weights
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,8 @@ def reproduce(
         seeds: of training; unset: the table's own.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
             test kept no numbers of the single stories.
-        redo: put the old results and runs aside and begin anew.
+        redo: put the old results and the table's own runs aside and begin anew; the runs of a table that shows
+            another's systems are that one's, and stay.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:
@@ -118,12 +120,15 @@ def make(
 
 
 def _age(job: Job) -> str:
-    """A word on a result that was made from another configuration or with other generation settings than today's."""
+    """A word on a result that was made from another configuration, generation settings or weights than today's."""
     result = read_result(job.result)
     if result.config_sha256 != config_digest(job.config):
         return f" (made before {job.config} was changed; --redo makes it again)"
     if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"
+    run = finished_run(job)
+    if result.generation is not None and run is not None and are_of_other_weights(job, run):
+        return f" (its texts are of other weights than those of {run}; --remeasure takes these)"
     return ""
 
 

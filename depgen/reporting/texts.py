@@ -3,19 +3,21 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import Depgen, FinishedRun
+from depgen.evaluation.experiment_runs import Depgen, FinishedRun, sha256
 from depgen.evaluation.oracle import trained_oracle
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.reporting.definition import Column, Generation, TableDefinition, experiment_path
-from depgen.reporting.jobs import Job, generate, prompts_of
+from depgen.reporting.jobs import Job, generate, how_written, prompts_of
 from depgen.reporting.results import UNKNOWN
+from depgen.training.runs import best_checkpoint
 
 _Value = TypeVar("_Value")
 
@@ -88,6 +90,17 @@ def measure_texts(
             found.add(evaluation, {column.measure or column.key: column.key})
     found.metrics.update(texts=float(texts), empty=float(empty))
     return found
+
+
+def are_of_other_weights(job: Job, run: Path) -> bool:
+    """Whether texts of the job lie there that say to be of other weights than a run's best checkpoint."""
+    assert job.generation is not None
+    digest = sha256(best_checkpoint(run))
+    for top_p in nuclei(job.definition, job.generation):
+        how = how_written(job.folder / job.generation.file_of(top_p))
+        if how.get("checkpoint_sha256", digest) != digest:
+            return True
+    return False
 
 
 def nuclei(definition: TableDefinition, generation: Generation) -> dict[float, list[Column]]:
