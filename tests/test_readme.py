@@ -47,6 +47,13 @@ def write_texts(folder: Path) -> None:
         (rows / row / "small-seed1/prompts.txt").write_text("one day .\n" * 100)
 
 
+def write_treebank(folder: Path) -> None:
+    """A constituency treebank of one tree."""
+    folder.mkdir(parents=True)
+    tree = "( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .)) )"
+    (folder / "wsj_0001.mrg").write_text(tree)
+
+
 def answer(questionnaire: Path) -> None:
     """Let all raters call everything a tie, but for one."""
     for sheet in (questionnaire / "raters").glob("*.csv"):
@@ -59,6 +66,7 @@ def answer(questionnaire: Path) -> None:
 
 def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     write_corpora(tmp_path / "data")
+    write_treebank(tmp_path / "data/wsj_sample/constituency")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     (tmp_path / "prompts.txt").write_text("[FEMALE] was tired .\none day\n")
     header = ",".join(f"sentence{number}" for number in range(1, 6))
@@ -79,4 +87,5 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     assert len(Path("endings.txt").read_text().splitlines()) == 4
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
     assert "[FEMALE]" in Path("stories.csv").read_text()
-    assert os.listdir("runs") == ["dmlm_rocstories_small"]
+    assert sorted(os.listdir("runs")) == ["dmlm_rocstories_small", "on_lstm_ptb_small"]
+    assert len(list(Path("runs/on_lstm_ptb_small").glob("*/bracketings/layer-*.txt"))) == 2
