@@ -29,7 +29,7 @@ space := $(subst ,, )
 profile := $(if $(strip $(PROFILE)),--profile $(strip $(PROFILE)))
 seeds := $(if $(strip $(SEEDS)),--seeds '[$(subst $(space),$(comma),$(strip $(SEEDS)))]')
 
-# The rows of DMLM's tables, as `depgen reproduce` spells them.
+# The tables, and their rows as `depgen reproduce` spells them.
 systems := PRPN ON-LSTM AWD-LSTM DM-LSTM Transformer DM-Transformer GPT-2 DM-GPT-2
 rows_table2 := $(systems) DM-LSTM-left-chain DM-Transformer-left-chain DM-Transformer-random-trees
 rows_table4 := $(systems)
@@ -38,17 +38,20 @@ rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM DM-LSTM-left-chain
 rows_table13 := Transformer DM-Transformer GPT-2 DM-GPT-2
 rows_beyond := Transformer $(addprefix DM-,gold-trees spaCy-trees SuPar-trees left-chain random-trees \
     gold-relation-weights gold-learned-gate)
-tables := table2 table4 table5 table7 table13 beyond
+rows_ptb-lines := Transformer DM-gold-heads DM-silver-heads
+rows_wikinews := Transformer DM-Transformer
+tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews
+short = $(1:dmlm-%=%)
 studies := table8 table9 table16
-row_targets := $(foreach table,$(tables),$(addprefix $(table)-,$(rows_$(table))))
+row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser union tables record clean reproduce-table2
-.PHONY: $(patsubst %,reproduce-dmlm-%,$(tables) $(studies) figure3) $(row_targets)
+.PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2
+.PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
 	@echo '  Rows of these tables, one target each (table2-PRPN, ...):'
-	@printf '    %-9s %s\n' $(foreach table,$(tables),'$(table)-' '$(rows_$(table))')
+	@printf '    %-10s %s\n' $(foreach table,$(call short,$(tables)),'$(table)-' '$(rows_$(table))')
 	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(ready) ## make .venv and install depgen with everything for development
@@ -94,6 +97,13 @@ parser: $(ready) ## train the parsers that give silver trees: of stories, of cas
 	$(depgen) train-parser --config experiments/parser_wsj_normalized.yaml
 	$(depgen) train-parser --config experiments/parser_ewt_normalized.yaml
 
+supar-parser: $(ready) ## train SuPar's parser of dmlm_beyond's SuPar trees (once; needs DEPGEN_DATA)
+	$(depgen) train-parser --config experiments/parser_ewt_supar$(supar_size).yaml
+
+# The profile's; which one that is where none is named, depgen says.
+gpu := import sys; from depgen.reporting.provenance import found_gpu; sys.exit(not found_gpu())
+supar_size = $(if $(strip $(PROFILE)),$(if $(filter small,$(PROFILE)),_small),$$($(python) -c '$(gpu)' || echo _small))
+
 union: $(ready) ## train the story metric UNION for Table 2 (once; needs DEPGEN_DATA and `make parser`)
 	$(depgen) train-union --config experiments/union_rocstories_small.yaml
 
@@ -106,17 +116,21 @@ reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers
 reproduce-dmlm-table8: reproduce-dmlm-table2 ## DMLM: endings of the same stories side by side
 reproduce-dmlm-table9: reproduce-dmlm-table5 ## DMLM: news sentences side by side
 reproduce-dmlm-table16: reproduce-dmlm-table5 ## DMLM: more of them
+reproduce-dmlm-ptb-lines: ## beyond the paper: gold and silver trees of the same lines of the Penn Treebank
+reproduce-wikinews: ## beyond the paper: Table 4's measures on sentences of Wikinews
 reproduce-dmlm-beyond: ## beyond the paper: sources of trees, relation weights, a learned gate
 reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
 
 define table_rules
-$(addprefix $(1)-,$(rows_$(1))): $(1)-%: $$(ready)
-	$$(depgen) reproduce dmlm_$(1) --row '$$*' $$(profile) $$(seeds)
+$(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
+	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $$(profile) $$(seeds)
 
-reproduce-dmlm-$(1): $(addprefix $(1)-,$(rows_$(1)))
-	$$(depgen) table dmlm_$(1) $$(profile) --format text
+reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
+	$$(depgen) table $(subst -,_,$(1)) $$(profile) --format text
 endef
-$(foreach table,$(tables),$(eval $(call table_rules,$(table))))
+$(foreach table,$(tables),$(eval $(call table_rules,$(table),$(call short,$(table)))))
+
+beyond-DM-SuPar-trees: supar-parser
 
 $(addprefix reproduce-dmlm-,$(studies)): reproduce-dmlm-%:
 	$(depgen) case-study dmlm_$* $(profile)

@@ -90,6 +90,7 @@ BASES = {
     "awd_lstm_ptb": ["dmlm_ptb_lstm", "dmlm_ptb_lstm_left_chain"],
     "awd_lstm_news": ["dmlm_news_lstm"],
     "transformer_ptb": ["dmlm_ptb"],
+    "transformer_ptb_lines": ["dmlm_ptb_gold_lines", "dmlm_ptb_silver_lines"],
     "transformer_news": ["dmlm_news"],
     "transformer_wikinews": ["dmlm_wikinews"],
     "transformer_ewt": [
@@ -108,7 +109,7 @@ def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base
         assert base["model"]["init_args"].get(name) == other["model"]["init_args"].get(name)
     assert base["trainer"] == other["trainer"]
     assert base["data"]["class_path"] == other["data"]["class_path"]
-    for name in ("corpus", "vocabulary", "tokens_per_batch", "columns", "bptt"):
+    for name in ("corpus", "vocabulary", "tokens_per_batch", "columns", "bptt", "max_documents"):
         assert base["data"]["init_args"].get(name) == other["data"]["init_args"].get(name)
     epochs = [other["model"]["init_args"][f"{phase}_epochs"] for phase in ("dependency_modeling", "language_modeling")]
     assert sum(epochs) == base["trainer"]["max_epochs"]
