@@ -44,3 +44,15 @@ def test_the_gradient_reaches_the_raw_recurrent_weights():
         share = (layer.weight_recurrent.grad == 0).float().mean().item()
         assert share == pytest.approx(0.5, abs=0.15)  # dropped connections have none
     assert all(each.grad is not None for name, each in model.named_parameters() if name != "bias")
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_fused_lstm_stays_in_full_precision():
+    """cuDNN's own autocast gives fp16 where bf16 was asked for: D2."""
+    model, tokens = small().eval().cuda(), words(3, 7).cuda()
+    expected = model(tokens, carry=True)
+    with torch.autocast("cuda", torch.bfloat16):
+        found = model(tokens, carry=True)
+        again = model(tokens, state=found.state)
+    assert found.undropped.dtype == again.undropped.dtype == torch.float32
+    torch.testing.assert_close(found.undropped, expected.undropped)
