@@ -68,3 +68,9 @@ def test_only_line_feeds_end_lines(tmp_path):
     assert read_lines(file) == ["a\u2028b", "", " c\x0bd"]
     file.write_bytes(b"a\nb")
     assert read_lines(file) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("option", "named"), [({"resamples": 0}, "--resamples 0"), ({"reverse": True}, "--oracle")])
+def test_options_that_can_have_no_effect_are_refused(option, named, files):
+    with pytest.raises(UserError, match=named):
+        evaluate_text(files[0], **option)
