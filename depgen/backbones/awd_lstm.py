@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
 from depgen.nn.dropout import weight_dropout
+from depgen.nn.left_aligned import LeftAligned
 
 
 class AWDLSTM(RecurrentStack):
@@ -103,13 +104,10 @@ def _over_padding(
     inputs: Tensor, start: Pair, weights: list[Tensor], padding: Tensor, *, training: bool
 ) -> tuple[Tensor, Pair]:
     """The same where some positions are no tokens: rows are moved to the left, packed, and moved back."""
-    length = inputs.size(1)
-    lengths = (~padding).sum(1)
-    first = (~padding).int().argmax(1)
-    positions = torch.arange(length, device=inputs.device)
-    taken = (positions + first[:, None]).clamp_max(length - 1)
-    moved = inputs.gather(1, taken[..., None].expand_as(inputs))
-    packed = pack_padded_sequence(moved, lengths.cpu().clamp_min(1), batch_first=True, enforce_sorted=False)
+    lengths, rows = (~padding).sum(1), LeftAligned.of(padding)
+    packed = pack_padded_sequence(
+        rows.moved(inputs), lengths.cpu().clamp_min(1), batch_first=True, enforce_sorted=False
+    )
     order, back = packed.sorted_indices, packed.unsorted_indices
     assert order is not None
     assert back is not None
@@ -118,9 +116,7 @@ def _over_padding(
         packed.data, packed.batch_sizes, (hidden, cell), weights, True, 1, 0.0, training, False
     )
     run = PackedSequence(data, packed.batch_sizes, order, back)
-    output, _ = pad_packed_sequence(run, batch_first=True, total_length=length)
-    returned = (positions - first[:, None]).clamp(0, length - 1)
-    output = output.gather(1, returned[..., None].expand_as(output)).masked_fill(padding[..., None], 0)
+    output, _ = pad_packed_sequence(run, batch_first=True, total_length=inputs.size(1))
     after = (hidden[0].index_select(0, back), cell[0].index_select(0, back))
     empty = (lengths == 0)[:, None]
-    return output, (torch.where(empty, start[0][0], after[0]), torch.where(empty, start[1][0], after[1]))
+    return rows.returned(output), (torch.where(empty, start[0][0], after[0]), torch.where(empty, start[1][0], after[1]))

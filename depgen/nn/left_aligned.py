@@ -26,9 +26,12 @@ class LeftAligned:
             return cls(None, None)
         return cls(padding, torch.arange(padding.size(1), device=padding.device) < (~padding).sum(1, keepdim=True))
 
-    def moved(self, tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-        """The texts at the left; what stands behind them is without meaning."""
-        return tokens if self.padding is None else tokens.gather(1, self._positions(1))
+    def moved(self, tokens: Shaped[Tensor, "batch length *width"]) -> Shaped[Tensor, "batch length *width"]:
+        """The texts at the left, ids or vectors; what stands behind them is without meaning."""
+        if self.padding is None:
+            return tokens
+        positions = self._positions(1)
+        return tokens.gather(1, positions.view(*positions.shape, *[1] * (tokens.dim() - 2)).expand_as(tokens))
 
     def returned(self, values: Shaped[Tensor, "batch length width"]) -> Shaped[Tensor, "batch length width"]:
         """What was computed of moved texts, where the texts were; zero at padding."""

@@ -36,7 +36,7 @@ def run(config):
 
 
 @pytest.fixture(scope="module")
-def test_loss(run):
+def loss_on_test(run):
     in_process(["test", "--run", str(run)], {})
     return json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
 
@@ -75,12 +75,12 @@ def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
     assert losses.perplexity().value == pytest.approx(np.exp(each).mean())
 
 
-def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, test_loss):
+def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, loss_on_test):
     fresh = type(STORIES)(train=60, seed=77)
     score = text_losses(texts(fresh, "train"), run).score("tokens").value
-    assert score == pytest.approx(test_loss, abs=0.05)
+    assert score == pytest.approx(loss_on_test, abs=0.05)
     assert score > fresh.test_floor("train")
-    assert text_losses(texts(STORIES, "test"), run).score("tokens").value == pytest.approx(test_loss, rel=1e-5)
+    assert text_losses(texts(STORIES, "test"), run).score("tokens").value == pytest.approx(loss_on_test, rel=1e-5)
 
 
 def test_worse_texts_cost_more(run):
@@ -135,22 +135,22 @@ def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):
     assert text_losses(given[::-1], run).nll.tolist() == pytest.approx(first.nll.tolist()[::-1])
 
 
-def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, test_loss):
+def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, loss_on_test):
     found = reverse_lm_score(texts(STORIES, "train"), run, average="tokens", depgen=in_process)
-    assert found.value == pytest.approx(test_loss, rel=1e-6)
+    assert found.value == pytest.approx(loss_on_test, rel=1e-6)
     assert len(found.items) == STORIES.sizes["test"]
     by_text = reverse_lm_score(texts(STORIES, "train"), run, depgen=no_command)
     assert by_text.value == pytest.approx(text_losses(texts(STORIES, "test"), run).score().value, rel=1e-6)
 
 
-def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, test_loss, place):
+def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, loss_on_test, place):
     """The mode collapse that the LM score does not see."""
     real = texts(STORIES, "train")
     costs = text_losses(real, run)
     best = real[int(np.argmin(costs.nll / costs.tokens))]
-    assert text_losses([best] * 200, run).score().value < test_loss
+    assert text_losses([best] * 200, run).score().value < loss_on_test
     found = reverse_lm_score([best] * 199 + [""], run, average="tokens", depgen=in_process)
-    assert found.value > test_loss + 2
+    assert found.value > loss_on_test + 2
     assert "trained again on 200 samples but for empty ones" in found.description
     kept = {path.suffix for path in (place / "cache" / "reverse_lm").iterdir()}
     assert kept == {".npz", ".lock"}, "runs are removed"
@@ -171,9 +171,9 @@ def test_text_measures_have_the_oracles(run, config):
     assert len(reverse.items["rlm"]) == STORIES.sizes["test"]
 
 
-def test_the_verb_says_where_the_oracle_lies_and_what_it_scores(run, config, test_loss):
+def test_the_verb_says_where_the_oracle_lies_and_what_it_scores(run, config, loss_on_test):
     assert train_oracle(config=config).splitlines()[0] == f"oracle\t{run}"
-    assert f"test/loss\t{test_loss:.6g}" in train_oracle(config=config)
+    assert f"test/loss\t{loss_on_test:.6g}" in train_oracle(config=config)
 
 
 def test_the_oracle_of_an_unknown_experiment_is_refused(place):
