@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import lightning as L
 import numpy as np
@@ -145,25 +145,6 @@ def _figures() -> ModuleDict:
     """What a split is measured by, summed in float64 over batches and devices."""
     means = {name: MeanMetric().set_dtype(torch.float64) for name in ("loss", "unk_rate")}
     return ModuleDict({"perplexity": Perplexity(), "word_perplexity": Perplexity(), **means})
-
-
-@runtime_checkable
-class Writer(Protocol):
-    """Any system that generates, in whatever order it writes."""
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        eos: int,
-        sampling: Sampling,
-        seeds: Sequence[int],
-        max_new_tokens: int,
-        batch_size: int = 64,
-        progress: bool = False,
-    ) -> list[list[int]]:
-        """A text for each prompt; see `LeftToRight.generate`."""
-        ...
 
 
 class LeftToRight(LanguageModel):

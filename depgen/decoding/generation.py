@@ -25,6 +25,25 @@ class State(Protocol):
         ...
 
 
+@runtime_checkable
+class Writer(Protocol):
+    """Any system that generates, in whatever order it writes."""
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        sampling: Sampling,
+        seeds: Sequence[int],
+        max_new_tokens: int,
+        batch_size: int = 64,
+        progress: bool = False,
+    ) -> list[list[int]]:
+        """A text for each prompt; see `LeftToRight.generate`."""
+        ...
+
+
 Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
 """From tokens [batch length], padding [batch length] (True where there is no token; None: nowhere) and the state (None
 at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next state,

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.decoding.generation import Writer
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.language_model import Writer
 from depgen.locations import write_atomically
 from depgen.training.guards import check_writable
 from depgen.trees.lines import read_lines
