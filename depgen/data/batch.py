@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from depgen.data.vocabulary import EOS, UNK
+from depgen.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class ItemBatch:
         segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
             before.
         learning_rate_scale: see `TokenBatch`.
+        mask: id that stands for a masked word; None where the vocabulary has none.
     """
 
     items: Sequence[TokenItem] | Sequence[Stretch]
@@ -67,6 +69,7 @@ class ItemBatch:
     unk: int = UNK
     segment: int | None = None
     learning_rate_scale: float = 1.0
+    mask: int | None = None
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -170,3 +173,59 @@ def _words(stretch: Stretch) -> int:
     ends = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in stretch.items]
     flags = np.concatenate([np.append(each, True) for each in ends])
     return int(flags[stretch.start : stretch.stop].sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordBatch(Batch):
+    """Sentences as they are, nothing before or after them, padded at the right.
+
+    Attributes:
+        tokens: the words' ids; `<unk>` at padding, which the mask tells from words.
+        lengths: number of words of each item.
+        items: each item's place in its split.
+        unk: id of the unknown word, which is never masked.
+        masked: id that stands for a masked word.
+        heads: 1-based head of each word, 0 = root, -1 = not annotated and at padding; None without trees.
+    """
+
+    tokens: Int[Tensor, "batch length"]
+    lengths: Int[Tensor, " batch"]
+    items: Int[Tensor, " batch"]
+    unk: int
+    masked: int
+    heads: Int[Tensor, "batch length"] | None = None
+
+    @property
+    def mask(self) -> Bool[Tensor, "batch length"]:
+        """True at words, False at padding."""
+        return torch.arange(self.tokens.shape[1], device=self.lengths.device) < self.lengths[:, None]
+
+
+def collate_words(batch: ItemBatch) -> WordBatch:
+    """A padded batch of sentences, with their trees where all of them have one.
+
+    Raises:
+        UserError: the vocabulary has no `<mask>`.
+    """
+    if batch.mask is None:
+        raise UserError(
+            "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
+            "depgen.data.vocabulary.WordVocabulary with masks: true."
+        )
+    items = [item for stretch in batch.stretches for item in stretch.items]
+    lengths = np.array([len(item.ids) for item in items], dtype=np.int64)
+    tokens = np.full((len(items), int(lengths.max())), batch.unk, dtype=np.int64)
+    heads = np.full(tokens.shape, -1, dtype=np.int64)
+    for row, item in enumerate(items):
+        tokens[row, : lengths[row]] = item.ids
+        if item.heads is not None:
+            heads[row, : lengths[row]] = item.heads
+    annotated = all(item.heads is not None for item in items)
+    return WordBatch(
+        tokens=torch.from_numpy(tokens),
+        lengths=torch.from_numpy(lengths),
+        items=torch.tensor([item.index for item in items]),
+        unk=batch.unk,
+        masked=batch.mask,
+        heads=torch.from_numpy(heads) if annotated else None,
+    )

@@ -45,6 +45,7 @@ class EncodedSplit(Dataset[TokenItem]):
     unk: int
     word_ends: Bool[np.ndarray, " tokens"] | None = None
     relations: Shaped[np.ndarray, " tokens"] | None = None
+    mask: int | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -61,7 +62,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
-        return ItemBatch([self[int(index)] for index in share.indices], share.global_tokens, self.eos, self.unk)
+        items = [self[int(index)] for index in share.indices]
+        return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask=self.mask)
 
 
 class CorpusData(L.LightningDataModule):
@@ -207,7 +209,8 @@ class CorpusData(L.LightningDataModule):
         if len(ids) != len(types):
             word_ends = np.zeros(len(ids), dtype=bool)
             word_ends[piece_offsets[1:] - 1] = True
-        return EncodedSplit(ids, offsets, heads, self.vocabulary.eos, self.vocabulary.unk, word_ends, relations)
+        special = self.vocabulary
+        return EncodedSplit(ids, offsets, heads, special.eos, special.unk, word_ends, relations, special.mask)
 
     def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
         """Heads over each document's tokens: sentences joined, words split into pieces."""

@@ -1,7 +1,8 @@
 """Vocabularies: whole words or subword pieces, built from a corpus, saved with the run as plain JSON.
 
 Both kinds begin with the same two ids: 0 is the end of sequence, which also stands in front as the beginning
-(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. Padding has no id: a mask says what is a token.
+(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. A vocabulary of words for masked language models
+has `<mask>` as 2. Padding has no id: a mask says what is a token.
 """
 
 import json
@@ -19,8 +20,8 @@ from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import write_atomically
 
-EOS, UNK = 0, 1
-EOS_WORD, UNK_WORD = "<eos>", "<unk>"
+EOS, UNK, MASK = 0, 1, 2
+EOS_WORD, UNK_WORD, MASK_WORD = "<eos>", "<unk>", "<mask>"
 SPECIAL, BYTES = 2, 256
 VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -43,10 +44,11 @@ class Encoding:
 
 @runtime_checkable
 class AnyVocabulary(Protocol):
-    """What data modules and decoding need of a vocabulary."""
+    """What data modules and decoding need of a vocabulary; `mask` is None where no word can be masked."""
 
     eos: int
     unk: int
+    mask: int | None
 
     @property
     def size(self) -> int:
@@ -75,7 +77,7 @@ def encode(vocabulary: AnyVocabulary, words: Sequence[str]) -> Encoding:
 
 
 class Vocabulary:
-    """Whole words: 0 `<eos>`, 1 `<unk>`, then by frequency.
+    """Whole words: 0 `<eos>`, 1 `<unk>`, 2 `<mask>` where there is one, then by frequency.
 
     >>> vocabulary = Vocabulary(["the", "cat"])
     >>> vocabulary.size, vocabulary.decode([2, 3, 1])
@@ -85,22 +87,25 @@ class Vocabulary:
     eos = EOS
     unk = UNK
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Words in the order of their ids, without the two special ones."""
-        self.words: tuple[str, ...] = (EOS_WORD, UNK_WORD, *words)
+    def __init__(self, words: Sequence[str], *, masks: bool = False) -> None:
+        """Words in the order of their ids, without the special ones; `masks` gives it `<mask>`."""
+        self.mask: int | None = MASK if masks else None
+        special = (EOS_WORD, UNK_WORD, MASK_WORD) if masks else (EOS_WORD, UNK_WORD)
+        self.words: tuple[str, ...] = (*special, *words)
+        self._special = len(special)
         self._ids = {word: index for index, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
             raise UserError(f"The vocabulary lists {len(self.words) - len(self._ids)} words twice.")
 
     @property
     def size(self) -> int:
-        """Number of token types, `<eos>` and `<unk>` included."""
+        """Number of token types, the special ones included."""
         return len(self.words)
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` in a text is an unknown word."""
+        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` or `<mask>` in a text is an unknown word."""
         index = self._ids.get(word, UNK)
-        return (UNK if index == EOS else index,)
+        return (UNK if index < self._special else index,)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Words with a space between."""
@@ -108,15 +113,20 @@ class Vocabulary:
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary.json`."""
-        content = {"kind": "word", "words": list(self.words[2:])}
+        content: dict[str, object] = {"kind": "word", "words": list(self.words[self._special :])}
+        if self.mask is not None:
+            content["masks"] = True
         write_atomically(folder / VOCABULARY_FILE, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
     @classmethod
-    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> "Vocabulary":
+    def from_counts(
+        cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None, masks: bool = False
+    ) -> "Vocabulary":
         """Words seen `min_count` times or more, at most `max_size` types with the special ones; ties by spelling."""
-        kept = [word for word, count in counts.items() if count >= min_count and word not in (EOS_WORD, UNK_WORD)]
+        special = {EOS_WORD, UNK_WORD, *([MASK_WORD] if masks else [])}
+        kept = [word for word, count in counts.items() if count >= min_count and word not in special]
         kept.sort(key=lambda word: (-counts[word], word))
-        return cls(kept[: None if max_size is None else max(0, max_size - 2)])
+        return cls(kept[: None if max_size is None else max(0, max_size - len(special))], masks=masks)
 
 
 class SubwordVocabulary:
@@ -124,6 +134,8 @@ class SubwordVocabulary:
 
     The tokenizer's own ids are kept; its end-of-text symbol is our end of sequence.
     """
+
+    mask: int | None = None
 
     def __init__(self, tokenizer_json: str, *, eos_token: str = EOS_WORD, unk_token: str | None = UNK_WORD) -> None:
         """A tokenizer as its own JSON, and the names of the special tokens in it (`unk_token` None: it has none)."""
@@ -186,8 +198,8 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
     except ValueError as error:
         raise UserError(f"{path}: expected JSON, found: {error}. Copy the file again.") from error
     match content:
-        case {"kind": "word", "words": list(words)}:
-            return Vocabulary(words)
+        case {"kind": "word", "words": list(words), **others}:
+            return Vocabulary(words, masks=bool(others.get("masks", False)))
         case {"kind": "subword", "eos_token": eos_token, "unk_token": unk_token}:
             return SubwordVocabulary(_text(folder / TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
         case _:
@@ -219,23 +231,24 @@ class WordVocabulary:
 
     Args:
         min_count: words seen less often become `<unk>`.
-        max_size: keep at most so many types, the special ones included; at least 3.
+        max_size: keep at most so many types, the special ones included; at least one more than these.
+        masks: whether there is a `<mask>`, which masked language models need.
     """
 
-    def __init__(self, min_count: int = 1, max_size: int | None = None) -> None:
-        if max_size is not None and max_size <= SPECIAL:
-            raise UserError(
-                f"max_size must be at least {SPECIAL + 1}: {EOS_WORD}, {UNK_WORD} and a word; found {max_size}."
-            )
-        self.min_count, self.max_size = min_count, max_size
+    def __init__(self, min_count: int = 1, max_size: int | None = None, masks: bool = False) -> None:
+        special = SPECIAL + masks
+        if max_size is not None and max_size <= special:
+            names = ", ".join((EOS_WORD, UNK_WORD, MASK_WORD)[:special])
+            raise UserError(f"max_size must be at least {special + 1}: {names} and a word; found {max_size}.")
+        self.min_count, self.max_size, self.masks = min_count, max_size, masks
 
     def build(self, counts: Counter[str]) -> AnyVocabulary:
         """The most frequent words."""
-        return Vocabulary.from_counts(counts, min_count=self.min_count, max_size=self.max_size)
+        return Vocabulary.from_counts(counts, min_count=self.min_count, max_size=self.max_size, masks=self.masks)
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        return f"word min_count={self.min_count} max_size={self.max_size}"
+        return f"word min_count={self.min_count} max_size={self.max_size}{' masks' if self.masks else ''}"
 
 
 class SubwordPieces:

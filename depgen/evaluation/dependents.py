@@ -16,7 +16,7 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.language_model import LeftToRight
+from depgen.left_to_right import LeftToRight
 from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"

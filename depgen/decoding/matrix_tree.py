@@ -1,0 +1,40 @@
+"""Marginals of the arcs of spanning trees by Kirchhoff's theorem. Koo, Globerson, Carreras & Collins (2007)."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def tree_marginals(
+    scores: Float[Tensor, "batch dependents heads"],
+    root_scores: Float[Tensor, "batch dependents"],
+    words: Bool[Tensor, "batch length"],
+) -> tuple[Float[Tensor, "batch dependents heads"], Float[Tensor, "batch dependents"]]:
+    """How probable each arc and each root is where a tree's weight is exp of its arcs' and its one root's scores.
+
+    The trees are all non-projective ones with a single root. In float64, returned in the scores' precision; 0 at
+    padding and on the diagonal. One inverse a sentence, O(n^3); differentiable.
+
+    Args:
+        scores: `scores[b, i, j]` of word i depending on word j; the diagonal is ignored.
+        root_scores: of each word being the root.
+        words: True at words.
+    """
+    length = scores.shape[1]
+    diagonal = torch.eye(length, dtype=torch.bool, device=scores.device)
+    possible = words[:, :, None] & words[:, None, :] & ~diagonal
+    arcs = scores.double().masked_fill(~possible, -torch.inf)
+    roots = root_scores.double().masked_fill(~words, -torch.inf)
+    # each word has one incoming arc or is the root: a constant a word leaves the distribution as it is
+    highest = torch.maximum(arcs.amax(2), roots).detach().masked_fill(~words, 0)
+    weights = (arcs - highest[:, :, None]).exp()
+    root_weights = (roots - highest).exp()
+    laplacian = torch.diag_embed(weights.sum(2)) - weights
+    laplacian = torch.cat((root_weights[:, :, None], laplacian[:, :, 1:]), 2)
+    laplacian = laplacian + torch.diag_embed((~words).double())
+    inverse = torch.linalg.inv(laplacian)
+    first = torch.arange(length, device=scores.device) == 0
+    own = inverse.diagonal(dim1=1, dim2=2).masked_fill(first, 0)
+    other = inverse.masked_fill(first[:, None], 0)  # [k, i]: 0 in the first row
+    marginals = weights * (own[:, :, None] - other.mT)
+    return marginals.to(scores.dtype), (root_weights * inverse[:, 0]).to(scores.dtype)

@@ -1,0 +1,243 @@
+"""The base of the systems that score and write a text token by token."""
+
+from collections.abc import MutableMapping, Sequence
+from typing import Any, cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
+from torch.nn import ModuleDict
+from torchmetrics import MeanMetric, Metric
+
+from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, DistanceNetwork
+from depgen.data.batch import TokenBatch
+from depgen.decoding.generation import State, generate
+from depgen.decoding.sampling import Mixture, Sampling
+from depgen.errors import UserError
+from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.metrics.perplexity import Perplexity
+from depgen.training.activation import ActivationRegularizer
+
+
+def _figures() -> ModuleDict:
+    """What a split is measured by, summed in float64 over batches and devices."""
+    means = {name: MeanMetric().set_dtype(torch.float64) for name in ("loss", "unk_rate")}
+    return ModuleDict({"perplexity": Perplexity(), "word_perplexity": Perplexity(), **means})
+
+
+class LeftToRight(LanguageModel):
+    """Base of the systems that score and write a text token by token.
+
+    Args:
+        regularizer: a penalty on the backbone's outputs, added to the loss in training.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+
+    Attributes:
+        backbone: the network that reads.
+        max_length: tokens of the longest text that it can read; None for any.
+    """
+
+    backbone: Backbone
+    max_length: int | None
+
+    def __init__(
+        self,
+        *,
+        regularizer: ActivationRegularizer | None = None,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.regularizer = regularizer
+        self._carried: dict[bool, CarriedState | None] = {}
+        self.val_figures, self.test_figures = _figures(), _figures()
+
+    def read_with(self, backbone: Backbone) -> None:
+        """Take a network as `backbone`; what it has found out itself becomes a hyper-parameter.
+
+        Raises:
+            UserError: its positions see later ones, so that it would read what it is to predict.
+        """
+        if not backbone.causal:
+            raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
+        self.backbone, self.max_length = backbone, backbone.max_length
+        made_from = self.hparams.get("backbone")
+        if isinstance(made_from, MutableMapping) and "init_args" in made_from:  # by class path, as YAML does
+            made_from["init_args"].update(backbone.arguments_found)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
+        """The backbone's output over a batch; in a stream, from the state that the segment before has left.
+
+        Training and evaluation carry a state each. `BackboneOutput.state` is what a later segment goes on from.
+
+        Raises:
+            UserError: a stream for a network that carries no state of fixed size.
+        """
+        streams = batch.segment is not None
+        state = self._carried.get(self.training) if batch.segment else None
+        padding = ~batch.mask if self.training and self.backbone.couples_batch else None
+        output: BackboneOutput = self.backbone(
+            batch.inputs, padding=padding, state=state, attention_layer=attention_layer, carry=streams
+        )
+        if not streams:
+            return output
+        if not isinstance(output.state, CarriedState):
+            raise UserError(
+                f"A {type(self.backbone).__name__} carries no state from segment to segment, so it can't read a "
+                "stream: take depgen.data.text.TextData instead of depgen.data.stream.StreamData."
+            )
+        self._carried[self.training] = output.state.detached()
+        return output
+
+    def penalty(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
+        """What the regulariser adds to the loss."""
+        if self.regularizer is None:
+            return output.hidden.new_zeros(())
+        return self.regularizer(output.hidden, output.undropped, batch.mask)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the state that training carries through a stream, of every device."""
+        state = self._carried.get(True)
+        if state is None:
+            return
+        shares: list[list[Tensor]] = [[each.cpu() for each in state.tensors()]]
+        if self.trainer.world_size > 1:
+            shares = shares * self.trainer.world_size
+            torch.distributed.all_gather_object(shares, shares[0])
+        checkpoint["carried"] = shares
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with the carried state.
+
+        Raises:
+            UserError: training went on with another number of devices.
+        """
+        shares = checkpoint.get("carried")
+        if shares is None or self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
+            return
+        if len(shares) != self.trainer.world_size:
+            raise UserError(
+                f"A stream was read by {len(shares)} devices and can't be gone on with by {self.trainer.world_size}: "
+                f"resume with trainer.devices: {len(shares)}."
+            )
+        share = shares[self.trainer.global_rank]
+        device = self.trainer.strategy.root_device  # the model is moved there only after its checkpoint is loaded
+        self._carried[True] = self.backbone.state_of([each.to(device) for each in share])
+
+    # -- scoring --------------------------------------------------------------------------------------------------
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target given what stands before it; without meaning at padding."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_probs")
+
+    def generation_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch vocab"], State]:
+        """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state."""
+        raise NotImplementedError(f"{type(self).__name__} has no generation_step")
+
+    def drawing_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, State]:
+        """The same distribution, in the form that is quickest to draw from."""
+        return self.generation_step(tokens, padding, state)
+
+    def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the validation split."""
+        self._log_evaluation("val", batch, -self.log_probs(batch))
+
+    def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the test split, without autocast after mixed precision too: bf16 logits blur log Z."""
+        with torch.autocast(self.device.type, enabled=False):
+            nll = -self.log_probs(batch)
+        self._log_evaluation("test", batch, nll)
+        scores = nll.masked_fill(~batch.mask, 0).double().sum(1)
+        self.keep_scores(batch.items, scores, batch.lengths)
+
+    def _log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
+        """Add a batch's tokens to the split's figures (`<eos>` counts, BOS and padding don't).
+
+        Logged: loss in nats per token, its exponential, that per word (the same where each token is one), and the share
+        of tokens that are `<unk>`.
+        """
+        figures = self.test_figures if stage == "test" else self.val_figures
+        tokens, unknown = batch.lengths.sum(), (batch.mask & (batch.targets == batch.unk)).sum()
+        counted = nll.masked_fill(~batch.mask, 0).double().sum()
+        additions = {"perplexity": (counted, tokens), "loss": (counted / tokens, tokens)}
+        additions |= {"word_perplexity": (counted, batch.words.sum()), "unk_rate": (unknown / tokens, tokens)}
+        for name, figure in figures.items():
+            cast(Metric, figure).update(*additions[name])
+            shown = stage == "val" and name == "perplexity"
+            self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+
+    def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
+        """The syntactic distance before each word; without meaning at padding.
+
+        Raises:
+            UserError: the backbone has none.
+        """
+        if not isinstance(self.backbone, DistanceNetwork):
+            raise UserError(
+                f"A {type(self.backbone).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN."
+            )
+        with torch.autocast(self.device.type, enabled=False):
+            return self.backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        sampling: Sampling,
+        seeds: Sequence[int],
+        max_new_tokens: int,
+        batch_size: int = 64,
+        progress: bool = False,
+    ) -> list[list[int]]:
+        """A continuation of each prompt, without the end of sequence; item k depends on prompt k and seed k alone.
+
+        Args:
+            prompts: token ids, without the `<eos>` that stands in front of every sequence.
+            eos: its id.
+            sampling: how a token is drawn from the distribution.
+            seeds: one a prompt.
+            max_new_tokens: where a continuation is cut; how many were is logged.
+            batch_size: prompts written at once.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: prompts and continuations would not fit into what the system can read.
+        """
+        longest = 1 + max(map(len, prompts), default=0)
+        # the last token drawn is not read again
+        if self.max_length is not None and longest + max_new_tokens - 1 > self.max_length:
+            raise UserError(
+                f"The longest prompt has {longest} tokens, <eos> in front included; with {max_new_tokens} new ones it "
+                f"does not fit into the {self.max_length} positions of this model. "
+                f"{_remedy(self.max_length + 1 - longest)}"
+            )
+        return generate(
+            self.drawing_step,
+            [[eos, *prompt] for prompt in prompts],
+            eos=eos,
+            sampling=sampling,
+            seeds=list(seeds),
+            max_new_tokens=max_new_tokens,
+            batch_size=batch_size,
+            device=self.device,
+            progress=progress,
+        )
+
+
+def _remedy(room: int) -> str:
+    return f"Ask for at most {room} new tokens." if room > 0 else "Shorten the prompts."

@@ -1,0 +1,198 @@
+"""The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from depgen.data.batch import ItemBatch, WordBatch, collate_words
+from depgen.errors import UserError
+from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.metrics.masked_perplexity import MaskedPerplexity
+from depgen.nn.hashing import hashed_uniform
+from depgen.nn.vocabulary import word_log_probs
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """What the attention heads of a layer weigh, in evaluation.
+
+    Attributes:
+        before: each head's weights before a structural mask: over heads where heads compete, over keys elsewhere.
+        after: the weights that values are summed by.
+    """
+
+    before: Float[Tensor, "batch attention_heads queries keys"]
+    after: Float[Tensor, "batch attention_heads queries keys"]
+
+
+@dataclass(frozen=True)
+class MaskedOutput:
+    """What a masked language model's network returns.
+
+    Attributes:
+        hidden: of every position, ready for the output matrix.
+        head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
+            position means that it has no head. Not normalised in models whose heads are not. None in models that do not
+            parse.
+        attention: one a layer, where it was asked for.
+    """
+
+    hidden: Float[Tensor, "batch length width"]
+    head_log_probs: Float[Tensor, "batch dependents heads"] | None = None
+    attention: tuple[LayerAttention, ...] | None = None
+
+
+@runtime_checkable
+class HeadNetwork(Protocol):
+    """A network that says how probable each word is to be each other's head."""
+
+    def head_probabilities(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """p[b, i, j]: word i depends on word j; 0 on the diagonal and at padding. In evaluation mode."""
+        ...
+
+
+class MaskedLanguageModel(LanguageModel):
+    """Base of the systems that are trained by predicting masked words.
+
+    Args:
+        mask_rate: the probability of each word to be masked; `<unk>` never is.
+        evaluation_masks: how often every sentence is masked anew where perplexity is measured.
+        evaluation_seed: of these masks, which depend on it, the sentence's place in its split and the pass alone.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+
+    Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
+    words that are `<unk>`.
+    """
+
+    def __init__(
+        self,
+        *,
+        mask_rate: float = 0.3,
+        evaluation_masks: int = 5,
+        evaluation_seed: int = 0,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        if not 0 < mask_rate <= 1:
+            raise UserError(f"mask_rate: expected a share above 0 and at most 1, found {mask_rate}.")
+        if evaluation_masks < 1:
+            raise UserError(f"evaluation_masks: expected at least 1, found {evaluation_masks}.")
+        self.mask_rate, self.evaluation_masks, self.evaluation_seed = mask_rate, evaluation_masks, evaluation_seed
+        self.val_perplexity, self.test_perplexity = (MaskedPerplexity(evaluation_masks) for _ in range(2))
+        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], WordBatch]:
+        """Sentences as they are, padded."""
+        return collate_words
+
+    # -- what a system provides -----------------------------------------------------------------------------------
+
+    def read(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        lengths: Int[Tensor, " batch"],
+        *,
+        heads: Int[Tensor, "batch length"] | None = None,
+        attention: bool = False,
+    ) -> MaskedOutput:
+        """The network's output over sentences, masked or whole.
+
+        Args:
+            tokens: ids, padded at the right.
+            lengths: words of each.
+            heads: given trees, for systems that are told to read by these.
+            attention: return what each layer's attention heads weigh.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no read")
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix."""
+        raise NotImplementedError
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"]:
+        """The output bias."""
+        raise NotImplementedError
+
+    def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
+        """What a system adds to the loss in training."""
+        return None
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
+        chosen = torch.rand(batch.tokens.shape, device=batch.tokens.device) < self.mask_rate
+        chosen &= batch.mask & (batch.tokens != batch.unk)
+        output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths, heads=batch.heads)
+        words = chosen.sum()
+        loss = self.log_train(self._nll(output, batch.tokens, chosen).sum(), self.summed_over_devices(words))
+        extra = self.extra_loss(output, batch)
+        return loss if extra is None else loss + extra
+
+    def summed_over_devices(self, count: Int[Tensor, ""]) -> int:
+        """What the global batch counts, at least 1, so that a sum over nothing can be divided by it."""
+        total = cast(Tensor, self.all_gather(count)).sum() if self.trainer.world_size > 1 else count
+        return max(1, int(total))
+
+    def _nll(
+        self, output: MaskedOutput, tokens: Int[Tensor, "batch length"], chosen: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, " words"]:
+        """Nats of each masked word, in the order of the batch."""
+        return -word_log_probs(output.hidden[chosen], self.output_weight, self.output_bias, tokens[chosen])
+
+    # -- evaluation -----------------------------------------------------------------------------------------------
+
+    def evaluation_mask(self, batch: WordBatch, number: int) -> Bool[Tensor, "batch length"]:
+        """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
+        places = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
+        uniform = hashed_uniform(self.evaluation_seed, number, batch.items[:, None], places[None, :])
+        return (uniform < self.mask_rate) & batch.mask & (batch.tokens != batch.unk)
+
+    def validation_step(self, batch: WordBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the validation split."""
+        self._evaluate("val", batch)
+
+    def test_step(self, batch: WordBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the test split, without autocast after mixed precision too."""
+        with torch.autocast(self.device.type, enabled=False):
+            nll, words = self._evaluate("test", batch)
+        self.keep_scores(batch.items, nll, words)
+
+    def _evaluate(self, stage: str, batch: WordBatch) -> tuple[Float[Tensor, " batch"], Int[Tensor, " batch"]]:
+        """Add a batch to the split's figures; each sentence's nats and masked words over all passes."""
+        metric: MaskedPerplexity = getattr(self, f"{stage}_perplexity")
+        nll = torch.zeros(len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=self.device)
+        words = torch.zeros_like(nll, dtype=torch.int64)
+        for number in range(self.evaluation_masks):
+            chosen = self.evaluation_mask(batch, number)
+            output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths, heads=batch.heads)
+            row = chosen.nonzero()[:, 0]
+            nll[:, number].index_add_(0, row, self._nll(output, batch.tokens, chosen).double())
+            words[:, number] = chosen.sum(1)
+        metric.update(nll.sum(0), words.sum(0))
+        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
+        count = batch.lengths.sum()
+        unknown.update((batch.mask & (batch.tokens == batch.unk)).sum() / count, count)
+        self.log(f"{stage}/perplexity", metric, prog_bar=stage == "val", on_epoch=True, batch_size=1)
+        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
+        return nll.sum(1), words.sum(1)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the loss that phases are judged by."""
+        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the loss beside its exponential."""
+        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)

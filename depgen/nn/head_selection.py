@@ -1,0 +1,95 @@
+"""A parser that selects each word's head by a softmax over the other words, from words alone.
+
+Shen et al. (2022), Eq. 2 to 5: a bidirectional LSTM, a vector of each word as head and one as dependent, and the
+products of these.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class HeadSelection(nn.Module):
+    """Scores of every word as every other's head.
+
+    Args:
+        vocabulary_size: number of token types.
+        width: of the embeddings, which are the parser's own, and of head and dependent vectors.
+        layers: of the LSTM.
+        hidden_size: of the LSTM, in each direction.
+        tags: trainable tag embeddings that word types mix, beside one that is zero; 0 for none. They are in the paper's
+            Table 6 and gone from the authors' last code; without context they give the embeddings a shared part of low
+            rank.
+        dropout: of embeddings, between layers and of the LSTM's output.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        width: int = 512,
+        layers: int = 3,
+        hidden_size: int = 512,
+        tags: int = 0,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.embedding = nn.Embedding(vocabulary_size, width)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        self.tag_logits: nn.Parameter | None = None
+        if tags:
+            self.tag_logits = nn.Parameter(torch.zeros(vocabulary_size, tags + 1))
+            self.tag_vectors = nn.Parameter(torch.empty(tags, width).uniform_(-0.1, 0.1))
+        self.lstm = nn.LSTM(
+            width, hidden_size, layers, batch_first=True, bidirectional=True, dropout=dropout if layers > 1 else 0.0
+        )
+        self.arcs = nn.Linear(2 * hidden_size, 2 * width)
+        nn.init.xavier_uniform_(self.arcs.weight)
+        nn.init.zeros_(self.arcs.bias)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """The score of each word (second axis of words) as the head of each (first axis); any number at padding."""
+        embedded = self.embedding(tokens)
+        if self.tag_logits is not None:
+            embedded = embedded + F.embedding(tokens, self.tag_logits).softmax(-1)[..., 1:] @ self.tag_vectors
+        embedded = F.dropout(embedded, self.dropout, self.training)
+        states = F.dropout(self._contextual(embedded, lengths), self.dropout, self.training)
+        head, dependent = self.arcs(states).chunk(2, -1)  # Eq. 2, 3
+        scores: Tensor = dependent @ head.mT * head.shape[-1] ** -0.5  # Eq. 4
+        return scores
+
+    def _contextual(
+        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch length states"]:
+        """The LSTM's states; sentences of one length need no packing."""
+        if bool((lengths == embedded.shape[1]).all()):
+            return self.lstm(embedded)[0]  # type: ignore[no-any-return]
+        packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=embedded.shape[1])
+        return states
+
+
+def head_log_softmax(
+    scores: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch dependents heads"]:
+    """Eq. 5: log-probabilities over the words of a sentence, its own place included (no head); -inf at padding."""
+    return scores.float().masked_fill(~words[:, None, :], -torch.inf).log_softmax(-1)
+
+
+def without_own_place(
+    head_log_probs: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch dependents heads"]:
+    """Probabilities with a diagonal of 0, not normalised again: what a word gives itself means that it has no head."""
+    off_diagonal = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
+    return head_log_probs.exp() * (off_diagonal & words[:, :, None])
+
+
+def undirected(probabilities: Float[Tensor, "batch dependents heads"]) -> Float[Tensor, "batch length length"]:
+    """Eq. 6: the probability that either of two words is the other's head, p + p^T - p p^T."""
+    transposed = probabilities.mT
+    return probabilities + transposed - probabilities * transposed
