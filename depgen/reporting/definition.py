@@ -60,6 +60,7 @@ class Row:
         values: published numbers by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
+        runs_of: the table whose row of the same name trains the system; None: the table's own `runs_of`, or itself.
         note: one line for the notes.
     """
 
@@ -72,6 +73,7 @@ class Row:
     values: Mapping[str, float] = field(default_factory=dict)
     stars: Sequence[str] = ()
     quoted: str | None = None
+    runs_of: str | None = None
     note: str | None = None
 
     @property

@@ -67,7 +67,7 @@ class Job:
     @property
     def owner(self) -> str:
         """The table whose runs these are."""
-        return self.definition.runs_of or self.definition.table
+        return self.row.runs_of or self.definition.runs_of or self.definition.table
 
     @property
     def runs(self) -> Path:
@@ -77,7 +77,7 @@ class Job:
     @property
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
-        table = self.definition.runs_of or self.definition.argument
+        table = self.definition.argument if self.owner == self.definition.table else self.owner
         anew = f"depgen reproduce {table} --row {self.row.slug} --profile {self.profile} --redo"
         return Training(self.name, self.config, self.seed, self.runs, anew)
 

@@ -178,6 +178,17 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
         reproduce.make(job, depgen=stub)
 
 
+def test_a_single_row_may_show_anothers_trained_system(stub, project):
+    first = a_job()
+    reproduce.make(first, depgen=stub)
+    content = FREE.replace("table: free", "table: other").replace("{name: DM-Base,", "{name: DM-Base, runs_of: free,")
+    assert content.count("runs_of") == 1
+    (project / "experiments/published/other.yaml").write_text(content)
+    assert a_job("other").runs == first.runs
+    base = Job(load_definition("other"), load_definition("other").row("Base"), "small", 2)
+    assert base.owner == "other"
+
+
 def test_a_column_of_union_asks_for_the_scorer_of_stories_unless_another_is_named(stub):
     job = a_job("toy")
     assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), stub).union is None
