@@ -91,15 +91,15 @@ class CompetitiveAttention(nn.Module):
         heads, size = self.attention_heads, self.head_size
         parts = self.projection(states).view(batch, length, 3 + self.gates, heads, size)
         query, key, value = (part.transpose(1, 2) for part in parts.unbind(2)[:3])  # [B, K, T, d]
-        scores = query @ key.mT * size**-0.5  # Eq. 11
+        scores = query @ key.mT * size**-0.5  # Eq. 9
         if self.direction_bias is not None:
             if directions is None:
                 directions = directions_of(length, like=states)
             bias = torch.einsum("dk,dij->kij", self.direction_bias, directions)
-            scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 12
-        before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 13
-        weights = F.dropout(before * mask[:, None], self.attention_dropout, self.training)  # Eq. 14
-        gathered = weights @ (value.tanh() if self.nonlinear else value)
+            scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 13
+        before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 12
+        weights = F.dropout(before * mask[:, None], self.attention_dropout, self.training)  # Eq. 11
+        gathered = weights @ (value.tanh() if self.nonlinear else value)  # Eq. 14
         gathered = gathered.transpose(1, 2)  # [B, T, K, d]
         if self.gates:
             gathered = gathered * parts[:, :, 3].sigmoid()  # Eq. 8

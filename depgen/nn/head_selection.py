@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from depgen.nn.vocabulary import full_precision
+
 
 class HeadSelection(nn.Module):
     """Scores of every word as every other's head.
@@ -77,8 +79,11 @@ class HeadSelection(nn.Module):
 def head_log_softmax(
     scores: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
 ) -> Float[Tensor, "batch dependents heads"]:
-    """Eq. 5: log-probabilities over the words of a sentence, its own place included (no head); -inf at padding."""
-    return scores.float().masked_fill(~words[:, None, :], -torch.inf).log_softmax(-1)
+    """Eq. 5: log-probabilities over the words of a sentence, its own place included (no head); -inf at padding.
+
+    In fp32, where scores are of less; float64 stays.
+    """
+    return full_precision(scores).masked_fill(~words[:, None, :], -torch.inf).log_softmax(-1)
 
 
 def without_own_place(
