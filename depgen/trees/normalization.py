@@ -52,5 +52,14 @@ def normalize_word(word: str, vocabulary: Collection[str]) -> str:
     >>> [normalize_word(word, {"N", "the", "30-day"}) for word in ("The", "1,000", "30-DAY", "'86", "%")]
     ['the', 'N', '30-day', '<unk>', 'N']
     """
-    known = NUMBER if _NUMERAL.fullmatch(word) else word.lower()
-    return known if known in vocabulary else UNKNOWN
+    written = lowered(word)
+    return written if written in vocabulary else UNKNOWN
+
+
+def lowered(word: str) -> str:
+    r"""The word in lower case, or `N`: rules 2 and 3.
+
+    >>> [lowered(word) for word in ("The", "1,000", "30-DAY", "'86", "%")]
+    ['the', 'N', '30-day', "'86", 'N']
+    """
+    return NUMBER if _NUMERAL.fullmatch(word) else word.lower()
