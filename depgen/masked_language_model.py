@@ -1,6 +1,6 @@
 """The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics import MeanMetric
 
+from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, WordBatch, collate_words
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
@@ -58,6 +59,24 @@ class HeadNetwork(Protocol):
         ...
 
 
+@runtime_checkable
+class AttentionParser(HeadNetwork, Protocol):
+    """A network that parses by one of its attention heads, which a treebank has to choose."""
+
+    def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
+        """Parse by the best attention head on these sentences, all with trees, from here on; its layer and number."""
+        ...
+
+
+def word_mask(tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]) -> Bool[Tensor, "batch length"]:
+    """True at words, False at padding.
+
+    >>> word_mask(torch.zeros(1, 3, dtype=torch.int64), torch.tensor([2]))
+    tensor([[ True,  True, False]])
+    """
+    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+
+
 class MaskedLanguageModel(LanguageModel):
     """Base of the systems that are trained by predicting masked words.
 
@@ -70,7 +89,12 @@ class MaskedLanguageModel(LanguageModel):
 
     Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
     words that are `<unk>`.
+
+    Attributes:
+        backbone: the network that reads, in systems that take one.
     """
+
+    backbone: Transformer
 
     def __init__(
         self,
@@ -95,6 +119,18 @@ class MaskedLanguageModel(LanguageModel):
         """Sentences as they are, padded."""
         return collate_words
 
+    def read_with(self, backbone: Transformer) -> None:
+        """Take a network as `backbone`.
+
+        Raises:
+            UserError: its positions do not see later ones.
+        """
+        if backbone.causal:
+            raise UserError(
+                f"{type(self).__name__} reads from both sides: set model.init_args.backbone.init_args.causal to false."
+            )
+        self.backbone = backbone
+
     # -- what a system provides -----------------------------------------------------------------------------------
 
     def read(
@@ -117,13 +153,13 @@ class MaskedLanguageModel(LanguageModel):
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
-        """The output matrix."""
-        raise NotImplementedError
+        """The output matrix; the backbone's, in systems that take one."""
+        return self.backbone.output_weight
 
     @property
-    def output_bias(self) -> Float[Tensor, " vocab"]:
-        """The output bias."""
-        raise NotImplementedError
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        return self.backbone.output_bias
 
     def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
         """What a system adds to the loss in training."""

@@ -1,13 +1,14 @@
-"""The Transformer: causal or seeing both sides, with carried keys, additive attention scores and a hook after layers.
+"""The Transformer: causal or seeing both sides, with carried keys, additive attention scores or attention of another
+kind than the softmax, and a hook after layers.
 
 Vaswani et al. (2017), with the defaults of fairseq's `transformer_lm`: 6 x 512, pre-LN, sinusoids, tied output.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,10 @@ from depgen.nn.transformer_layer import TransformerLayer
 ScoreFunction = Callable[[int, Tensor, Tensor], Tensor | None]
 """From a layer (0-based), queries [batch heads length size] and keys [batch heads context size] to what is added to the
 scaled scores, broadcastable to [batch heads length context]; None: nothing in that layer."""
+
+WeighFunction = Callable[[int, Tensor], Tensor]
+"""From a layer (0-based) and its scaled scores [batch heads length context], -inf at keys not seen, to the weights that
+values are summed by, in place of a softmax over keys."""
 
 AfterLayer = Callable[[int, Tensor], Tensor]
 """From a layer (0-based) and the hidden states it returned to those that the next layer reads."""
@@ -65,6 +70,7 @@ class Transformer(Backbone):
         activation: of the feed-forward networks.
         norm_first: layer norm before each part (pre-LN) instead of after the residual sum (post-LN).
         final_norm: layer norm after the last layer; None: as `norm_first`.
+        affine_norms: the layers' norms have trained gains and biases; the final one always has.
         positions: fixed sinusoids, trained vectors or none.
         max_length: number of learned positions; has no effect on others.
         scale_embedding: multiply token embeddings by √width.
@@ -74,6 +80,8 @@ class Transformer(Backbone):
         initial_std: draw all matrices from N(0, initial_std²) with zero biases, as BERT and GPT-2 do (0.02). None: as
             fairseq: embeddings N(0, 1/width), queries, keys and values Xavier-uniform with gain 1/√2, feed-forward
             networks torch's default.
+        initial_range: draw embeddings from U(-initial_range, initial_range), each of a layer's four attention matrices
+            Xavier-uniform with zero biases, as StructFormer does (0.1); feed-forward networks torch's default.
     """
 
     def __init__(
@@ -89,9 +97,10 @@ class Transformer(Backbone):
         activation_dropout: float = 0.0,
         embedding_dropout: float | None = None,
         output_dropout: float = 0.0,
-        activation: Literal["relu", "gelu"] = "relu",
+        activation: Literal["relu", "gelu", "leaky_relu"] = "relu",
         norm_first: bool = True,
         final_norm: bool | None = None,
+        affine_norms: bool = True,
         positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal",
         max_length: int = 1024,
         scale_embedding: bool = True,
@@ -99,6 +108,7 @@ class Transformer(Backbone):
         output_bias: bool = False,
         causal: bool = True,
         initial_std: float | None = None,
+        initial_range: float | None = None,
     ) -> None:
         super().__init__()
         if width % attention_heads:
@@ -106,6 +116,7 @@ class Transformer(Backbone):
                 f"a Transformer's width ({width}) must be a multiple of attention_heads ({attention_heads})"
             )
         self.vocabulary_size, self.width, self.attention_layers = vocabulary_size, width, layers
+        self.attention_heads = attention_heads
         self.causal = causal
         self.embedding = nn.Embedding(vocabulary_size, width)
         self.embedding_scale = math.sqrt(width) if scale_embedding else 1.0
@@ -126,18 +137,27 @@ class Transformer(Backbone):
             activation_dropout=activation_dropout,
             activation=activation,
             norm_first=norm_first,
+            affine_norms=affine_norms,
         )
         self.layers = nn.ModuleList(make_layer() for _ in range(layers))
         has_final_norm = norm_first if final_norm is None else final_norm
         self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
         self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary_size)) if output_bias else None
-        self._initialise(initial_std)
+        if initial_range is not None:
+            if initial_std is not None:
+                raise UserError("a Transformer begins by initial_std or by initial_range: leave one out")
+            self._initialise_uniformly(initial_range)
+        else:
+            self._initialise(initial_std)
+
+    @property
+    def _token_matrices(self) -> list[Tensor]:
+        return [matrix for matrix in (self.embedding.weight, self.untied_output) if matrix is not None]
 
     def _initialise(self, std: float | None) -> None:
-        for matrix in (self.embedding.weight, self.untied_output):
-            if matrix is not None:
-                nn.init.normal_(matrix, std=self.width**-0.5 if std is None else std)
+        for matrix in self._token_matrices:
+            nn.init.normal_(matrix, std=self.width**-0.5 if std is None else std)
         if std is None:
             return
         if isinstance(self.positions, LearnedPositions):
@@ -146,6 +166,15 @@ class Transformer(Backbone):
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=std)
                 nn.init.zeros_(module.bias)
+
+    def _initialise_uniformly(self, bound: float) -> None:
+        positions = [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
+        for matrix in self._token_matrices + positions:
+            nn.init.uniform_(matrix, -bound, bound)
+        for layer in cast(Iterable[TransformerLayer], self.layers):
+            for block in layer.attention.projection.weight.data.chunk(3):
+                nn.init.xavier_uniform_(block)
+            nn.init.zeros_(layer.attention.projection.bias)
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
@@ -167,6 +196,7 @@ class Transformer(Backbone):
         all_layers: bool = False,
         carry: bool = False,
         score_function: ScoreFunction | None = None,
+        weigh: WeighFunction | None = None,
         after_layer: AfterLayer | None = None,
         added_embedding: Float[Tensor, "batch length width"] | None = None,
     ) -> BackboneOutput:
@@ -185,16 +215,20 @@ class Transformer(Backbone):
             carry: return the state to go on from.
             score_function: what is added to the scaled attention scores of each layer. It must leave each token a
                 finite score.
+            weigh: what makes weights of each layer's scores, before dropout, instead of the softmax.
             after_layer: may replace the hidden states after each layer.
             added_embedding: added to token and position embeddings, before dropout.
 
         Raises:
-            ValueError: for a state in a network that sees both sides, or an attention layer that does not exist.
+            ValueError: for a state in a network that sees both sides, or an attention layer that does not exist or has
+                no softmax.
         """
         if not self.causal and (carry or state is not None):
             raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to go on from")
         if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
             raise ValueError(f"attention of layer {attention_layer} was asked for, of {self.attention_layers} layers")
+        if attention_layer is not None and weigh is not None:
+            raise ValueError("attention is returned as log-probabilities, which weights of another kind have not")
         assert state is None or isinstance(state, TransformerState)
         length = tokens.size(1)
         context = length if state is None else length + state.length
@@ -208,6 +242,7 @@ class Transformer(Backbone):
                 visibility,
                 past=None if state is None else state.layers[index],
                 scores=None if score_function is None else partial(score_function, index),
+                weigh=None if weigh is None else partial(weigh, index),
                 with_attention=attention_layer is not None and index == attention_layer % self.attention_layers,
                 carry=carry,
             )

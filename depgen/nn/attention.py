@@ -13,6 +13,10 @@ from depgen.nn.growing import Growing
 Scores = Callable[[Tensor, Tensor], Tensor | None]
 """From queries [batch heads length size] and keys [batch heads context size] to what is added to the scaled scores."""
 
+Weigh = Callable[[Tensor], Tensor]
+"""From scaled scores [batch heads length context], -inf at keys not seen, to the weights that values are summed by, in
+place of a softmax over keys."""
+
 
 def causal_mask(length: int, context: int, device: torch.device) -> Bool[Tensor, "length context"]:
     """True where a query may look: the last of `length` queries sees all `context` keys, each earlier one a key less.
@@ -138,6 +142,7 @@ class SelfAttention(nn.Module):
         *,
         past: KeyValues | None = None,
         scores: Scores | None = None,
+        weigh: Weigh | None = None,
         with_attention: bool = False,
         carry: bool = False,
     ) -> tuple[
@@ -152,6 +157,7 @@ class SelfAttention(nn.Module):
             visibility: which keys each query sees.
             past: keys and values of earlier positions.
             scores: what is added to the scaled dot products, before masking.
+            weigh: what makes weights of scores instead of the softmax; there are no log-probabilities then.
             with_attention: return the log-probabilities; the softmax is then computed in the open instead of fused.
             carry: return keys and values to go on from.
         """
@@ -169,7 +175,7 @@ class SelfAttention(nn.Module):
             added = added.masked_fill(visibility.padded_queries, 0.0)
         dropout = self.dropout if self.training else 0.0
         mixed, log_probs = attend(
-            queries, keys, values, visibility, added=added, dropout=dropout, with_attention=with_attention
+            queries, keys, values, visibility, added=added, weigh=weigh, dropout=dropout, with_attention=with_attention
         )
         output = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return output, log_probs, present if carry else None
@@ -182,6 +188,7 @@ def attend(
     visibility: Visibility,
     *,
     added: Tensor | None = None,
+    weigh: Weigh | None = None,
     dropout: float = 0.0,
     with_attention: bool = False,
 ) -> tuple[
@@ -190,8 +197,12 @@ def attend(
 ]:
     """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
 
-    The softmax is fused with the products around it unless `with_attention` asks for it.
+    The softmax is fused with the products around it unless `with_attention` asks for it, or `weigh` stands in its
+    place.
     """
+    if weigh is not None:
+        weights = weigh(attention_scores(queries, keys, visibility, added))
+        return F.dropout(weights, dropout).to(values.dtype) @ values, None
     if not with_attention:
         return _fused_attention(queries, keys, values, visibility, added, dropout), None
     log_probs = attention_log_probs(queries, keys, visibility, added)
@@ -204,19 +215,29 @@ def attention_log_probs(
     visibility: Visibility,
     added: Tensor | None = None,
 ) -> Float[Tensor, "batch attention_heads length context"]:
-    """Log-softmax over the keys of (queries·keys/√size + added), at least in fp32; -inf at keys not seen.
+    """Log-softmax over the keys of `attention_scores`; -inf at keys not seen.
 
     A logsumexp of nothing but -inf, as over the heads at such a key, has NaN for a gradient: clamp before taking one.
     """
+    return F.log_softmax(attention_scores(queries, keys, visibility, added), -1)
+
+
+def attention_scores(
+    queries: Float[Tensor, "batch attention_heads length size"],
+    keys: Float[Tensor, "batch attention_heads context size"],
+    visibility: Visibility,
+    added: Tensor | None = None,
+) -> Float[Tensor, "batch attention_heads length context"]:
+    """queries·keys/√size + added, at least in fp32; -inf at keys not seen."""
     precise = torch.promote_types(queries.dtype, torch.float32)
     with torch.autocast(queries.device.type, enabled=False):
-        scores = (queries.to(precise) * queries.size(-1) ** -0.5) @ keys.to(precise).transpose(-2, -1)
+        scores: Tensor = (queries.to(precise) * queries.size(-1) ** -0.5) @ keys.to(precise).transpose(-2, -1)
         if added is not None:
             scores = scores + added
         mask = visibility.explicit(queries.size(2), keys.size(2), queries.device)
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
-        return F.log_softmax(scores, -1)
+    return scores
 
 
 def _fused_attention(

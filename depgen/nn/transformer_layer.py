@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility
+from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility, Weigh
 
-ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
 
 
 class TransformerLayer(nn.Module):
@@ -22,6 +22,7 @@ class TransformerLayer(nn.Module):
         activation_dropout: inside the feed-forward network.
         activation: a key of `ACTIVATIONS`.
         norm_first: pre-LN.
+        affine_norms: the layer norms have trained gains and biases.
     """
 
     def __init__(
@@ -35,13 +36,14 @@ class TransformerLayer(nn.Module):
         activation_dropout: float,
         activation: str,
         norm_first: bool,
+        affine_norms: bool = True,
     ) -> None:
         super().__init__()
         self.attention = SelfAttention(width, attention_heads, dropout=attention_dropout)
-        self.attention_norm = nn.LayerNorm(width)
+        self.attention_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
         self.expand = nn.Linear(width, feedforward)
         self.contract = nn.Linear(feedforward, width)
-        self.feedforward_norm = nn.LayerNorm(width)
+        self.feedforward_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
         self.dropout = dropout
         self.activation_dropout = activation_dropout
         self.activation = ACTIVATIONS[activation]
@@ -54,6 +56,7 @@ class TransformerLayer(nn.Module):
         *,
         past: KeyValues | None = None,
         scores: Scores | None = None,
+        weigh: Weigh | None = None,
         with_attention: bool = False,
         carry: bool = False,
     ) -> tuple[
@@ -64,7 +67,7 @@ class TransformerLayer(nn.Module):
         """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
         source = self.attention_norm(hidden) if self.norm_first else hidden
         mixed, attention, present = self.attention(
-            source, visibility, past=past, scores=scores, with_attention=with_attention, carry=carry
+            source, visibility, past=past, scores=scores, weigh=weigh, with_attention=with_attention, carry=carry
         )
         hidden = hidden + F.dropout(mixed, self.dropout, self.training)
         if not self.norm_first:

@@ -1,0 +1,159 @@
+"""A Transformer that predicts masked words: what UDGN and StructFormer are compared with.
+
+Devlin et al. (2019) in the shape that Shen, Tan, Sordoni, Li, Zhou & Courville (2022), "Unsupervised Dependency Graph
+Network", give it: pre-LN layers, learned positions, tied output. The network is a backbone named in YAML, with the very
+block that `StructFormer` takes.
+
+Deviations
+    D1. The layers' norms have no gains and no biases in the authors' code (`affine_norms: false`), and have them in the
+        code of Shen et al. (2021). 30,999,086 parameters at 10,798 types, 500 positions and the first.
+    D2. Attention dropout is 0.1 in the paper's Table 6, 0 in the published run script (`attention_dropout`).
+    D3. Not in the paper: it parses by one attention head. A word's head is the word that its query weighs most; which
+        head of which layer does so is `parses_by`, given or chosen on a treebank by `choose_attention_head`. Other
+        systems get no such help from trees: its figures are to be marked, and the treebank must not be the one that it
+        is judged by.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import WordBatch
+from depgen.errors import UserError
+from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+
+
+def undirected_matches(
+    weights: Float[Tensor, "*some batch dependents heads"],
+    heads: Int[Tensor, "batch length"],
+    words: Bool[Tensor, "batch length"],
+) -> Int[Tensor, "*some"]:
+    """How many given arcs join a word to the one that either of the two weighs most, itself left out.
+
+    Over the number of words this is UDA of the argmax decoding: a root is never right, a mutual pair counts once.
+
+    Args:
+        weights: of every other word as each word's head.
+        heads: 1-based heads, 0 = root; no two words are each other's.
+        words: True at words.
+    """
+    places = torch.arange(1, heads.shape[1] + 1, device=heads.device)
+    arcs = (heads[:, :, None] == places) & words[:, :, None]
+    allowed = words[:, None, :] & ~torch.diag_embed(torch.ones_like(words))
+    most = weights.masked_fill(~allowed, -1).argmax(-1)
+    chosen = (most[..., None] == places - 1) & allowed & words[:, :, None]
+    return ((chosen | chosen.mT) & arcs).sum((-3, -2, -1))
+
+
+class MaskedTransformer(MaskedLanguageModel):
+    """A Transformer that sees both sides, and a softmax over the vocabulary at masked words.
+
+    Args:
+        backbone: makes the network from the vocabulary size; in YAML a class path with all its other arguments, among
+            them `causal: false`.
+        vocabulary_size: number of token types; linked from the data.
+        parses_by: layer and attention head, 0-based, by which it parses (D3); None: chosen later.
+        mask_rate: see `MaskedLanguageModel`.
+        evaluation_masks: see `MaskedLanguageModel`.
+        evaluation_seed: see `MaskedLanguageModel`.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    def __init__(
+        self,
+        backbone: Callable[[int], Transformer],
+        vocabulary_size: int,
+        *,
+        parses_by: tuple[int, int] | None = None,
+        mask_rate: float = 0.3,
+        evaluation_masks: int = 5,
+        evaluation_seed: int = 0,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(
+            mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
+            optimizer=optimizer, scheduler=scheduler,
+        )  # fmt: skip
+        self.save_hyperparameters()
+        self.read_with(backbone(vocabulary_size))
+        sizes = self.backbone.attention_layers, self.backbone.attention_heads
+        if parses_by is not None and not all(0 <= part < size for part, size in zip(parses_by, sizes, strict=True)):
+            raise UserError(
+                f"parses_by: expected [layer, head] below {list(sizes)} and not negative, found {list(parses_by)}."
+            )
+        self.parses_by = parses_by
+
+    def read(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        lengths: Int[Tensor, " batch"],
+        *,
+        heads: Int[Tensor, "batch length"] | None = None,
+        attention: bool = False,
+    ) -> MaskedOutput:
+        """Last states; see `MaskedLanguageModel.read`. Nothing masks attention: before and after are the same."""
+        seen = list[LayerAttention]()
+
+        def weigh(layer: int, scores: Tensor) -> Tensor:
+            weights = scores.softmax(-1)
+            seen.append(LayerAttention(weights, weights))
+            return weights
+
+        padding = ~word_mask(tokens, lengths)
+        output = self.backbone(tokens, padding=padding, weigh=weigh if attention else None)
+        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None)
+
+    # -- trees, which the paper does not take from it (D3) ----------------------------------------------------------
+
+    def head_probabilities(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """What the attention head that it parses by weighs, without the diagonal (`HeadNetwork`).
+
+        Raises:
+            UserError: no attention head was given or chosen.
+        """
+        if self.parses_by is None:
+            raise UserError(
+                "A masked Transformer parses by one of its attention heads, and none is chosen: choose one on a "
+                "treebank of its validation data, or set model.init_args.parses_by to [layer, head]."
+            )
+        layer, head = self.parses_by
+        read = self.read(tokens, lengths, attention=True).attention
+        assert read is not None
+        words = word_mask(tokens, lengths)
+        own = torch.diag_embed(torch.ones_like(words))
+        return read[layer].after[:, head].masked_fill(own | ~words[:, :, None], 0)
+
+    @torch.no_grad()
+    def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
+        """Parse by the attention head of the highest argmax UDA on these sentences, the lowest and first of equals.
+
+        Raises:
+            UserError: sentences without trees, or none at all.
+        """
+        training, counts = self.training, list[Tensor]()
+        self.eval()
+        for batch in batches:
+            if batch.heads is None:
+                raise UserError("An attention head is chosen on sentences with trees: name a treebank that has heads.")
+            here = batch.to(self.device)
+            assert isinstance(here, WordBatch)
+            assert here.heads is not None
+            read = self.read(here.tokens, here.lengths, attention=True).attention
+            assert read is not None
+            weights = torch.stack([layer.after for layer in read]).transpose(1, 2)  # [layers, heads, B, T, T]
+            counts.append(undirected_matches(weights, here.heads, here.mask))
+        self.train(training)
+        if not counts:
+            raise UserError("An attention head is chosen on sentences with trees: the treebank has none.")
+        best = torch.stack(counts).sum(0)
+        layer, head = divmod(int(best.flatten().argmax()), best.shape[1])
+        self.parses_by = (layer, head)
+        return self.parses_by

@@ -1,0 +1,303 @@
+"""StructFormer. Shen, Tay, Zheng, Bahri, Metzler & Courville (2021), ACL, "StructFormer: Joint Unsupervised Induction
+of Dependency and Constituency Structure from Masked Language Modeling".
+
+A convolutional parser gives every word a height and every boundary between two words a distance. Where a word's height
+lies above a distance, its constituent crosses that boundary; the highest word of a constituent is the head of the rest.
+The soft dependencies that follow decide where a Transformer's attention heads may look. All is trained by predicting
+masked words.
+
+    paper                     here
+    delta_i, tau_i            `heights` of words, `distances` of boundaries
+    distances against heights `calibrated`
+    p(l | i), p(r | i)        `border_probabilities`
+    p(j | l, r), p_D(j | i)   `head_distribution`
+    dependency-constrained    `StructFormer.read`: sigmoid(q k / sqrt(d)) times a mix of p and its transpose, a mix for
+    attention                 each attention head of each layer
+
+Deviations
+    D1. Calibration lowers all distances by the largest amount by which some span of words, the whole sentence left
+        out, has both its boundaries above all its words. In the authors' code that is the largest of the whole batch,
+        so that a sentence's tree depends on those it is read with; here it is the sentence's own (`calibration:
+        sentence`), the authors' by `batch`, and `none` leaves distances as they are.
+    D2. A border is reached with the smallest of the probabilities on the way to it, a running minimum, as in the code.
+    D3. The parser has three layers, the default of the authors' command line; their class has four.
+    D4. Dropout after the parser's layers and of its embeddings, learned positions, embedding dropout and attention
+        without relative bias are those of the copy that UDGN was compared with; the first code has no dropout in
+        the parser and none of embeddings.
+    D5. p_D includes the word itself, the probability that it is the head of its own constituent: "has no head". It is
+        left out of masks and of trees, and not normalised again.
+    D6. UDGN's evaluator decodes p like UDGN's, root included. The evaluation that the model's own paper uses takes
+        each word's most probable head and the highest word for the root, with which every tree has its root right
+        where heights do: `heads_below_the_highest`. The first is the default everywhere, so that two parsers are told
+        apart by one rule; the second stands for the model as it was published.
+"""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.transformer import Transformer
+from depgen.errors import UserError
+from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.nn.vocabulary import full_precision
+
+TINY = 1e-30
+LOWEST = -300.0
+"""Nats below its sentence's highest word at which a word's weight as a head ends: its square is still a double."""
+
+Calibration = Literal["sentence", "batch", "none"]
+
+
+class DistanceParser(nn.Module):
+    """Heights of words and distances of the boundaries after them, by convolutions over word embeddings.
+
+    Args:
+        width: of embeddings and states.
+        layers: of convolution, normalisation without gain and bias, and tanh.
+        kernel: words that a convolution sees; odd.
+        dropout: of embeddings and after each layer.
+    """
+
+    def __init__(self, width: int, *, layers: int, kernel: int, dropout: float) -> None:
+        super().__init__()
+        if kernel % 2 == 0:
+            raise UserError(f"parser_kernel: expected an odd number, found {kernel}.")
+        self.width, self.dropout = width, dropout
+        self.layers = nn.ModuleList(nn.Conv1d(width, width, kernel, padding=kernel // 2) for _ in range(layers))
+        self.pairs = nn.Conv1d(width, width, 2)
+        for convolution in (*self.layers, self.pairs):
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
+            nn.init.xavier_uniform_(convolution.weight)
+            nn.init.zeros_(convolution.bias)
+        self.distance = nn.Linear(width, 1)
+        self.words, self.height = nn.Linear(width, width), nn.Linear(width, 1)
+
+    def forward(
+        self, embedded: Float[Tensor, "batch length width"], words: Bool[Tensor, "batch length"]
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """Heights, and distances between each word and the next, at least in fp32; any number beyond the words."""
+        states = F.dropout(embedded, self.dropout, self.training)
+        for layer in self.layers:
+            states = self._activated(_convolved(layer, states.masked_fill(~words[:, :, None], 0)))
+            states = F.dropout(states, self.dropout, self.training)
+        heights = self.height(self._activated(self.words(states)))
+        distances = self.distance(self._activated(_convolved(self.pairs, F.pad(states, (0, 0, 0, 1)))))
+        return full_precision(heights[:, :, 0]), full_precision(distances[:, :, 0])
+
+    def _activated(self, states: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch length width"]:
+        return F.layer_norm(states, (self.width,)).tanh()
+
+
+def _convolved(layer: nn.Module, states: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch _ width"]:
+    convolved: Tensor = layer(states.mT)
+    return convolved.mT
+
+
+def inner_boundaries(words: Bool[Tensor, "batch length"]) -> Bool[Tensor, "batch length"]:
+    """True where the boundary after a word lies between two words of the sentence."""
+    return F.pad(words[:, 1:], (0, 1))
+
+
+def calibrated(
+    heights: Float[Tensor, "batch length"],
+    distances: Float[Tensor, "batch length"],
+    words: Bool[Tensor, "batch length"],
+    calibration: Calibration = "sentence",
+) -> Float[Tensor, "batch length"]:
+    """Distances, lowered until no constituent but the sentence has both boundaries above all its words. O(n^2).
+
+    By max over spans i..j of min(relu(distance_(i-1) - h_ij), relu(distance_j - h_ij)), h_ij the greatest height in the
+    span and the distance before and after the sentence infinite.
+    """
+    if calibration == "none":
+        return distances
+    length = heights.shape[1]
+    spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
+    highest = torch.where(spans, heights[:, None, :], -torch.inf).cummax(-1).values
+    edges = distances.masked_fill(~inner_boundaries(words), torch.inf)
+    left = (F.pad(edges[:, :-1], (1, 0), value=torch.inf)[:, :, None] - highest).relu()
+    right = (edges[:, None, :] - highest).relu()
+    inside = spans & words[:, None, :]
+    inside[:, 0] &= inner_boundaries(words)  # not the whole sentence
+    margins = torch.minimum(left, right).masked_fill(~inside, 0).amax((1, 2))
+    return distances - (margins.max() if calibration == "batch" else margins[:, None])
+
+
+def border_probabilities(
+    heights: Float[Tensor, "batch length"],
+    distances: Float[Tensor, "batch length"],
+    words: Bool[Tensor, "batch length"],
+    scale: Float[Tensor, ""],
+) -> tuple[Float[Tensor, "batch length borders"], Float[Tensor, "batch length borders"]]:
+    """p(l | i) and p(r | i): the first and the last word of the constituent whose head is word i."""
+    crosses = ((heights[:, :, None] - distances[:, None, :]) * scale).sigmoid()  # that boundary j is inside i's
+    crosses = crosses.masked_fill(~inner_boundaries(words)[:, None, :], 0)
+    ones = torch.ones_like(crosses)
+    # p(l <= j | i) = min of what crosses boundaries j, ..., i - 1
+    reached = (crosses.tril(-1) + ones.triu()).flip(-1).cummin(-1).values.flip(-1)
+    left = (reached - F.pad(reached[:, :, :-1], (1, 0))).tril()
+    # p(r >= j | i) = min of what crosses boundaries i, ..., j - 1
+    passed = (crosses.triu() + ones.tril(-1)).cummin(-1).values
+    reached = F.pad(passed[:, :, :-1], (1, 0), value=1.0)
+    right = (reached - F.pad(reached[:, :, 1:], (0, 1))).triu()
+    return left, right
+
+
+def head_distribution(
+    heights: Float[Tensor, "batch length"],
+    left: Float[Tensor, "batch length borders"],
+    right: Float[Tensor, "batch length borders"],
+    words: Bool[Tensor, "batch length"],
+    scale: Float[Tensor, ""],
+) -> Float[Tensor, "batch dependents heads"]:
+    """p_D(h | i), the sum over l <= i <= r of p(l | i) p(r | i) p(h | l, r), the last a softmax of heights in l..r.
+
+    p(h | l, r) = w_h / Z_lr, and of l <= h <= r one half holds by itself on either side of i: what is left is a matrix
+    product and a running sum, O(n^3) time and O(n^2) memory. In float64, since Z spans many orders.
+    """
+    logits = (heights * scale).double().masked_fill(~words, torch.finfo(torch.float64).min)
+    weights = (logits - logits.amax(-1, keepdim=True).detach()).clamp_min(LOWEST).exp()  # w_h
+    length = heights.shape[1]
+    spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
+    totals = torch.where(spans, weights[:, None, :], 0.0).cumsum(-1)  # Z_lr
+    inverse = torch.where(spans, totals, 1.0).reciprocal() * spans
+    first, last = left.double(), right.double()
+    # h <= i: sum over l <= h of p(l | i) times sum over r of p(r | i) / Z_lr; h >= i: the same from the right
+    before = (first * (last @ inverse.mT)).cumsum(-1)
+    after = (last * (first @ inverse)).flip(-1).cumsum(-1).flip(-1)
+    return (torch.where(spans, after, before) * weights[:, None, :]).to(heights.dtype)
+
+
+class StructFormer(MaskedLanguageModel):
+    """A parser by distances and heights, and a masked Transformer whose attention its dependencies constrain.
+
+    Args:
+        backbone: makes the Transformer from the vocabulary size, as for `MaskedTransformer`; the parser reads its
+            embeddings and is as wide as it.
+        vocabulary_size: number of token types; linked from the data.
+        parser_layers: convolutions of the parser (D3).
+        parser_kernel: words that each of them sees.
+        parser_dropout: of embeddings where the parser reads them, and after its layers; 0 in the first code (D4).
+        calibration: `sentence`, `batch` as published, or `none` (D1).
+        mask_rate: see `MaskedLanguageModel`.
+        evaluation_masks: see `MaskedLanguageModel`.
+        evaluation_seed: see `MaskedLanguageModel`.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    def __init__(
+        self,
+        backbone: Callable[[int], Transformer],
+        vocabulary_size: int,
+        *,
+        parser_layers: int = 3,
+        parser_kernel: int = 9,
+        parser_dropout: float = 0.1,
+        calibration: Calibration = "sentence",
+        mask_rate: float = 0.3,
+        evaluation_masks: int = 5,
+        evaluation_seed: int = 0,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(
+            mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
+            optimizer=optimizer, scheduler=scheduler,
+        )  # fmt: skip
+        if calibration not in get_args(Calibration):
+            raise UserError(f"calibration: expected one of {get_args(Calibration)}, found {calibration!r}.")
+        self.save_hyperparameters()
+        self.read_with(backbone(vocabulary_size))
+        self.parser = DistanceParser(
+            self.backbone.width, layers=parser_layers, kernel=parser_kernel, dropout=parser_dropout
+        )
+        self.calibration = calibration
+        self.log_scales = nn.Parameter(torch.zeros(2))  # of heights against distances, and among heights
+        relations = self.backbone.attention_layers, self.backbone.attention_heads, 2
+        self.relation_logits = nn.Parameter(torch.empty(relations).normal_(std=0.1))
+
+    # -- the parser -----------------------------------------------------------------------------------------------
+
+    def heights_and_distances(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """Of each word, and of the boundary after it, calibrated; any number beyond the words."""
+        words = word_mask(tokens, lengths)
+        heights, distances = self.parser(self.backbone.embedding(tokens), words)
+        return heights, calibrated(heights, distances, words, self.calibration)
+
+    def head_log_probs(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """Log p_D, at least fp32; a word's own place is "no head"."""
+        return self._head_distribution(tokens, lengths).clamp_min(TINY).log()
+
+    def _head_distribution(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        heights, distances = self.heights_and_distances(tokens, lengths)
+        scales = self.log_scales.exp()
+        with torch.autocast(tokens.device.type, enabled=False):
+            words = word_mask(tokens, lengths)
+            left, right = border_probabilities(heights, distances, words, scales[0])
+            return head_distribution(heights, left, right, words, scales[1])
+
+    def head_probabilities(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """p_D without the diagonal (`HeadNetwork`)."""
+        return _of_others(self._head_distribution(tokens, lengths), word_mask(tokens, lengths))
+
+    def heads_below_the_highest(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Int[Tensor, "batch length"]:
+        """1-based heads as the model's own paper decodes them (D6): the highest word is the root (0), -1 at padding.
+
+        Nothing forbids cycles among the others, and equal heights make several roots.
+        """
+        words = word_mask(tokens, lengths)
+        heights = self.heights_and_distances(tokens, lengths)[0].masked_fill(~words, -torch.inf)
+        heads = self.head_probabilities(tokens, lengths).argmax(-1) + 1
+        return heads.masked_fill(heights == heights.amax(-1, keepdim=True), 0).masked_fill(~words, -1)
+
+    # -- dependency-constrained attention -----------------------------------------------------------------------------
+
+    def read(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        lengths: Int[Tensor, " batch"],
+        *,
+        heads: Int[Tensor, "batch length"] | None = None,
+        attention: bool = False,
+    ) -> MaskedOutput:
+        """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.read`."""
+        words, seen = word_mask(tokens, lengths), list[LayerAttention]()
+        parsed = self._head_distribution(tokens, lengths)
+        to_head = _of_others(parsed, words)
+        relations = torch.stack((to_head, to_head.mT))
+        mixes = self.relation_logits.softmax(-1)
+
+        def weigh(layer: int, scores: Tensor) -> Tensor:
+            mask = torch.einsum("hr,rbij->bhij", mixes[layer], relations)  # w_head p_ij + w_child p_ji
+            before = scores.sigmoid()
+            after = before * mask
+            if attention:
+                seen.append(LayerAttention(before, after))
+            return after
+
+        output = self.backbone(tokens, padding=~words, weigh=weigh)
+        return MaskedOutput(output.hidden, parsed.clamp_min(TINY).log(), tuple(seen) if attention else None)
+
+
+def _of_others(
+    probabilities: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch dependents heads"]:
+    own = torch.diag_embed(torch.ones_like(words))
+    return probabilities.masked_fill(own | ~words[:, :, None], 0)
