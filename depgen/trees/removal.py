@@ -2,20 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from depgen.trees.sentence import Sentence
 
+Orphans = Literal["one_root", "roots"]
+"""What becomes of words none of whose ancestors stays."""
 
-def keep_words(sentence: Sentence, kept: Sequence[bool]) -> Sentence:
+
+def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "one_root") -> Sentence:
     """The sentence without the words that are not kept, its tree closed over the gaps; its graph is dropped.
 
-    A kept word hangs on its nearest kept ancestor. Where there is none, because the root went, the first such word
-    becomes the root, with relation `root`, and the others hang on it; if a tree of several roots keeps one, they all
-    hang on the first of those. No tree gets more roots than it had, and one with a single root keeps one as long as any
-    word stays. A head of -1 (not annotated) stays. O(n) for trees of bounded depth.
+    A kept word hangs on its nearest kept ancestor. A head of -1 (not annotated) stays. O(n) for trees of bounded depth.
 
-    >>> keep_words(Sentence(("--", "Ada", "Lovelace", "!"), (0, 3, 1, 1)), [False, True, True, False]).heads
-    (2, 0)
+    Args:
+        sentence: with a tree or without.
+        kept: whether each word stays.
+        orphans: what becomes of a word without such an ancestor, because the root went. "one_root": the first of them
+            becomes the root, with relation `root`, and the others hang on it; if a tree of several roots keeps one,
+            they all hang on the first of those. So no tree gets more roots than it had, and one with a single root
+            keeps one as long as any word stays. "roots": each becomes a root and keeps its relation, as in the code of
+            Shen et al. (2022).
+
+    >>> cut = Sentence(("--", "Ada", "Lovelace", "!"), (0, 1, 1, 1)), [False, True, True, False]
+    >>> keep_words(*cut).heads, keep_words(*cut, orphans="roots").heads
+    ((0, 1), (0, 0))
     """
     assert len(kept) == len(sentence), f"{len(sentence)} words, {len(kept)} marks"
     numbers = {0: 0, -1: -1}  # old positions, 1-based, to new ones
@@ -31,10 +42,10 @@ def keep_words(sentence: Sentence, kept: Sequence[bool]) -> Sentence:
     old = [position for position in numbers if position > 0]
     heads = [numbers[_kept_ancestor(position, sentence.heads, kept)] for position in old]
     roots = [i for i, position in enumerate(old) if sentence.heads[position - 1] == 0]
-    orphans = [i for i, position in enumerate(old) if heads[i] == 0 and sentence.heads[position - 1] != 0]
-    if orphans:
-        root = (roots or orphans)[0]
-        for orphan in orphans:
+    rootless = [i for i, position in enumerate(old) if heads[i] == 0 and sentence.heads[position - 1] != 0]
+    if rootless and orphans == "one_root":
+        root = (roots or rootless)[0]
+        for orphan in rootless:
             heads[orphan] = 0 if orphan == root else root + 1
         if relations is not None and not roots:
             relations = (*relations[:root], "root", *relations[root + 1 :])
@@ -48,3 +59,32 @@ def _kept_ancestor(position: int, heads: Sequence[int], kept: Sequence[bool]) ->
     while head > 0 and not kept[head - 1]:
         head = heads[head - 1]
     return head
+
+
+def put_words_back(heads: Sequence[int], kept: Sequence[bool]) -> list[int]:
+    """Heads over all words of a sentence, of a tree over those that were kept: the inverse of leaving words out.
+
+    A word that was left out hangs on the last kept word before it, or, where there is none, on the first kept word; a
+    projective tree stays projective, and the roots stay as they are. If no word was kept, the first is the root and the
+    others hang on it. O(n).
+
+    Args:
+        heads: one head a kept word, 1-based among these, 0 = root.
+        kept: whether each word was kept.
+
+    >>> put_words_back([2, 0], [False, True, False, True, False])  # " Ada , Lovelace "
+    [2, 4, 2, 0, 4]
+    """
+    places = [place for place, keep in enumerate(kept, start=1) if keep]
+    assert len(places) == len(heads), f"{len(heads)} heads, {len(places)} kept words"
+    if not places:
+        return [0, *[1] * (len(kept) - 1)] if kept else []
+    everywhere, nearest = [], places[0]
+    of_kept = iter(heads)
+    for place, keep in enumerate(kept, start=1):
+        if keep:
+            head, nearest = next(of_kept), place
+            everywhere.append(places[head - 1] if head > 0 else head)
+        else:
+            everywhere.append(nearest)
+    return everywhere

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from depgen.trees.removal import keep_words
+from depgen.trees.removal import keep_words, put_words_back
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.trees.trees import head_lists
@@ -59,6 +59,17 @@ def test_what_loses_all_its_ancestors_hangs_on_the_first_root_or_the_first_such_
     assert [relation == "root" for relation in result.relations] == [head == 0 for head in result.heads]
 
 
+@given(cut_sentences())
+def test_orphans_may_be_roots_that_keep_their_relations(cut):
+    sentence, kept = cut
+    result = keep_words(sentence, kept, orphans="roots")
+    for place, word in enumerate(result.words):
+        number = int(word[1:])
+        above = [each for each in ancestors(sentence.heads, number) if kept[each - 1]]
+        assert result.heads[place] == (result.words.index(f"w{above[0]}") + 1 if above else 0)
+        assert result.relations[place] == sentence.relations[number - 1]
+
+
 def is_projective(heads):
     return all(
         head == 0 or between == head or head in ancestors(heads, between)
@@ -75,6 +86,29 @@ def test_a_projective_tree_of_one_root_stays_one(cut):
     heads = keep_words(sentence, kept).heads
     check_tree(heads, "cut", single_root=True)
     assert is_projective(heads)
+
+
+@given(cut_sentences(max_size=7))
+def test_words_that_are_put_back_hang_on_the_kept_word_before_them(cut):
+    sentence, kept = cut
+    bare = keep_words(sentence, kept)
+    heads = put_words_back(bare.heads, kept)
+    assume(heads)
+    check_tree(heads, "back")
+    assert keep_words(Sentence(sentence.words, tuple(heads)), kept).heads == bare.heads
+    numbers = [number for number, keep in enumerate(kept, start=1) if keep] or [1]
+    for number, keep in enumerate(kept, start=1):
+        if not keep and number != numbers[0]:
+            assert heads[number - 1] == max([each for each in numbers if each < number], default=numbers[0])
+    if is_projective(bare.heads):
+        assert is_projective(heads)
+
+
+def test_a_sentence_of_nothing_but_words_left_out_hangs_on_its_first():
+    assert put_words_back([], [False, False, False]) == [0, 1, 1]
+    assert put_words_back([], [False]) == [0]
+    assert put_words_back([], []) == []
+    assert put_words_back([-1], [False, True]) == [2, -1]
 
 
 def test_unannotated_words_stay_so_and_graphs_go():

@@ -1,0 +1,62 @@
+"""Any corpus as UDGN reads it: sentences of words alone, in lower case, with `N` for digits.
+
+A model is evaluated on text that is written as the text it has learnt from:
+
+    learnt from                                        evaluated on
+    `BareWords` over any corpus                        `BareWords` over the treebank or text
+    the language-modelling Penn Treebank (`ptb/`)      `NormalizedTreebank(treebank, words_of=...)`, or `ptb/` itself
+
+The Penn Treebank's text is never wrapped in `BareWords`: it is without punctuation already, and its `N` would become a
+letter. Treebanks with tags (`ConlluTreebank`, `DependencyColumns`, `BracketedTreebank`) lose their punctuation by
+these; tokenised text (Wikinews, WikiText, news) by form.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from depgen.data.corpus import Corpus, Split, SplitStatistics
+from depgen.data.files import log_left_out
+from depgen.trees.bare_words import bare_words
+from depgen.trees.removal import Orphans
+from depgen.trees.sentence import Document
+from depgen.trees.text_form import FormName
+
+RULES = "1"
+"""Raised when the rules of `depgen.trees.bare_words` change."""
+
+
+class BareWords:
+    """The sentences of another corpus by the rules of `depgen.trees.bare_words`, one a document.
+
+    Sentences without a word, such as rules of asterisks, are left out and counted.
+
+    Args:
+        corpus: where the sentences come from.
+        orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
+            authors' code, or they hang on one.
+        name: what results call it; by default the other corpus's name and "bare words".
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+    form: FormName = "bare"
+
+    def __init__(self, corpus: Corpus, *, orphans: Orphans = "roots", name: str | None = None) -> None:
+        self.corpus, self.orphans = corpus, orphans
+        self.name = name or f"{corpus.name} (bare words)"
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The sentences of a split; identifiers are the document's and the sentence's number in it, from 1."""
+        left_out = 0
+        for document in self.corpus.documents(split):
+            for number, sentence in enumerate(document.sentences, start=1):
+                bare = bare_words(sentence, orphans=self.orphans)
+                if bare.words:
+                    yield Document((bare,), f"{document.identifier}:{number}")
+                else:
+                    left_out += 1
+        log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the other corpus, the rules and what becomes of orphans."""
+        parts = ["BareWords", RULES, self.orphans, self.corpus.fingerprint(split)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
