@@ -104,6 +104,18 @@ VERBS = {
         "depgen.evaluation.bracketing:bracketing_f1",
         flags=("json",),
     ),
+    "head-correlations": Verb(
+        "which attention head goes with which dependency relation, and how closely",
+        "depgen.evaluation.correlations:head_correlations",
+        lists=("run", "relations"),
+        flags=("after_mask", "json"),
+    ),
+    "heat-map": Verb(
+        "draw how closely each attention head goes with each dependency relation",
+        "depgen.reporting.heat_map:draw_heat_map",
+        lists=("relations",),
+        flags=("after_mask",),
+    ),
     "human-eval export": Verb(
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",
