@@ -17,7 +17,7 @@ NOT_FITTED = ("parser_", "union_", "bracketing_")
 """Experiments of verbs of their own."""
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {
-    "layers", "width", "embedding_size", "hidden_size", "attention_heads", "feedforward", "max_epochs",
+    "layers", "width", "embedding_size", "hidden_size", "attention_heads", "head_size", "feedforward", "max_epochs",
     "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
     "warmup_steps",
     "restart_at",  # half of the epochs
@@ -113,6 +113,20 @@ def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base
         assert base["data"]["init_args"].get(name) == other["data"]["init_args"].get(name)
     epochs = [other["model"]["init_args"][f"{phase}_epochs"] for phase in ("dependency_modeling", "language_modeling")]
     assert sum(epochs) == base["trainer"]["max_epochs"]
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+def test_masked_language_models_share_data_and_budget_and_the_baselines_their_backbone(suffix):
+    names = ("udgn", "structformer", "masked_transformer")
+    udgn, structformer, transformer = (
+        yaml.safe_load(Path(f"experiments/{name}_ptb{suffix}.yaml").read_text()) for name in names
+    )
+    assert udgn["data"] == structformer["data"] == transformer["data"]
+    assert udgn["trainer"] == structformer["trainer"] == transformer["trainer"]
+    blocks = [dict(leaves(each["model"]["init_args"]["backbone"])) for each in (structformer, transformer)]
+    assert dict(blocks[0].items() ^ blocks[1].items()).keys() == {("init_args", "embedding_dropout")}
+    for name in ("optimizer", "scheduler"):
+        assert structformer["model"]["init_args"][name] == transformer["model"]["init_args"][name]
 
 
 @pytest.mark.parametrize("path", sorted(Path("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem)
