@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from depgen.trees.sentence import Document
+from depgen.trees.text_form import FormName
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
@@ -39,3 +40,9 @@ class Corpus(Protocol):
     def fingerprint(self, split: Split) -> str:
         """A hex digest of the split's content and of the reading options."""
         ...
+
+
+def form_of(corpus: Corpus) -> FormName | None:
+    """The form that a corpus's text is in (`depgen.trees.text_form`), which it says by an attribute `form`, or not."""
+    form: FormName | None = getattr(corpus, "form", None)
+    return form

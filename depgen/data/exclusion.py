@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics
+from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
 from depgen.trees.sentence import Document
 
@@ -26,6 +26,7 @@ class WithoutSentences:
     ) -> None:
         self.corpus, self.excluded, self.splits = corpus, excluded, tuple(splits)
         self.name = name or f"{corpus.name} without {excluded.name}"
+        self.form = form_of(corpus) or form_of(excluded)  # sentences of another form would be nowhere in the corpus
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; how many sentences went is logged."""

@@ -9,6 +9,7 @@ from depgen.data.files import log_left_out
 from depgen.errors import UserError
 from depgen.trees.normalization import normalize
 from depgen.trees.sentence import Document
+from depgen.trees.text_form import FormName
 
 RULES = "1"
 """Raised when the rules of `depgen.trees.normalization` change."""
@@ -26,6 +27,7 @@ class NormalizedTreebank:
     """
 
     published: Mapping[Split, SplitStatistics] = {}
+    form: FormName = "ptb"
 
     def __init__(self, treebank: Corpus, *, words_of: Corpus, name: str | None = None) -> None:
         self.treebank, self.words_of = treebank, words_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from depgen.data.corpus import Corpus, Split, SplitStatistics
+from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
 from depgen.errors import UserError
 from depgen.trees.sentence import Document
@@ -30,6 +30,7 @@ class SingleSentences:
             raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
         self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
         self.name = name or f"{corpus.name} sentences"
+        self.form = form_of(corpus)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number, from 1."""

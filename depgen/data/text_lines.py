@@ -10,6 +10,7 @@ from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FormName
 
 PublishedLines = Literal["ptb", "emnlp_news"]
 PUBLISHED: Mapping[PublishedLines, Mapping[Split, SplitStatistics]] = {
@@ -62,6 +63,7 @@ class TextLines:
         self.lowercase = lowercase
         self.name = name or Path(folder).name
         self.published: Mapping[Split, SplitStatistics] = PUBLISHED[published] if published else {}
+        self.form: FormName | None = "ptb" if published == "ptb" else None
         self._how_to_get = _HOW_TO_GET[published]
 
     def documents(self, split: Split) -> Iterator[Document]:

@@ -7,7 +7,7 @@ enhanced arcs that touch them are left out, and how many is logged once a file.
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,16 +25,18 @@ _RANGE, _EMPTY_NODE = re.compile(r"[0-9]+-[0-9]+"), re.compile(r"[0-9]+\.[0-9]+"
 
 
 @dataclass
-class _Block:
-    """The lines of one sentence."""
+class Block:
+    """The lines of one sentence: as they stand, and by kind."""
 
     path: Path
+    lines: list[str] = field(default_factory=list)
     comments: list[tuple[int, str]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
     empty_nodes: list[list[str]] = field(default_factory=list)
 
     def where(self, token: int) -> str:
+        """File and line of a token."""
         return f"{self.path}:{self.numbers[token - 1]}"
 
     def comment(self, key: str) -> tuple[int, str] | None:
@@ -44,6 +46,37 @@ class _Block:
             if name.strip() in (key, f"{key} id"):
                 return number, value.strip()
         return None
+
+    def bare_sentence(self, tags: TagColumn) -> Sentence:
+        """Words and tags alone; what stands in the columns of the tree is not looked at."""
+        return Sentence(_column(self, 1), tags=_annotated(_column(self, _TAG_COLUMN[tags])))
+
+    def with_tree(self, heads: Sequence[int], relations: Sequence[str]) -> str:
+        """The lines with another tree, all else as it stands; `# text` is added where there is none."""
+        text = [] if self.comment("text") else [f"# text = {self._text()}"]
+        lines, tree = [], zip(heads, relations, strict=True)
+        for line in self.lines:
+            if line.startswith("#"):
+                lines.append(line)
+                continue
+            lines, text = [*lines, *text], []
+            columns = line.split("\t")
+            if columns[0].isdecimal():
+                head, columns[7] = next(tree)
+                columns[6] = str(head)
+            lines.append("\t".join(columns))
+        return "".join(f"{line}\n" for line in lines)
+
+    def _text(self) -> str:
+        """The words as they are written: ranges whole, without a space where MISC has `SpaceAfter=No`."""
+        parts, covered = [], 0
+        for columns in (line.split("\t") for line in self.lines if not line.startswith("#")):
+            first, _, last = columns[0].partition("-")
+            if "." in first or (not last and int(first) <= covered):
+                continue
+            covered = int(last or first)
+            parts += [columns[1], "" if "SpaceAfter=No" in columns[9].split("|") else " "]
+        return "".join(parts).strip()
 
 
 def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = True) -> Iterator[Document]:
@@ -59,10 +92,10 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
         UserError: a line without ten columns or form, tokens out of order, heads that form no tree, an empty file.
     """
     open_document: tuple[str, list[Sentence]] | None = None
-    sentences = arcs_lost = 0
-    for block in _blocks(path):
+    arcs_lost = 0
+    for block in read_blocks(path):
         sentence, lost = _sentence(block, tags)
-        sentences, arcs_lost = sentences + 1, arcs_lost + lost
+        arcs_lost += lost
         if by_document and (newdoc := block.comment("newdoc")):
             if open_document:
                 yield Document(tuple(open_document[1]), open_document[0])
@@ -74,28 +107,35 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
             yield Document((sentence,), sent_id[1] if sent_id else f"{path.name}:{block.numbers[0]}")
     if open_document:
         yield Document(tuple(open_document[1]), open_document[0])
-    if not sentences:
-        raise UserError(f"{path}: expected sentences in CoNLL-U, found none.")
     if arcs_lost:
         logger.warning("%s: left out %d enhanced arcs that touch empty nodes.", path, arcs_lost)
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
-    block = _Block(path)
+def read_blocks(path: Path) -> Iterator[Block]:
+    """The sentences of a CoNLL-U file, line by line; their trees are not looked at.
+
+    Raises:
+        UserError: a line without ten columns or form, tokens out of order, an empty file.
+    """
+    block, found = Block(path), False
     for number, line in read_lines(path):
         if not line.strip():
             if block.words:
                 yield block
-                block = _Block(path)
-        elif line.startswith("#"):
+                block, found = Block(path), True
+            continue
+        block.lines.append(line)
+        if line.startswith("#"):
             block.comments.append((number, line))
         else:
             _add_row(block, number, line.split("\t"))
     if block.words:
         yield block
+    elif not found:
+        raise UserError(f"{path}: expected sentences in CoNLL-U, found none.")
 
 
-def _add_row(block: _Block, number: int, columns: list[str]) -> None:
+def _add_row(block: Block, number: int, columns: list[str]) -> None:
     if len(columns) != 10:
         raise UserError(f"{block.path}:{number}: expected 10 columns separated by tabs, found {len(columns)}")
     identifier = columns[0]
@@ -112,7 +152,7 @@ def _add_row(block: _Block, number: int, columns: list[str]) -> None:
         raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
 
 
-def _sentence(block: _Block, tags: TagColumn) -> tuple[Sentence, int]:
+def _sentence(block: Block, tags: TagColumn) -> tuple[Sentence, int]:
     words, tag_column, relations = (_column(block, index) for index in (1, _TAG_COLUMN[tags], 7))
     heads = _heads(block)
     if heads is not None:
@@ -122,7 +162,7 @@ def _sentence(block: _Block, tags: TagColumn) -> tuple[Sentence, int]:
     return Sentence(words, heads, _annotated(relations), _annotated(tag_column), edges), lost
 
 
-def _column(block: _Block, index: int) -> tuple[str, ...]:
+def _column(block: Block, index: int) -> tuple[str, ...]:
     return tuple(row[index] for row in block.words)
 
 
@@ -130,7 +170,7 @@ def _annotated(column: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if all(value == "_" for value in column) else column
 
 
-def _heads(block: _Block) -> tuple[int, ...] | None:
+def _heads(block: Block) -> tuple[int, ...] | None:
     column = _annotated(_column(block, 6))
     if column is None:
         return None
@@ -140,7 +180,7 @@ def _heads(block: _Block) -> tuple[int, ...] | None:
     return tuple(map(int, column))
 
 
-def _edges(block: _Block) -> tuple[tuple[Edge, ...] | None, int]:
+def _edges(block: Block) -> tuple[tuple[Edge, ...] | None, int]:
     """The arcs of DEPS between words, and how many come from an empty node; None where no word has any."""
     edges: list[Edge] = []
     lost = 0
@@ -176,7 +216,8 @@ def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn =
                 _check_writable(document)
                 stream.write(f"# newdoc id = {document.identifier}\n")
                 for index, sentence in enumerate(document.sentences, start=1):
-                    stream.write(f"# sent_id = {document.identifier}-{index}\n{format_conllu(sentence, tags=tags)}\n")
+                    stream.write(f"# sent_id = {document.identifier}-{index}\n# text = {' '.join(sentence.words)}\n")
+                    stream.write(f"{format_conllu(sentence, tags=tags)}\n")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.conllu import format_conllu, read_conllu, write_conllu
+from depgen.trees.conllu import format_conllu, read_blocks, read_conllu, write_conllu
 from depgen.trees.sentence import Document, Sentence
 from tests.trees.trees import documents
 
@@ -138,3 +138,27 @@ def test_a_last_line_without_end(tmp_path):
     path = tmp_path / "a.conllu"
     path.write_text("1\thi" + "\t_" * 8)
     assert list(read_conllu(path)) == [Document((Sentence(("hi",)),), "a.conllu:1")]
+
+
+def test_a_tree_is_replaced_and_all_else_stays(treebank):
+    lone, letter, yes, no = read_blocks(treebank)
+    assert letter.bare_sentence("xpos") == Sentence(("Do", "n't", "go"), tags=("VBP", "RB", "VB"))
+    assert letter.with_tree((0, 1, 2), ("root", "dep", "dep")) == (
+        "# newdoc id = letter\n# sent_id = letter-1\n# text = Don't go\n"
+        "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        "1\tDo\tdo\tAUX\tVBP\t_\t0\troot\t3:aux\t_\n"
+        "2\tn't\tnot\tPART\tRB\t_\t1\tdep\t3:advmod\t_\n"
+        "3\tgo\tgo\tVERB\tVB\t_\t2\tdep\t0:root|3.1:ref\t_\n"
+        "3.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t3:conj|0:root\t_\n"
+    )
+    assert "".join(block.with_tree((0,), ("dep",)) for block in (lone, yes, no)).count("\t0\tdep\t") == 3
+
+
+def test_a_text_stays_and_one_that_is_missing_follows_the_spaces(tmp_path):
+    path = tmp_path / "a.conllu"
+    rows = "1\tNo\t_\t_\t_\t_\t9\t_\t_\tX=1|SpaceAfter=No\n2\t!\t_\t_\t_\t_\t2\tx\t_\t_\n"
+    path.write_text(f"{rows}# late\n\n\n# text =  as  it\n{rows}")
+    first, second = (block.with_tree((0, 1), ("root", "dep")) for block in read_blocks(path))
+    expected = rows.replace("\t9\t_", "\t0\troot").replace("\t2\tx", "\t1\tdep")
+    assert first == f"# text = No!\n{expected}# late\n"
+    assert second == f"# text =  as  it\n{expected}"
