@@ -145,8 +145,11 @@ class LanguageModel(L.LightningModule):
 
     def test_scores(
         self,
-    ) -> tuple[Int64[np.ndarray, " items"], Float64[np.ndarray, " items"], Int64[np.ndarray, " items"]]:
-        """Place in the split, nll (nats) and tokens of every item tested last, over all devices, in order."""
+    ) -> tuple[Int64[np.ndarray, " items"], Float64[np.ndarray, " items"], Int64[np.ndarray, " items"]] | None:
+        """Place in the split, nll (nats) and tokens of every item tested last, over all devices, in order.
+
+        None for a system that has no such scores.
+        """
         columns = [torch.cat(column) for column in zip(*self._item_scores, strict=True)]
         if self.trainer.world_size > 1:
             shares = [None] * self.trainer.world_size

@@ -252,7 +252,7 @@ class RunCLI(LightningCLI):
         write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
-        update_record(self.folder, {**record, "parameters": sum(each.numel() for each in self.model.parameters())})
+        update_record(self.folder, record)
         if hasattr(self.datamodule, "save_vocabulary"):
             self.datamodule.save_vocabulary(self.folder / "vocabulary")
 
@@ -374,7 +374,7 @@ class RunCLI(LightningCLI):
 
     def _items_evaluated(self, scores: Path) -> int | None:
         """The number of items in the split; None where neither the model nor the data says it."""
-        if self.request.verb == "test" and hasattr(self.model, "test_scores"):
+        if self.request.verb == "test" and scores.is_file():
             return scored_items(scores)
         loaders = self.trainer.test_dataloaders if self.request.verb == "test" else self.trainer.val_dataloaders
         data = getattr(loaders, "dataset", None)

@@ -23,7 +23,7 @@ COURSE = (
 """The trainer's settings that a run must go on with, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
-FOUND = ("model.init_args.backbone.init_args.architecture",)
+FOUND = ("model.init_args.backbone.init_args.architecture", "model.init_args.architecture")
 """What a network has found out itself and its checkpoint keeps: no setting that anyone asks for."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""

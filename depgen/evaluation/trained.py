@@ -11,7 +11,7 @@ from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import best_checkpoint, find_run, newest_run, run_holding
+from depgen.training.runs import named_checkpoint, newest_run
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,7 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     Raises:
         UserError: there is no such run or checkpoint, it lies in no run folder, or it is damaged.
     """
-    given = None if reference is None else Path(reference)
-    if given is not None and given.is_file():
-        checkpoint, run = given, run_holding(given)
-    else:
-        run = newest_run() if given is None else find_run(given)
-        checkpoint = best_checkpoint(run)
+    run, checkpoint = named_checkpoint(newest_run() if reference is None else reference)
     phase = int(load_checkpoint(checkpoint, mmap=True).get("phase", 0))  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
     model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)

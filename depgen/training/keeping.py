@@ -112,11 +112,16 @@ class Resume(Checkpoint):
 
 
 class FinishRecord(L.Callback):
-    """Says in `run.json` that a run has come to the end of its last phase, in the process that has trained it."""
+    """Says in `run.json` how many parameters are trained with, and that a run has come to the end of its last phase."""
 
     def __init__(self, run: Path) -> None:
         """Write to the record of `run`."""
         self.run = run
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Count the parameters, those too that `configure_model` has made."""
+        if trainer.is_global_zero and (self.run / "run.json").is_file() and not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            update_record(self.run, {"parameters": sum(each.numel() for each in pl_module.parameters())})
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Say it, unless training was stopped on the way or had been finished before."""

@@ -233,6 +233,19 @@ def run_holding(checkpoint: Path) -> Path:
     return run
 
 
+def named_checkpoint(reference: str | Path) -> tuple[Path, Path]:
+    """A run folder and a checkpoint in it: a checkpoint file itself, or the best one of what `find_run` finds.
+
+    Raises:
+        UserError: there is no such run or checkpoint, or it lies in no run folder.
+    """
+    given = Path(reference)
+    if given.is_file():
+        return run_holding(given), given
+    run = find_run(given)
+    return run, best_checkpoint(run)
+
+
 def read_record(run: Path) -> dict[str, Any]:
     """The content of a run's `run.json`.
 

@@ -18,7 +18,8 @@ def takes_everything(trainer: L.Trainer, verb: str) -> bool:
 class ItemScores(L.Callback):
     """Writes `items` (places in the split), `nll` (nats) and `tokens` of each, from the model's `test_scores()`.
 
-    `test_scores` gathers over processes, so all of them call it. A model without it leaves no file.
+    `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
+    no file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,9 +31,10 @@ class ItemScores(L.Callback):
         scores = getattr(pl_module, "test_scores", None)
         if scores is None or not takes_everything(trainer, "test"):
             return
-        items, nll, tokens = scores()
-        if not trainer.is_global_zero:
+        kept = scores()
+        if kept is None or not trainer.is_global_zero:
             return
+        items, nll, tokens = kept
         stream = io.BytesIO()
         np.savez(
             stream,

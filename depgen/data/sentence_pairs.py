@@ -1,0 +1,291 @@
+"""Pairs of sentences in batches, read by the vocabulary of the run that a system goes on from."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import lightning as L
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from depgen.data.batch import Batch
+from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sts import SentencePair
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.errors import UserError
+from depgen.training.runs import named_checkpoint
+from depgen.trees.sentence import Document
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class PairCorpus(Protocol):
+    """A corpus of judged pairs of sentences; as a `Corpus`, each pair is a document.
+
+    Attributes:
+        name: what results call it.
+        published: the published sizes.
+    """
+
+    name: str
+    published: Mapping[Split, SplitStatistics]
+
+    def pairs(self, split: Split) -> Iterator[SentencePair]:
+        """The pairs of a split, in file order."""
+        ...
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The same, each a document of two sentences."""
+        ...
+
+    def fingerprint(self, split: Split) -> str:
+        """A hex digest of the split's content and of the reading options."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairBatch(Batch):
+    """Pairs of sentences, padded at the right: the first sentence of every pair, and then the second of every pair.
+
+    Attributes:
+        tokens: the words' ids; `<unk>` at padding.
+        lengths: number of words of each sentence, at least 1.
+        scores: the similarity of each pair.
+        items: each pair's place in its split.
+        test_sets: see `SentencePair`.
+        seen: see `SentencePair`.
+        global_pairs: pairs in the global batch, over all devices: what a loss is divided by.
+        unk: id of the unknown word.
+    """
+
+    tokens: Int[Tensor, "sentences length"]
+    lengths: Int[Tensor, " sentences"]
+    scores: Float[Tensor, " pairs"]
+    items: Int[Tensor, " pairs"]
+    test_sets: Int[Tensor, " pairs"]
+    seen: Bool[Tensor, " pairs"]
+    global_pairs: int
+    unk: int
+
+
+@dataclass(frozen=True)
+class PairItems:
+    """The pairs of one rank's share of a global batch, as ids; the rest as in `PairBatch`."""
+
+    pairs: Sequence[tuple[int, "EncodedPair"]]
+    global_pairs: int
+    unk: int
+
+
+@dataclass(frozen=True)
+class EncodedPair:
+    """A pair as token ids."""
+
+    first: Int[np.ndarray, " first"]
+    second: Int[np.ndarray, " second"]
+    score: float
+    test_set: int
+    seen: bool
+
+
+def collate_pairs(share: PairItems) -> PairBatch:
+    """A padded batch of pairs."""
+    pairs = [pair for _, pair in share.pairs]
+    sentences = [pair.first for pair in pairs] + [pair.second for pair in pairs]
+    lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
+    tokens = np.full((len(sentences), int(lengths.max())), share.unk, dtype=np.int64)
+    for row, ids in enumerate(sentences):
+        tokens[row, : len(ids)] = ids
+    return PairBatch(
+        tokens=torch.from_numpy(tokens),
+        lengths=torch.from_numpy(lengths),
+        scores=torch.tensor([pair.score for pair in pairs]),
+        items=torch.tensor([index for index, _ in share.pairs]),
+        test_sets=torch.tensor([pair.test_set for pair in pairs]),
+        seen=torch.tensor([pair.seen for pair in pairs]),
+        global_pairs=share.global_pairs,
+        unk=share.unk,
+    )
+
+
+@dataclass(frozen=True)
+class PairSplit(Dataset[EncodedPair]):
+    """A split as ids.
+
+    Attributes:
+        pairs: in the corpus's order.
+        unk: id of the unknown word, which stands for a sentence without words.
+    """
+
+    pairs: Sequence[EncodedPair]
+    unk: int
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def lengths(self) -> Int[np.ndarray, " pairs"]:
+        """Words of each pair, of both sentences."""
+        return np.array([len(pair.first) + len(pair.second) for pair in self.pairs], dtype=np.int64)
+
+    @cached_property
+    def longest(self) -> Int[np.ndarray, " pairs"]:
+        """Words of the longer sentence of each pair."""
+        return np.array([max(len(pair.first), len(pair.second)) for pair in self.pairs], dtype=np.int64)
+
+    def __getitem__(self, index: int) -> EncodedPair:
+        return self.pairs[index]
+
+    def __getitems__(self, share: Share) -> PairItems:
+        """One rank's share of a batch (called by torch's fetcher)."""
+        return PairItems([(int(i), self.pairs[int(i)]) for i in share.indices], share.global_tokens, self.unk)
+
+
+class SentencePairs(L.LightningDataModule):
+    """Judged pairs of sentences, as ids of the vocabulary of a trained run.
+
+    Args:
+        corpus: where the pairs come from.
+        encoder: the run that a system goes on from: its folder, its experiment's name (its newest run) or a
+            checkpoint in it. Its vocabulary is the data's, and travels on with the new run.
+        pairs_per_batch: of the global batch, whatever the number of devices; drawn at random.
+        eval_tokens_per_batch: budget of tokens at validation and test, padding included; sentences of like length.
+        workers: processes that collate; 0 collates in the training process.
+        seed: seed of the order of the training pairs.
+    """
+
+    annotator = None
+
+    def __init__(
+        self,
+        corpus: PairCorpus,
+        encoder: str,
+        pairs_per_batch: int = 128,
+        eval_tokens_per_batch: int = 16384,
+        workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if pairs_per_batch < 1:
+            raise UserError(f"pairs_per_batch: expected at least 1, found {pairs_per_batch}.")
+        self.corpus, self.encoder = corpus, encoder
+        self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
+        self.workers, self.seed = workers, seed
+        self._vocabulary: AnyVocabulary | None = None
+        self._splits: dict[Split, PairSplit] = {}
+
+    # -- vocabulary -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def encoder_checkpoint(self) -> Path:
+        """The file that the encoder's weights lie in.
+
+        Raises:
+            UserError: there is no such run, or it holds no checkpoint.
+        """
+        return named_checkpoint(self.encoder)[1]
+
+    @property
+    def vocabulary(self) -> AnyVocabulary:
+        """The encoder's, or the one that this run has taken over from it."""
+        if self._vocabulary is None:
+            self._vocabulary = load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token types; the command line links it to the model."""
+        return self.vocabulary.size
+
+    def save_vocabulary(self, folder: Path) -> None:
+        """Write the vocabulary into a run folder."""
+        self.vocabulary.save(folder)
+
+    def use_vocabulary(self, folder: Path) -> None:
+        """Take the vocabulary of a run folder; the encoder's run need not be there any more."""
+        self._vocabulary = load_vocabulary(folder)
+        self._splits.clear()
+
+    # -- splits ---------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str | None = None) -> None:
+        """Encode the splits that a stage needs."""
+        stages: dict[str | None, tuple[Split, ...]] = {
+            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
+        }  # fmt: skip
+        for split in stages.get(stage, ("train", "valid", "test")):
+            self.split(split)
+
+    def split(self, split: Split) -> PairSplit:
+        """A split as ids; a sentence without words is one `<unk>`.
+
+        Raises:
+            UserError: it is empty.
+        """
+        if split not in self._splits:
+            pairs, unk = list(self.corpus.pairs(split)), self.vocabulary.unk
+            if not pairs:
+                raise UserError(f"The {split} split of {self.corpus.name} is empty.")
+            encoded = [
+                EncodedPair(self._ids(pair.first), self._ids(pair.second), pair.score, pair.test_set, pair.seen)
+                for pair in pairs
+            ]
+            self._splits[split] = PairSplit(encoded, unk)
+            unknown = sum(int((ids == unk).sum()) for pair in encoded for ids in (pair.first, pair.second))
+            words = int(self._splits[split].lengths.sum())
+            empty = sum(not pair.first or not pair.second for pair in pairs)
+            log.info(
+                "%s %s: %d pairs (%d with a sentence without words), %d words, %.2f %% <unk>",
+                self.corpus.name, split, len(pairs), empty, words, 100 * unknown / words,
+            )  # fmt: skip
+        return self._splits[split]
+
+    def _ids(self, words: Sequence[str]) -> Int[np.ndarray, " length"]:
+        pieces = [i for word in words for i in self.vocabulary.pieces(word)] or [self.vocabulary.unk]
+        return np.array(pieces, dtype=np.int32)
+
+    # -- loaders --------------------------------------------------------------------------------------------------
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Shuffled batches of this epoch."""
+        assert self.trainer is not None
+        data = self.split("train")
+        ones = np.ones(len(data), dtype=np.int64)  # a batch is so many pairs, however long
+        return self._loader(data, ones, self.pairs_per_batch, epoch=self.trainer.current_epoch)
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, every pair once."""
+        return self._evaluation("valid")
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test sets one after the other, every pair once."""
+        return self._evaluation("test")
+
+    def _evaluation(self, split: Split) -> ResumableLoader:
+        data = self.split(split)
+        return self._loader(data, 2 * data.longest, self.eval_tokens_per_batch)
+
+    def _loader(
+        self, data: PairSplit, lengths: Int[np.ndarray, " pairs"], budget: int, *, epoch: int | None = None
+    ) -> ResumableLoader:
+        world, rank = (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
+        batches: ResumableBatches = TokenBudgetBatches(
+            lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
+            rank=rank,
+        )  # fmt: skip
+        return ResumableLoader(
+            data,
+            batch_sampler=batches,
+            collate_fn=collate_pairs,  # type: ignore[arg-type]
+            num_workers=self.workers,
+            persistent_workers=False,
+            pin_memory=False,
+        )
