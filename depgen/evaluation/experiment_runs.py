@@ -17,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.locations import write_atomically
+from depgen.locations import ALL_RUNS, runs_roots, write_atomically
 from depgen.training.checkpoints import BEST, RESUME
 from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
@@ -64,6 +64,7 @@ class Training:
         seed: of weights, dropout and sampling.
         root: where its runs lie and no others, so that no other run is ever taken for one of its.
         anew: the command that begins it anew.
+        options: what `depgen fit` is told besides.
     """
 
     name: str
@@ -71,11 +72,12 @@ class Training:
     seed: int
     root: Path
     anew: str
+    options: tuple[str, ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
         """What the commands find in their environment."""
-        return {"DEPGEN_RUNS": str(self.root.absolute())}
+        return {"DEPGEN_RUNS": str(self.root.absolute()), ALL_RUNS: str(runs_roots()[-1].absolute())}
 
     def runs(self) -> list[Path]:
         """Its run folders, the newest last."""
@@ -100,7 +102,7 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
     """The finished run: trained, gone on with, or found. Of two processes at once, the second waits and finds it.
 
     Raises:
-        UserError: training failed, or the YAML has changed since the run was begun.
+        UserError: training failed, or the YAML or the options have changed since the run was begun.
     """
     training.root.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(training.root.with_name(f".{training.root.name}.lock")):
@@ -110,14 +112,17 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
 def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
     digest = sha256(training.config)
-    if runs and begun.is_file() and begun.read_text().strip() != digest:
+    asked = " ".join([digest, *training.options])
+    if runs and begun.is_file() and begun.read_text().strip() != asked:
+        changed = str(training.config) if digest not in begun.read_text() else " ".join(training.options)
         raise UserError(
-            f"{training.config} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
+            f"{changed} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
             f"{training.anew}"
         )
     if not runs or not is_finished(runs[-1]):
-        write_atomically(begun, f"{digest}\n")
+        write_atomically(begun, f"{asked}\n")
         arguments = ["fit", "--config", str(training.config), "--seed_everything", str(training.seed)]
+        arguments += training.options
         if runs and (checkpoint_folder(runs[-1]) / RESUME).is_file():
             logger.info("%s: going on with %s", training.name, runs[-1])
             arguments += ["--resume", str(runs[-1])]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.locations import runs_root, write_atomically
+from depgen.locations import runs_root, runs_roots, write_atomically
 from depgen.processes import process_rank
 from depgen.training.checkpoints import BEST, RESUME
 
@@ -149,14 +149,19 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
     )
 
 
-def all_runs(experiment: str | None = None) -> list[Path]:
-    """Run folders at any depth, the latest start first; of one experiment (the folder above the run) or of all."""
-    runs = [run for run in _run_folders() if experiment is None or run.parent.name == experiment]
+def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:
+    """Run folders at any depth, the latest start first; of one experiment (the folder above the run) or of all.
+
+    Args:
+        experiment: only its runs; None = all.
+        root: where they lie, by default `$DEPGEN_RUNS`.
+    """
+    runs = [run for run in _run_folders(root or runs_root()) if experiment is None or run.parent.name == experiment]
     return sorted(runs, key=lambda run: (start_of(run), run.name), reverse=True)
 
 
-def _run_folders() -> Iterator[Path]:
-    for folder, below, files in os.walk(runs_root()):
+def _run_folders(root: Path) -> Iterator[Path]:
+    for folder, below, files in os.walk(root):
         if "run.json" in files:
             below.clear()
             yield Path(folder)
@@ -171,43 +176,52 @@ def start_of(run: Path) -> datetime:
     return started.astimezone(UTC)
 
 
-def newest_run(experiment: str | None = None, *, holding: str = BEST) -> Path:
+def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
     Args:
         experiment: only its runs; None = all.
         holding: the checkpoint wanted, by default the best one of the last phase.
+        root: where runs lie, by default `$DEPGEN_RUNS`.
 
     Raises:
         UserError: there is none.
     """
-    for run in all_runs(experiment):
+    for run in all_runs(experiment, root=root):
         if (checkpoint_folder(run) / holding).is_file():
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
     which = f"run of {experiment}" if experiment else "run"
     raise UserError(
-        f"No {which} under {runs_root().absolute()} holds a {holding}. "
+        f"No {which} under {(root or runs_root()).absolute()} holds a {holding}. "
         "Train one (depgen fit --config ...), or set DEPGEN_RUNS."
     )
 
 
 def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
-    """The run folder meant by a path, by `<experiment>/<timestamp>`, or by an experiment's name (its newest run).
+    """The run folder meant by a path, by an experiment's name or by a folder of runs: of several runs, the newest.
+
+    Paths are those from here, those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`, `<table>/<row>/<profile>-seed1`),
+    and for a table's row those under the root of all runs.
 
     Args:
         reference: path or name.
-        holding: the checkpoint that the newest run of an experiment must hold.
+        holding: the checkpoint that the newest of several runs must hold.
 
     Raises:
         UserError: there is no such run.
     """
-    for folder in (Path(reference), runs_root() / reference):
+    folders = [root / reference for root in (Path(), *runs_roots())]
+    for folder in folders:
         if (folder / "run.json").is_file():
             return folder
-    if all_runs(str(reference)):
-        return newest_run(str(reference), holding=holding)
-    raise UserError(f"No run at {Path(reference).absolute()} nor at {(runs_root() / reference).absolute()}.")
+    for root in runs_roots():
+        if all_runs(str(reference), root=root):
+            return newest_run(str(reference), holding=holding, root=root)
+    for folder in folders:
+        if all_runs(root=folder):
+            return newest_run(holding=holding, root=folder)
+    raise UserError(f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.")
 
 
 def run_of_checkpoint(checkpoint: Path) -> Path | None:

@@ -39,6 +39,7 @@ def test_a_fresh_fit_takes_the_yaml_and_the_seed_and_its_own_runs(job):
     ((arguments, environment),) = stub.calls
     assert arguments == ["fit", "--config", "experiments/dm_toy_small.yaml", "--seed_everything", "2"]
     assert Path(environment["DEPGEN_RUNS"]) == Path("runs/toy/DM-Base/small-seed2").absolute()
+    assert Path(environment["DEPGEN_ALL_RUNS"]) == Path("runs").absolute()
     assert trained.run.is_relative_to(Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd()))
 
 

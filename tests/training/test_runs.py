@@ -150,6 +150,35 @@ def test_find_run(tmp_path):
         find_run("elsewhere")
 
 
+def test_a_folder_of_runs_stands_for_its_newest(monkeypatch, tmp_path):
+    root = runs.runs_root()
+    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
+    older, newer = (make("x", f"2026-01-0{day}T10:00", "best.ckpt") for day in (1, 2))
+    make("x", "2026-01-03T10:00", "resume.ckpt")
+    monkeypatch.setenv("DEPGEN_RUNS", str(root))
+    assert find_run("table/Row/small-seed1") == find_run(root / "table" / "Row") == newer
+    (root / "table" / "empty").mkdir()
+    with pytest.raises(UserError, match="No run at"):
+        find_run("table/empty")
+    other = make("table", "2025-01-01T10:00", "best.ckpt")
+    assert find_run("table") == other, "an experiment's name comes first"
+    assert find_run(f"table/Row/small-seed1/x/{older.name}") == older
+
+
+def test_behind_the_own_root_of_a_row_lie_all_runs(monkeypatch):
+    root = runs.runs_root()
+    run = make("x", "2026-01-01T10:00", "best.ckpt")
+    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
+    with pytest.raises(UserError, match="No run at"):
+        find_run("x")
+    monkeypatch.setenv("DEPGEN_ALL_RUNS", str(root))
+    assert find_run("x") == find_run(f"x/{run.name}") == run
+    with pytest.raises(UserError, match="No run"):
+        newest_run("x")
+    own = make("x", "2020-01-01T10:00", "best.ckpt")
+    assert find_run("x") == own
+
+
 def test_missing_checkpoints_are_named():
     run = create_run("x")
     with pytest.raises(UserError, match=r"no best checkpoint of its last phase .*best.ckpt does not exist"):
