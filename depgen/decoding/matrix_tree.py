@@ -25,10 +25,13 @@ def tree_marginals(
     possible = words[:, :, None] & words[:, None, :] & ~diagonal
     arcs = scores.double().masked_fill(~possible, -torch.inf)
     roots = root_scores.double().masked_fill(~words, -torch.inf)
-    # each word has one incoming arc or is the root: a constant a word leaves the distribution as it is
-    highest = torch.maximum(arcs.amax(2), roots).detach().masked_fill(~words, 0)
+    # neither a constant a word nor one for all roots changes how probable a tree is: each word's best arc weighs 1, and
+    # so does the best root
+    highest = arcs.amax(2).detach()
+    highest = highest.masked_fill(highest.isneginf(), 0)
     weights = (arcs - highest[:, :, None]).exp()
-    root_weights = (roots - highest).exp()
+    roots = roots - highest
+    root_weights = (roots - roots.amax(1, keepdim=True).detach()).exp()
     laplacian = torch.diag_embed(weights.sum(2)) - weights
     laplacian = torch.cat((root_weights[:, :, None], laplacian[:, :, 1:]), 2)
     laplacian = laplacian + torch.diag_embed((~words).double())
