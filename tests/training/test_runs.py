@@ -177,6 +177,10 @@ def test_behind_the_own_root_of_a_row_lie_all_runs(monkeypatch):
         newest_run("x")
     own = make("x", "2020-01-01T10:00", "best.ckpt")
     assert find_run("x") == own
+    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Other" / "small-seed1"))
+    assert find_run("x") == run, "the newest at any depth"
+    (root / "x").rename(root / "gone")
+    assert find_run("x") == own
 
 
 def test_missing_checkpoints_are_named():
