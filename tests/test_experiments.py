@@ -13,7 +13,7 @@ from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 from tests.invented_models import write_gpt2
 
-NOT_FITTED = ("parser_", "union_", "bracketing_")
+NOT_FITTED = ("parser_", "parsing_", "union_", "bracketing_")
 """Experiments of verbs of their own."""
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {

@@ -116,6 +116,12 @@ VERBS = {
         lists=("relations",),
         flags=("after_mask",),
     ),
+    "parsing-scores": Verb(
+        "how right the dependency trees are that a run has learnt without trees, beside floors",
+        "depgen.evaluation.parsing:parsing_scores",
+        lists=("splits",),
+        flags=("json",),
+    ),
     "human-eval export": Verb(
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",

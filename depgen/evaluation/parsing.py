@@ -1,0 +1,278 @@
+"""Dependency trees that a system has found by itself: its heads of any sentences, and their accuracy on a treebank.
+
+Argmax heads are what Table 4 of Shen et al. (2022) calls so; trees have one root and maximise the sum of log(p + 1e-9),
+as in their code, where every word is as good a root as any other. Floors stand beside.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from json import dumps
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
+from depgen.data.corpus import Corpus, Split
+from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
+from depgen.errors import UserError
+from depgen.evaluation.trained import load_trained
+from depgen.masked_language_model import HeadNetwork
+from depgen.metrics.induction import InductionCounts, induction_counts
+from depgen.metrics.significance import Interval, bootstrap_means
+from depgen.trees.annotator import Annotator
+from depgen.trees.sentence import Sentence
+
+Decoding = Literal["argmax", "tree"]
+DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
+Heads = list[list[int]]
+SMALLEST = 1e-9
+"""Added to probabilities before their logarithm is taken, as in the authors' code: all below tie."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Directed and undirected dependency accuracy (`depgen.metrics.induction`), per cent, over all words."""
+
+    dda: Interval
+    uda: Interval
+
+
+@dataclass(frozen=True)
+class ParsingScores:
+    """A parser's accuracy on sentences with trees, beside that of floors.
+
+    Attributes:
+        sentences: how many.
+        words: in them.
+        unknown_words: share of these that the vocabulary lacks.
+        rows: accuracies by the name of a decoding or a floor, with bootstrap 95 % intervals over sentences.
+        counts: what is right in each sentence; of random floors, one a seed.
+    """
+
+    sentences: int
+    words: int
+    unknown_words: float
+    rows: Mapping[str, Accuracy]
+    counts: Mapping[str, Sequence[InductionCounts]]
+
+
+def parsing_scores(
+    *,
+    corpus: Corpus,
+    run: str | None = None,
+    splits: Sequence[Split] = ("test",),
+    max_words: int | None = None,
+    seeds: int = 5,
+    resamples: int = 2000,
+    tokens_per_batch: int = 8192,
+    device: str | None = None,
+    json: bool = False,
+) -> str:
+    """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, beside floors; tab-separated.
+
+    Args:
+        corpus: a treebank in the form of the text that the run has learnt from, such as
+            depgen.data.normalized.NormalizedTreebank for a run on the Penn Treebank.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        splits: parts of the treebank, taken together.
+        max_words: leave out longer sentences (WSJ10 is 10).
+        seeds: the random floor is the mean over so many seeds.
+        resamples: of the sentences, for the intervals.
+        tokens_per_batch: parsed at a time, padding included; no figure depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        json: print JSON.
+
+    Raises:
+        UserError: no such run, one that does not parse, or a treebank without trees or sentences.
+    """
+    trained = load_trained(run, device=device)
+    if not isinstance(trained.model, HeadNetwork):
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(trained.model).__name__}, which does not parse: take a run of UDGN or "
+            "StructFormer."
+        )
+    sentences = sentences_with_trees(corpus, splits, max_words=max_words)
+    scores = score_parser(
+        trained.model, trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
+        tokens_per_batch=tokens_per_batch,
+    )  # fmt: skip
+    facts = {
+        "run": str(trained.run),
+        "checkpoint": trained.checkpoint.name,
+        "corpus": corpus.name,
+        "splits": " ".join(splits),
+        "sentences": scores.sentences,
+        "words": scores.words,
+        "unknown_words": scores.unknown_words,
+    }
+    return _as_json(facts, scores) if json else _as_table(facts, scores)
+
+
+def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None) -> list[Sentence]:
+    """A treebank's sentences that have words, without those of more than `max_words`.
+
+    Raises:
+        UserError: there are none, or one has no tree.
+    """
+    kept = []
+    for document in chain.from_iterable(map(corpus.documents, splits)):
+        for number, sentence in enumerate(document.sentences, start=1):
+            if not sentence.words or (max_words is not None and len(sentence) > max_words):
+                continue
+            if sentence.heads is None or min(sentence.heads) < 0:
+                raise UserError(
+                    f"{corpus.name}, {document.identifier}, sentence {number}: expected a head for every word, found "
+                    "none. Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files."
+                )
+            kept.append(sentence)
+    if not kept:
+        limit = "" if max_words is None else f" of at most {max_words} words"
+        raise UserError(f"{corpus.name}: expected sentences{limit} in {' '.join(splits) or 'its splits'}, found none.")
+    return kept
+
+
+def score_parser(
+    network: HeadNetwork,
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sentence],
+    *,
+    seeds: int = 5,
+    resamples: int = 2000,
+    tokens_per_batch: int = 8192,
+) -> ParsingScores:
+    """A network's accuracy on sentences with trees, by both decodings, beside floors; see `parsing_scores`."""
+    words = [sentence.words for sentence in sentences]
+    gold = _heads_of(sentences)
+    found = _heads_by(DECODINGS, network, vocabulary, words, tokens_per_batch)
+    counts: dict[str, list[InductionCounts]] = {name: [induction_counts(heads, gold)] for name, heads in found.items()}
+    for name, annotators in floors(seeds).items():
+        drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
+        counts[name] = [induction_counts(heads, gold) for heads in drawn]
+    unknown = [vocabulary.pieces(word) == (vocabulary.unk,) for word in chain.from_iterable(words)]
+    return ParsingScores(
+        sentences=len(sentences),
+        words=len(unknown),
+        unknown_words=float(np.mean(unknown)),
+        rows=accuracies(counts, resamples=resamples),
+        counts=counts,
+    )
+
+
+def floors(seeds: int) -> dict[str, list[Annotator]]:
+    """What knows nothing of the words: each hangs on the next, each on the previous one, random trees of some seeds."""
+    return {
+        "next word": [RightChain()],
+        "previous word": [LeftChain()],
+        "random tree": [RandomTree(seed) for seed in range(seeds)],
+    }
+
+
+def accuracies(
+    counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000, seed: int = 0
+) -> dict[str, Accuracy]:
+    """Each row's accuracy, the mean over what there is of it, with a percentile interval over the same resamples."""
+    kinds = ("directed", "undirected")
+    rows = [(name, kind) for name, several in counts.items() if several for kind in kinds]
+    right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
+    words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
+    means = 100 * bootstrap_means(right / words, words, resamples=resamples, seed=seed)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    value = 100 * right.sum(0) / words.sum(0)
+    found = {row: Interval(*map(float, bounds)) for row, *bounds in zip(rows, value, low, high, strict=True)}
+    return {name: Accuracy(*(found[name, kind] for kind in kinds)) for name, _ in rows}
+
+
+def predicted_heads(
+    network: HeadNetwork,
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sequence[str]],
+    *,
+    decoding: Decoding,
+    tokens_per_batch: int = 8192,
+) -> Heads:
+    """A network's heads of each sentence's words: 1-based, 0 = root.
+
+    Args:
+        network: in evaluation mode.
+        vocabulary: what it was trained with.
+        sentences: words in the form of the text that it has learnt from.
+        decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
+            head by itself, which is no tree and has no root in sentences of more than one word.
+        tokens_per_batch: padding included; the heads do not depend on it.
+    """
+    return _heads_by((decoding,), network, vocabulary, sentences, tokens_per_batch)[decoding]
+
+
+def _heads_by(
+    decodings: Sequence[Decoding],
+    network: HeadNetwork,
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sequence[str]],
+    tokens_per_batch: int,
+) -> dict[Decoding, Heads]:
+    """Heads by several decodings, the network being asked once."""
+    found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
+    for rows, probabilities, lengths in _head_probabilities(network, vocabulary, sentences, tokens_per_batch):
+        for decoding in decodings:
+            heads = _decoded(probabilities, lengths, decoding)
+            for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
+                found[decoding][row] = own[:length].tolist()
+    return found
+
+
+def _decoded(
+    probabilities: Float[np.ndarray, "batch dependents heads"], lengths: Int[np.ndarray, " batch"], decoding: Decoding
+) -> Int[np.ndarray, "batch length"]:
+    if decoding == "argmax":
+        return argmax_heads(probabilities, lengths)
+    return maximum_spanning_trees(np.log(probabilities.astype(np.float64) + SMALLEST), lengths)
+
+
+@torch.inference_mode()
+def _head_probabilities(
+    network: HeadNetwork, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], tokens_per_batch: int
+) -> Iterator[tuple[Int[np.ndarray, " batch"], Float[np.ndarray, "batch dependents heads"], Int[np.ndarray, " batch"]]]:
+    """Batches of sentences of like length: their places, the network's probabilities, their lengths."""
+    assert isinstance(network, torch.nn.Module)
+    assert not network.training
+    device = next(network.parameters()).device
+    encoded = [encode(vocabulary, words).ids for words in sentences]
+    lengths = np.array([len(ids) for ids in encoded])
+    assert lengths.tolist() == [len(words) for words in sentences], "heads are those of whole words"
+    filled = np.flatnonzero(lengths)
+    for share in TokenBudgetBatches(lengths[filled], tokens_per_batch=tokens_per_batch, shuffle=False):
+        rows = filled[share.indices]
+        tokens = np.full((len(rows), lengths[rows].max()), vocabulary.unk)
+        for line, row in enumerate(rows):
+            tokens[line, : lengths[row]] = encoded[row]
+        with torch.autocast(device.type, enabled=False):
+            found = network.head_probabilities(
+                torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[rows]).to(device)
+            )
+        yield rows, found.cpu().numpy(), lengths[rows]
+
+
+def _heads_of(sentences: Sequence[Sentence]) -> list[Sequence[int]]:
+    heads = [sentence.heads for sentence in sentences]
+    assert None not in heads
+    return heads  # type: ignore[return-value]
+
+
+def _as_table(facts: Mapping[str, object], scores: ParsingScores) -> str:
+    lines = [
+        f"{name}\t{value:.4f}" if isinstance(value, float) else f"{name}\t{value}" for name, value in facts.items()
+    ]
+    lines.append("heads\tDDA\tlow\thigh\tUDA\tlow\thigh")
+    for name, row in scores.rows.items():
+        figures = (f"{figure:.2f}" for each in (row.dda, row.uda) for figure in (each.value, each.low, each.high))
+        lines.append("\t".join((name, *figures)))
+    return "\n".join(lines)
+
+
+def _as_json(facts: Mapping[str, object], scores: ParsingScores) -> str:
+    return dumps({**facts, "rows": {name: asdict(row) for name, row in scores.rows.items()}})

@@ -1,0 +1,85 @@
+"""Directed and undirected dependency accuracy of trees that were learnt without trees: DDA and UDA.
+
+As the code of Shen et al. (2022) counts: every word does, roots too, over the whole corpus at once. Whatever should not
+count, such as punctuation, is no word of the sentences any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+
+@dataclass(frozen=True)
+class InductionCounts:
+    """What is right in each sentence, so that sentences can be resampled.
+
+    Attributes:
+        directed: words with the right head, or rightly a root.
+        undirected: pairs of a word and its head, whichever is which, that both trees have; a root is paired with
+            itself. Two words that head one another are one pair, so that heads that form no tree may have fewer pairs
+            than words.
+        words: of the sentence.
+    """
+
+    directed: Int[np.ndarray, " sentences"]
+    undirected: Int[np.ndarray, " sentences"]
+    words: Int[np.ndarray, " sentences"]
+
+    @property
+    def dda(self) -> float:
+        """Percentage of words with the right head: UAS where all words count; NaN without words."""
+        return _percentage(self.directed, self.words)
+
+    @property
+    def uda(self) -> float:
+        """Right pairs in per cent of words; NaN without words."""
+        return _percentage(self.undirected, self.words)
+
+
+def induction_counts(predicted: Sequence[Sequence[int]], gold: Sequence[Sequence[int]]) -> InductionCounts:
+    """How many heads and pairs of each sentence are right.
+
+    Args:
+        predicted: 1-based heads, 0 = root, one a word; a tree or not.
+        gold: the like, of the treebank.
+
+    Raises:
+        ValueError: sentences or words that do not belong together, or a head that is no word of its sentence.
+
+    >>> counts = induction_counts([[2, 1, 2]], [[0, 1, 2]])
+    >>> counts.directed.tolist(), counts.undirected.tolist(), counts.words.tolist()
+    ([2], [2], [3])
+    """
+    words = np.array([len(heads) for heads in gold], dtype=np.int64)
+    if [len(heads) for heads in predicted] != words.tolist():
+        raise ValueError("Predicted and gold heads are not those of the same sentences: their numbers differ.")
+    sentence = np.repeat(np.arange(len(words)), words)
+    starts = np.repeat(np.cumsum(words) - words, words)
+    found, right = (_flat(heads, words[sentence]) for heads in (predicted, gold))
+    common = np.intersect1d(_pairs(found, starts), _pairs(right, starts))
+    return InductionCounts(
+        directed=np.bincount(sentence[found == right], minlength=len(words)),
+        undirected=np.bincount(sentence[common // max(1, len(sentence))], minlength=len(words)),
+        words=words,
+    )
+
+
+def _flat(heads: Sequence[Sequence[int]], lengths: Int[np.ndarray, " words"]) -> Int[np.ndarray, " words"]:
+    flat = np.fromiter((head for each in heads for head in each), dtype=np.int64, count=len(lengths))
+    if ((flat < 0) | (flat > lengths)).any():
+        raise ValueError("Expected heads from 0 (root) to the number of words; -1 means that a word has none.")
+    return flat
+
+
+def _pairs(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " words"]) -> Int[np.ndarray, " words"]:
+    """Each word's pair with its head as one number, whichever of the two is the head."""
+    own = np.arange(len(heads))
+    other = np.where(heads == 0, own, starts + heads - 1)
+    pairs: Int[np.ndarray, " words"] = np.minimum(own, other) * len(heads) + np.maximum(own, other)
+    return pairs
+
+
+def _percentage(part: Int[np.ndarray, " sentences"], whole: Int[np.ndarray, " sentences"]) -> float:
+    return 100.0 * int(part.sum()) / int(whole.sum()) if whole.sum() else float("nan")
