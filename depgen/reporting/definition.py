@@ -61,6 +61,8 @@ class Row:
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
         runs_of: the table whose row of the same name trains the system; None: the table's own `runs_of`, or itself.
+        encoder_of: `<table>/<row>`: the row whose run, at the same profile and seed, the experiment goes on from, by
+            `data.init_args.encoder`. It is trained first where it is not there yet.
         note: one line for the notes.
     """
 
@@ -74,6 +76,7 @@ class Row:
     stars: Sequence[str] = ()
     quoted: str | None = None
     runs_of: str | None = None
+    encoder_of: str | None = None
     note: str | None = None
 
     @property
@@ -348,6 +351,8 @@ def _check(definition: TableDefinition, where: str) -> None:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:
             raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
+        if row.encoder_of is not None and row.encoder_of.count("/") != 1:
+            raise UserError(f"{where}: row {row.name}: encoder_of: expected <table>/<row>, found {row.encoder_of!r}.")
         for other in row.against:
             if other not in names:
                 raise UserError(f"{where}: row {row.name}: against {other!r}, which is no row.")

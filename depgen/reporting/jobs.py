@@ -13,7 +13,7 @@ from depgen.evaluation import experiment_runs
 from depgen.evaluation.experiment_runs import Depgen, FinishedRun, SplitNumbers, Training, sha256
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path
+from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path, load_definition
 from depgen.reporting.results import result_path
 from depgen.training.runs import best_checkpoint
 
@@ -75,6 +75,22 @@ class Job:
         return runs_root() / self.owner / self.row.slug / f"{self.profile}-seed{self.seed}"
 
     @property
+    def encoder(self) -> "Job | None":
+        """What trains the run that the experiment goes on from.
+
+        Raises:
+            UserError: there is no such table or row, or nothing makes it.
+        """
+        if self.row.encoder_of is None:
+            return None
+        table, _, row = self.row.encoder_of.partition("/")
+        definition = load_definition(table)
+        found = Job(definition, definition.row(row), self.profile, self.seed)
+        if found.row.experiment is None:
+            raise UserError(f"{self.name} goes on from {self.row.encoder_of}, which no experiment makes.")
+        return found
+
+    @property
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
         table = self.definition.argument if self.owner == self.definition.table else self.owner
@@ -83,12 +99,16 @@ class Job:
 
 
 def fit(job: Job, depgen: Depgen) -> FinishedRun:
-    """The job's finished run: trained, gone on with, or found.
+    """The job's finished run: trained, gone on with, or found; after the run that it goes on from, where there is one.
 
     Raises:
-        UserError: training failed, or the YAML has changed since the run was begun.
+        UserError: training failed, or the YAML, or the run that it goes on from, has changed since the run was begun.
     """
-    return experiment_runs.fit(job.training, depgen)
+    training, encoder = job.training, job.encoder
+    if encoder is not None:
+        run = fit(encoder, depgen).run.absolute()
+        training = dataclasses.replace(training, options=("--data.init_args.encoder", str(run)))
+    return experiment_runs.fit(training, depgen)
 
 
 def finished_run(job: Job) -> Path | None:

@@ -292,3 +292,50 @@ def test_another_number_of_texts_is_noticed(job, stub):
 def test_a_failing_command_is_named():
     with pytest.raises(UserError, match="`depgen no-such-verb` ended with code 2"):
         run_depgen(["no-such-verb"], {})
+
+
+FINE = """
+table: fine
+caption: Invented numbers
+source: an invented paper, Table 5
+columns: [{key: perplexity, header: PPL, higher_better: false}]
+rows:
+  - {name: Tuned, experiment: chain_toy, encoder_of: toy/DM-Base}
+  - {name: Lost, experiment: chain_toy, encoder_of: toy/Old}
+"""
+
+
+@pytest.fixture
+def fine(project):
+    path = project / "experiments" / "published" / "fine.yaml"
+    path.write_text(FINE)
+    return path
+
+
+def tuned(name="Tuned"):
+    definition = load_definition("fine")
+    return Job(definition, definition.row(name), "small", 2)
+
+
+def test_the_run_that_an_experiment_goes_on_from_is_trained_first_and_once(job, fine):
+    stub = Stub()
+    trained = fit(tuned(), stub)
+    encoder = finished_run(job)
+    assert [arguments[2] for arguments, _ in stub.calls] == [
+        "experiments/dm_toy_small.yaml", "experiments/chain_toy_small.yaml"
+    ]  # fmt: skip
+    assert stub.calls[1][0][-2:] == ["--data.init_args.encoder", str(encoder.absolute())]
+    assert trained.run.is_relative_to("runs/fine/Tuned/small-seed2")
+    assert fit(tuned(), stub) == trained
+    assert len(stub.calls) == 2
+    encoder.rename(encoder.with_name("2026-01-05"))
+    with pytest.raises(UserError, match=r"encoder .*2026-01-05 has changed since Tuned.*reproduce fine --row Tuned"):
+        fit(tuned(), stub)
+
+
+def test_a_row_that_goes_on_from_what_nothing_makes_is_refused(fine):
+    with pytest.raises(UserError, match="Lost, small, seed 2 goes on from toy/Old, which no experiment makes"):
+        fit(tuned("Lost"), Stub())
+    fine.write_text(FINE.replace("toy/Old", "toy"))
+    with pytest.raises(UserError, match="row Lost: encoder_of: expected <table>/<row>, found 'toy'"):
+        tuned()
