@@ -33,7 +33,7 @@ Deviations
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -211,8 +211,6 @@ class StructFormer(MaskedLanguageModel):
             mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
             optimizer=optimizer, scheduler=scheduler,
         )  # fmt: skip
-        if calibration not in get_args(Calibration):
-            raise UserError(f"calibration: expected one of {get_args(Calibration)}, found {calibration!r}.")
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.parser = DistanceParser(

@@ -8,6 +8,7 @@ from torch import nn
 
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
+from depgen.nn.attention import Visibility
 
 VOCABULARY = 23
 
@@ -257,6 +258,41 @@ def test_score_functions_work_with_states_and_padding():
         assert output.hidden[:, :2].isfinite().all()
 
 
+@pytest.mark.parametrize("causal", [True, False])
+@torch.no_grad()
+def test_weights_of_another_kind_against_literal_loops(causal):
+    model = small(causal=causal).eval()
+    tokens, padding = some_tokens(batch=2, length=6), torch.zeros(2, 6, dtype=torch.bool)
+    padding[1, 4:] = True
+    factor = torch.rand(3, 4, 1, 1)
+    output = model(tokens, padding=padding, weigh=lambda layer, scores: scores.sigmoid() * factor[layer])
+    for row, length in enumerate((6, 4)):
+        hidden = embedded(model, tokens[row : row + 1, :length])[0]
+        for number, layer in enumerate(model.layers):
+            read = layer.attention_norm(hidden)
+            queries, keys, values = layer.attention.projection(read).view(length, 3, 4, 4).unbind(1)
+            mixed = torch.zeros(length, 4, 4)
+            for i in range(length):
+                for j in range(i + 1 if causal else length):
+                    for head in range(4):
+                        weight = torch.sigmoid(queries[i, head] @ keys[j, head] / 2) * factor[number, head, 0, 0]
+                        mixed[i, head] += weight * values[j, head]
+            hidden = hidden + layer.attention.output(mixed.flatten(1))
+            hidden = hidden + layer.contract(layer.expand(layer.feedforward_norm(hidden)).relu())
+        torch.testing.assert_close(output.hidden[row, :length], model.final_norm(hidden), atol=1e-5, rtol=1e-5)
+
+
+def test_a_softmax_as_weights_of_another_kind_changes_nothing():
+    model, tokens = small(attention_dropout=0.5).eval(), some_tokens(length=8)
+    start = model(tokens[:, :5], carry=True, weigh=lambda layer, scores: scores.softmax(-1))
+    end = model(tokens[:, 5:], state=start.state, weigh=lambda layer, scores: scores.softmax(-1))
+    expected = model(tokens).hidden
+    torch.testing.assert_close(torch.cat((start.hidden, end.hidden), 1), expected, atol=1e-5, rtol=1e-5)
+    only_attention = small(attention_dropout=0.5, dropout=0.0).train()
+    dropped = only_attention(tokens, weigh=lambda layer, scores: scores.softmax(-1)).hidden
+    assert not torch.allclose(dropped, expected, atol=1e-2), "such weights are dropped as any"
+
+
 def test_gradients_reach_what_a_score_function_holds():
     model = small().double()
     slope = torch.zeros((), dtype=torch.float64, requires_grad=True)
@@ -359,6 +395,36 @@ def test_initialisation_is_that_of_fairseq():
     assert not alternative.layers[0].expand.bias.any()
 
 
+def test_initialisation_is_that_of_structformer():
+    torch.manual_seed(0)
+    sizes = {"layers": 2, "width": 256, "positions": "learned", "max_length": 500}
+    model = Transformer(5000, **sizes, output_bias=True, initial_range=0.1)
+    for matrix in (model.embedding.weight, model.positions.weight):
+        assert 0.0999 < matrix.abs().max() <= 0.1
+        assert matrix.std().item() == pytest.approx(0.1 / 3**0.5, rel=0.01)
+    attention, bound = model.layers[1].attention, (6 / 512) ** 0.5
+    for block in (*attention.projection.weight.chunk(3), attention.output.weight):
+        assert 0.99 * bound < block.abs().max() <= bound
+    assert not torch.cat((attention.projection.bias, attention.output.bias, model.output_bias)).any()
+    assert model.layers[1].expand.weight.abs().max() <= 256**-0.5
+    with pytest.raises(UserError, match="initial_std or by initial_range"):
+        small(initial_std=0.02, initial_range=0.1)
+
+
+@torch.no_grad()
+def test_layer_norms_without_gains_and_leaky_activations():
+    plain = small(affine_norms=False, activation="leaky_relu").eval()
+    assert {name for name, _ in plain.named_parameters() if "norm" in name} == {"final_norm.weight", "final_norm.bias"}
+    layer, hidden = plain.layers[0], torch.randn(2, 5, 16)
+    standard = (hidden - hidden.mean(-1, keepdim=True)) / (hidden.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(layer.feedforward_norm(hidden), standard, atol=1e-5, rtol=1e-5)
+    inner = layer.expand(standard)
+    layer.attention.output.weight.zero_()  # attention that adds nothing
+    visibility = Visibility.of(5, None, causal=False, context=5, device=hidden.device)
+    expected = hidden + layer.contract(torch.where(inner > 0, inner, 0.01 * inner))
+    torch.testing.assert_close(layer(hidden, visibility)[0], expected, atol=1e-5, rtol=1e-5)
+
+
 def test_the_output_matrix_is_the_embedding_unless_untied():
     tied, untied = small(), small(tied=False, output_bias=True)
     assert tied.output_weight is tied.embedding.weight
@@ -372,6 +438,8 @@ def test_the_output_matrix_is_the_embedding_unless_untied():
 def test_requests_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="causal=False"):
         small(causal=False)(some_tokens(), carry=True)
+    with pytest.raises(ValueError, match="weights of another kind"):
+        small()(some_tokens(), attention_layer=0, weigh=lambda layer, scores: scores.sigmoid())
     with pytest.raises(ValueError, match="attention of layer 3 was asked for, of 3 layers"):
         small()(some_tokens(), attention_layer=3)
 

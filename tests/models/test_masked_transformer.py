@@ -1,0 +1,206 @@
+"""The masked Transformer: against torch's own, its size, what it may not depend on, and the head that it parses by."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from depgen.errors import UserError
+from depgen.masked_language_model import AttentionParser, LayerAttention, MaskedOutput
+from depgen.models.masked_transformer import MaskedTransformer, undirected_matches
+from tests.models.encoders import drift, eight_sentences, encoder, spread, states_and_attention
+from tests.models.masked import UNK, batch_of, trained
+
+VOCABULARY = 9
+SENTENCES = [[3, 4, 5, 8, 5], [6, 2, 7], [4]]
+HEADS = [[2, 0, 2, 5, 2], [2, 0, 2], [0]]
+
+
+def model_of(*, precise=True, backbone=None, vocabulary=VOCABULARY, **options):
+    torch.manual_seed(0)
+    model = MaskedTransformer(backbone or encoder(), vocabulary, **options).eval()
+    return model.double() if precise else model
+
+
+# -- the network -------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_hidden_states_are_those_of_torchs_encoder():
+    model, batch = spread(model_of()), batch_of(*SENTENCES)
+    network = model.backbone
+    layer = nn.TransformerEncoderLayer(4, 2, 8, activation=nn.LeakyReLU(0.01), norm_first=True, batch_first=True)
+    encoder_of_torch = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(4), enable_nested_tensor=False).double().eval()
+    for theirs, ours in zip(encoder_of_torch.layers, network.layers, strict=True):
+        theirs.self_attn.in_proj_weight.copy_(ours.attention.projection.weight)
+        theirs.self_attn.in_proj_bias.copy_(ours.attention.projection.bias)
+        theirs.self_attn.out_proj.load_state_dict(ours.attention.output.state_dict())
+        theirs.linear1.load_state_dict(ours.expand.state_dict())
+        theirs.linear2.load_state_dict(ours.contract.state_dict())
+    encoder_of_torch.norm.load_state_dict(network.final_norm.state_dict())
+    embedded = network.embedding.weight[batch.tokens] + network.positions.weight[:5]
+    expected = encoder_of_torch(embedded, src_key_padding_mask=~batch.mask)
+    found = model.read(batch.tokens, batch.lengths).hidden
+    assert (found - expected)[batch.mask].abs().max() < 1e-12
+
+
+@torch.no_grad()
+def test_attention_is_that_of_the_scores_and_changes_no_state():
+    model, batch = spread(model_of()), batch_of(*SENTENCES)
+    plain, output = (model.read(batch.tokens, batch.lengths, attention=asked) for asked in (False, True))
+    assert plain.attention is None
+    assert (plain.hidden - output.hidden)[batch.mask].abs().max() < 1e-12
+    for number, layer in enumerate(output.attention):
+        assert torch.equal(layer.before, layer.after)
+        expected = model.backbone(batch.tokens, padding=~batch.mask, attention_layer=number).attention.exp()
+        assert (layer.after - expected).abs().max() < 1e-12
+        assert (layer.after.sum(-1) - 1).abs().max() < 1e-12
+        assert not layer.after[2, ..., 1:].any(), "padding is no key"
+
+
+@torch.no_grad()
+def test_padding_and_company_change_nothing():
+    model = spread(model_of(parses_by=(1, 0)))
+    assert drift(model, SENTENCES, of=states_and_attention) < 1e-12
+    assert drift(model, SENTENCES, of=lambda m, batch: [m.head_probabilities(batch.tokens, batch.lengths)]) < 1e-12
+
+
+def test_parameters_at_the_papers_size():
+    """Embedding and bias, 500 positions, the last norm, and layers whose norms have none."""
+    d, vocabulary = 512, 10_798
+    attention, feedforward = 4 * (d * d + d), 2 * 4 * d * d + 4 * d + d
+    expected = vocabulary * d + vocabulary + 500 * d + 2 * d + 8 * (attention + feedforward)
+    sizes = {"layers": 8, "width": d, "attention_heads": 8, "feedforward": 4 * d}
+    with torch.device("meta"):
+        model, affine = (MaskedTransformer(encoder(**sizes, affine_norms=norms), vocabulary) for norms in (False, True))
+    assert sum(each.numel() for each in model.parameters()) == expected == 30_999_086
+    assert sum(each.numel() for each in affine.parameters()) == expected + 8 * 2 * 2 * d
+
+
+# -- the head that it parses by ----------------------------------------------------------------------------------------
+
+
+def matches_by_sets(weights, heads, n):
+    most = [max((j for j in range(n) if j != i), key=lambda j, i=i: weights[i][j], default=None) for i in range(n)]
+    found = {frozenset((i, most[i])) for i in range(n)} if n > 1 else set()
+    return len(found & {frozenset((i, head - 1)) for i, head in enumerate(heads) if head > 0})
+
+
+@st.composite
+def trees(draw):
+    """Heads of a random tree of at most seven words."""
+    order = draw(st.permutations(range(draw(st.integers(1, 7)))))
+    heads = [0] * len(order)
+    for place, word in enumerate(order[1:], start=1):
+        heads[word] = order[draw(st.integers(0, place - 1))] + 1
+    return heads
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(trees(), min_size=1, max_size=3), st.integers(0, 10_000))
+def test_matches_are_those_of_sets_of_pairs(sentences, seed):
+    generator = torch.Generator().manual_seed(seed)
+    batch = batch_of(*([3] * len(heads) for heads in sentences), heads=sentences, length=8)
+    weights = torch.rand(2, 3, len(sentences), 8, 8, generator=generator)
+    expected = [
+        [sum(matches_by_sets(weights[a, b, row].tolist(), heads, len(heads)) for row, heads in enumerate(sentences))
+         for b in range(3)]
+        for a in range(2)
+    ]  # fmt: skip
+    assert undirected_matches(weights, batch.heads, batch.mask).tolist() == expected
+
+
+class Planted(MaskedTransformer):
+    """Whose attention is random but for one head, which looks from each word to its head."""
+
+    def read(self, tokens, lengths, *, heads=None, attention=False):
+        generator = torch.Generator().manual_seed(len(tokens))
+        shape = len(tokens), 2, tokens.shape[1], tokens.shape[1]
+        layers = [torch.rand(shape, generator=generator) for _ in range(2)]
+        for row, sentence in enumerate(HEADS[: len(tokens)]):
+            for word, head in enumerate(sentence):
+                layers[1][row, 0, word, head - 1] += 1
+        return MaskedOutput(torch.zeros(*tokens.shape, 4), attention=tuple(LayerAttention(w, w) for w in layers))
+
+
+def test_the_best_head_on_a_treebank_is_chosen_and_parsed_by():
+    model, batch = Planted(encoder(), VOCABULARY).train(), batch_of(*SENTENCES, heads=HEADS)
+    assert isinstance(model, AttentionParser)
+    with pytest.raises(UserError, match="none is chosen: choose one on a treebank"):
+        model.head_probabilities(batch.tokens, batch.lengths)
+    assert model.choose_attention_head([batch, batch_of(SENTENCES[0], heads=HEADS[:1])]) == (1, 0)
+    assert model.training
+    p = model.head_probabilities(batch.tokens, batch.lengths)
+    for row, heads in enumerate(HEADS):
+        assert [p[row, i].argmax().item() + 1 for i, head in enumerate(heads) if head] == [h for h in heads if h]
+    assert not p.diagonal(dim1=1, dim2=2).any()
+    assert not p[1, 3:].any()
+
+
+def test_of_equal_heads_the_lowest_and_first_is_chosen():
+    model = model_of()
+    with torch.no_grad():
+        for layer in model.backbone.layers:
+            layer.attention.projection.weight.zero_()
+    assert model.choose_attention_head([batch_of(*SENTENCES, heads=HEADS)]) == (0, 0)
+
+
+@pytest.mark.parametrize("batches", [[], [batch_of([3, 4])]], ids=["no sentence", "no tree"])
+def test_a_head_is_not_chosen_without_trees(batches):
+    with pytest.raises(UserError, match="chosen on sentences with trees"):
+        model_of().choose_attention_head(batches)
+
+
+@pytest.mark.parametrize("given_head", [(2, 0), (0, 2), (-1, 0)])
+def test_a_head_that_is_not_there_is_refused(given_head):
+    with pytest.raises(UserError, match=r"parses_by: expected \[layer, head\] below \[2, 2\]"):
+        model_of(parses_by=given_head)
+
+
+# -- odd sentences, learning -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [[[3]], [[3], SENTENCES[0]], [[UNK, UNK, UNK]], [[UNK], [UNK, UNK]], [[3, 4, 5, 6, 7] * 100]],
+    ids=["one word", "one word beside others", "all unknown", "all unknown, one word", "500 words"],
+)
+def test_odd_sentences_have_finite_losses_and_gradients(sentences):
+    losses = trained(model_of(precise=False), [batch_of(*sentences)], steps=2)  # which looks at the gradients
+    assert all(map(math.isfinite, losses))
+    known = any(word != UNK for sentence in sentences for word in sentence)
+    assert known or losses == [0, 0]
+
+
+def test_a_batch_without_a_masked_word_moves_nothing(monkeypatch):
+    model = model_of(precise=False)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.ones(*shape))
+    assert trained(model, [batch_of(*SENTENCES)], steps=2) == [0, 0]
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+
+
+def test_overfits_eight_sentences():
+    model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
+    losses = trained(model, [batch_of(*eight_sentences())], steps=150, rate=1e-2)
+    assert losses[0] > 3
+    assert sum(losses[-20:]) / 20 < 0.5
+
+
+def test_trees_beside_the_sentences_change_nothing():
+    losses = []
+    for heads in (None, HEADS):
+        batch = batch_of(*SENTENCES, heads=heads)
+        losses.append(trained(model_of(precise=False, backbone=encoder(dropout=0.2)), [batch], steps=3))
+    assert losses[0] == losses[1]
+
+
+def test_a_network_that_sees_one_side_and_sentences_that_do_not_fit_are_refused():
+    with pytest.raises(UserError, match=r"MaskedTransformer reads from both sides: set .*causal to false"):
+        model_of(backbone=encoder(causal=True))
+    batch = batch_of([3] * 501)
+    with pytest.raises(UserError, match="501 tokens does not fit into 500 learned positions"):
+        model_of().read(batch.tokens, batch.lengths)
