@@ -44,6 +44,7 @@ from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
+from depgen.nn.vocabulary import full_precision
 
 TINY = 1e-30
 
@@ -134,6 +135,8 @@ class UDGN(MaskedLanguageModel):
             mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
             optimizer=optimizer, scheduler=scheduler,
         )  # fmt: skip
+        if supervised_weight < 0:
+            raise UserError(f"supervised_weight: expected 0 or more, found {supervised_weight}.")
         self.save_hyperparameters()
         self.parser = HeadSelection(
             vocabulary_size, width=width, layers=parser_layers, hidden_size=parser_hidden_size or width, tags=tags,
@@ -155,6 +158,8 @@ class UDGN(MaskedLanguageModel):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.dropout, self.marginals, self.mask_from, self.mask_floor = dropout, marginals, mask_from, mask_floor
         self.supervised_weight = supervised_weight
+        if mask_from == "trees" and not supervised_weight:
+            self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
@@ -171,9 +176,9 @@ class UDGN(MaskedLanguageModel):
     def head_log_probs(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """Log p_ij, fp32; a word's own place is "no head"."""
+        """Log p_ij, at least in fp32; a word's own place is "no head"."""
         words = _words(tokens, lengths)
-        scores = self.parser(tokens, lengths)
+        scores = full_precision(self.parser(tokens, lengths))
         if self.marginals == "softmax":
             return head_log_softmax(scores, words)
         arcs, roots = tree_marginals(scores, scores.diagonal(dim1=1, dim2=2), words)

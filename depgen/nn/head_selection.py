@@ -91,7 +91,7 @@ def without_own_place(
 ) -> Float[Tensor, "batch dependents heads"]:
     """Probabilities with a diagonal of 0, not normalised again: what a word gives itself means that it has no head."""
     off_diagonal = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
-    return head_log_probs.exp() * (off_diagonal & words[:, :, None])
+    return head_log_probs.exp() * (off_diagonal & words[:, :, None] & words[:, None, :])
 
 
 def undirected(probabilities: Float[Tensor, "batch dependents heads"]) -> Float[Tensor, "batch length length"]:

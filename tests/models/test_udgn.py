@@ -1,0 +1,323 @@
+"""UDGN: the paper's equations by scalar loops, its size, what it may not depend on, and that it learns."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from depgen.errors import UserError
+from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
+from tests.models.masked import MASK, UNK, alone, batch_of, trained
+from tests.oracles_of_udgn import (
+    bilstm_by_loop,
+    competitive_layer_by_loop,
+    head_probabilities_by_loop,
+    head_scores_by_loop,
+    layer_norm_by_loop,
+    linear_by_loop,
+    masked_loss_by_loop,
+    tagged_by_loop,
+    undirected_by_loop,
+)
+
+VOCABULARY = 9
+SIZES = {"width": 4, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1, "parser_hidden_size": 3}
+SENTENCES = [[3, 4, 5, 8], [6, 2, 7]]
+HEADS = [[2, 0, 2, 3], [3, 1, 0]]
+
+
+def model_of(*, precise=True, dropout=0.0, **options):
+    torch.manual_seed(0)
+    dropped = dict.fromkeys(("dropout", "attention_dropout", "parser_dropout"), dropout)
+    made = UDGN(VOCABULARY, **{**SIZES, **dropped, **options})
+    return made.double().eval() if precise else made.eval()
+
+
+def words_of(batch):
+    return batch.mask[:, :, None] & batch.mask[:, None, :]
+
+
+# -- the equations -----------------------------------------------------------------------------------------------------
+
+
+def mask_by_loop(model, words):
+    parser = model.parser
+    vectors = [parser.embedding.weight[word] for word in words]
+    if parser.tag_logits is not None:
+        pairs = zip(words, vectors, strict=True)
+        vectors = [tagged_by_loop(word, vector, parser.tag_logits, parser.tag_vectors) for word, vector in pairs]
+    (w_head, w_dependent), (b_head, b_dependent) = parser.arcs.weight.chunk(2), parser.arcs.bias.chunk(2)
+    hidden = bilstm_by_loop(vectors, parser.lstm)
+    scores = head_scores_by_loop(hidden, w_head, b_head, w_dependent, b_dependent)
+    return [[m + 1e-6 for m in row] for row in undirected_by_loop(head_probabilities_by_loop(scores))]
+
+
+def logits_by_loop(model, words):
+    """Eq. 1-15 of one sentence: no normalisation between the layers, one after them, the embedding as output."""
+    mask = mask_by_loop(model, words)
+    states = [list(model.embedding.weight[word]) for word in words]
+    if model.positions is not None:
+        states = [[x + p for x, p in zip(*pair, strict=True)] for pair in zip(states, model.positions.weight)]  # noqa: B905
+    for layer in model.layers:
+        four = zip(layer.projection.weight.chunk(4), layer.projection.bias.chunk(4), strict=True)
+        weights = [*four, (layer.output.weight, layer.output.bias)]
+        states = competitive_layer_by_loop(states, mask, weights, heads=2, bias=layer.direction_bias)
+    hidden = [layer_norm_by_loop(state, model.norm.weight, model.norm.bias) for state in states]
+    return [linear_by_loop(state, model.embedding.weight, model.bias) for state in hidden]
+
+
+@pytest.mark.parametrize("options", [{}, {"tags": 2}, {"positions": True}], ids=["plain", "tags", "positions"])
+def test_logits_and_loss_are_the_papers_equations(options, monkeypatch):
+    model, batch = model_of(**options), batch_of(*SENTENCES)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    uniform = torch.tensor([[0.1, 0.9, 0.29, 0.0], [0.31, 0.2, 0.05, 0.0]])
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: uniform)
+    loss = alone(model).training_step(batch, 0)
+    corrupted = [[MASK, 4, MASK, MASK], [6, MASK, MASK]]
+    expected = [logits_by_loop(model, words) for words in corrupted]
+    hidden = model.read(batch_of(*corrupted).tokens, batch.lengths).hidden
+    for row, sentence in enumerate(expected):
+        found = hidden[row, : len(sentence)] @ model.output_weight.T + model.output_bias
+        assert (found - torch.stack([torch.stack(word) for word in sentence])).abs().max() < 1e-10
+    masked = [[True, False, True, True], [False, True, True]]
+    by_loop = masked_loss_by_loop(expected, SENTENCES, masked)
+    assert abs(loss - by_loop) < 1e-10
+    wanted = list(model.parameters())
+    for one, other in zip(torch.autograd.grad(loss, wanted), torch.autograd.grad(by_loop, wanted), strict=True):
+        assert (one - other).abs().max() < 1e-10
+
+
+def test_given_trees_cost_their_arcs_surprisal_and_a_root_its_own_place():
+    probabilities = torch.tensor([[[0.1, 0.7, 0.2], [0.3, 0.6, 0.1], [0.5, 0.25, 0.25]]])
+    nll, count = supervised_nll(probabilities.log(), torch.tensor([[2, 0, -1]]))
+    assert nll.item() == pytest.approx(-torch.tensor([0.7, 0.6]).log().sum().item())
+    assert count == 2
+
+
+def test_messages_pass_along_given_arcs_both_ways():
+    expected = torch.zeros(3, 3)
+    expected[0, 1] = expected[1, 0] = expected[2, 1] = expected[1, 2] = 1
+    assert torch.equal(mask_of_trees(torch.tensor([[2, 0, 2]]))[0], expected)
+    assert not mask_of_trees(torch.tensor([[0, -1, -1]])).any()
+
+
+# -- its size ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({}, 49_928_878),
+        ({"tags": 5}, 49_928_878 + 67_348),
+        ({"relative_bias": False}, 49_928_878 - 8 * 2 * 8),
+        ({"relative_bias": False, "positions": True}, 49_928_878 - 8 * 2 * 8 + 500 * 512),
+        ({"gates": False}, 49_928_878 - 8 * (512 + 1) * 1024),
+        ({"attention_heads": 1, "head_size": 1024}, 49_928_878 - 8 * 2 * 7),
+        ({"marginals": "kirchhoff"}, 49_928_878),
+        ({"competition": False, "nonlinear": False}, 49_928_878),
+    ],
+)
+def test_parameters_at_the_papers_vocabulary(options, count):
+    with torch.device("meta"):
+        assert sum(each.numel() for each in UDGN(10_798, **options).parameters()) == count
+
+
+# -- what it may not depend on -----------------------------------------------------------------------------------------
+
+VARIANTS = [{}, {"tags": 2, "positions": True}, {"marginals": "kirchhoff"}, {"mask_from": "trees"}]
+NAMES = ["softmax", "tags and positions", "kirchhoff", "trees"]
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=NAMES)
+def test_padding_and_company_change_nothing(options):
+    model = model_of(**options)
+    together = batch_of(*SENTENCES, heads=HEADS)
+    padded = batch_of(*SENTENCES, heads=HEADS, length=7)
+    padded.tokens[0, 4:], padded.tokens[1, 3:] = 8, 5
+    found = model.read(together.tokens, together.lengths, heads=together.heads, attention=True)
+    wide = model.read(padded.tokens, padded.lengths, heads=padded.heads, attention=True)
+    for row, sentence in enumerate(SENTENCES):
+        single = batch_of(sentence, heads=HEADS[row : row + 1])
+        by_itself = model.read(single.tokens, single.lengths, heads=single.heads, attention=True)
+        n = len(sentence)
+        for other, place in ((wide, row), (by_itself, 0)):
+            assert (found.hidden[row, :n] - other.hidden[place, :n]).abs().max() < 1e-12
+            for layer, same in zip(found.attention, other.attention, strict=True):
+                assert (layer.after[row, :, :n, :n] - same.after[place, :, :n, :n]).abs().max() < 1e-12
+        one = model.head_probabilities(single.tokens, single.lengths)[0]
+        many = model.head_probabilities(padded.tokens, padded.lengths)[row]
+        assert (one - many[:n, :n]).abs().max() < 1e-12
+        assert not many[n:].any()
+        assert not many[:, n:].any()
+        assert not many.diagonal().any()
+
+
+def test_heads_share_out_each_pair_and_the_mask_says_how_much_flows():
+    model, batch = model_of(), batch_of(*SENTENCES)
+    output = model.read(batch.tokens, batch.lengths, attention=True)
+    p = model.head_probabilities(batch.tokens, batch.lengths)
+    mask = (p + p.mT - p * p.mT + 1e-6) * words_of(batch)
+    assert len(output.attention) == 2
+    for layer in output.attention:
+        assert (layer.before.sum(1) - 1).abs().max() < 1e-12
+        assert ((layer.after.sum(1) - mask) * words_of(batch)).abs().max() < 1e-12
+        assert not layer.after[1, :, :, 3].any(), "padding is no key"
+
+
+def test_every_word_sees_both_sides():
+    model, batch = model_of(), batch_of(*SENTENCES)
+    with torch.no_grad():
+        model.embedding.weight.mul_(10)
+    for changed in (0, 3):
+        other = batch_of([*SENTENCES[0][:changed], 7, *SENTENCES[0][changed + 1 :]], SENTENCES[1])
+        one, two = (model.read(each.tokens, each.lengths).hidden for each in (batch, other))
+        assert ((one - two)[0].abs().amax(1) > 0).all()
+        assert torch.equal(one[1, :3], two[1, :3])
+
+
+def weights_after(batches, **options):
+    model = model_of(precise=False, dropout=0.2, **options)
+    losses = trained(model, batches, steps=4)
+    return losses, {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_trees_beside_the_sentences_change_nothing_at_all():
+    plain, state = weights_after([batch_of(*SENTENCES)])
+    for heads in (HEADS, [[0, 1, 2, 3], [0, 1, 1]]):
+        losses, other = weights_after([batch_of(*SENTENCES, heads=heads)])
+        assert losses == plain
+        assert all(torch.equal(other[name], value) for name, value in state.items())
+    supervised, _ = weights_after([batch_of(*SENTENCES, heads=HEADS)], supervised_weight=0.1)
+    assert supervised != plain
+    along, _ = weights_after([batch_of(*SENTENCES, heads=HEADS)], mask_from="trees")
+    other, _ = weights_after([batch_of(*SENTENCES, heads=[[0, 1, 1, 1], [3, 3, 0]])], mask_from="trees")
+    assert along != other
+
+
+def test_a_parser_that_nothing_depends_on_is_not_trained():
+    names = {name for name, each in model_of(mask_from="trees").named_parameters() if not each.requires_grad}
+    assert names == {f"parser.{name}" for name, _ in model_of().parser.named_parameters()}
+    assert all(each.requires_grad for each in model_of(mask_from="trees", supervised_weight=1.0).parameters())
+    assert all(each.requires_grad for each in model_of().parameters())
+
+
+@pytest.mark.parametrize("options", [{"supervised_weight": 1.0}, {"mask_from": "trees"}], ids=["loss", "mask"])
+def test_missing_trees_are_asked_for(options):
+    with pytest.raises(UserError, match=r"needs trees: name an annotator under data\.init_args\.annotator"):
+        trained(model_of(**options), [batch_of(*SENTENCES)], steps=1)
+
+
+def test_options_that_make_no_sense_are_refused():
+    with pytest.raises(UserError, match="supervised_weight: expected 0 or more, found -1"):
+        model_of(supervised_weight=-1.0)
+    with pytest.raises(UserError, match="A sentence has 4 words, but there are 3 positions"):
+        model_of(positions=True, max_length=3).read(batch_of(*SENTENCES).tokens, torch.tensor([4, 3]))
+
+
+# -- odd sentences -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", VARIANTS[:3], ids=NAMES[:3])
+@pytest.mark.parametrize(
+    "sentences",
+    [[[3]], [[3], SENTENCES[0]], [[UNK, UNK, UNK]], [[UNK], [UNK, UNK]], [[3, 4, 5, 6, 7] * 100]],
+    ids=["one word", "one word beside others", "all unknown", "all unknown, one word", "500 words"],
+)
+def test_odd_sentences_have_finite_losses_and_gradients(options, sentences):
+    model = model_of(precise=False, **options)
+    losses = trained(model, [batch_of(*sentences)], steps=2)  # which looks at the gradients
+    assert torch.tensor(losses).isfinite().all()
+    known = any(word != UNK for sentence in sentences for word in sentence)
+    assert all(each.isfinite().all() for each in model.parameters())
+    assert known or losses == [0, 0]
+
+
+@pytest.mark.parametrize("marginals", ["softmax", "kirchhoff"])
+def test_a_batch_without_a_masked_word_moves_nothing(marginals, monkeypatch):
+    model = model_of(precise=False, marginals=marginals)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.ones(*shape))
+    assert trained(model, [batch_of(*SENTENCES)], steps=2) == [0, 0]
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+
+
+# -- it learns ---------------------------------------------------------------------------------------------------------
+
+
+def eight_sentences():
+    """Sentences that share no word, so that what is missing is known from the rest."""
+    sentences, first = [], 3
+    for length in (3, 5, 4, 6, 5, 4, 7, 6):
+        sentences.append(list(range(first, first + length)))
+        first += length
+    return sentences
+
+
+@pytest.mark.parametrize(("marginals", "steps", "share"), [("softmax", 180, 0.95), ("kirchhoff", 90, 0.5)])
+def test_overfits_eight_sentences(marginals, steps, share):
+    torch.manual_seed(0)
+    sizes = {"width": 32, "layers": 2, "attention_heads": 4, "head_size": 8, "parser_layers": 1}
+    dropped = dict.fromkeys(("dropout", "attention_dropout", "parser_dropout"), 0.0)
+    model = UDGN(44, **sizes, **dropped, marginals=marginals)
+    trained(model, [batch_of(*eight_sentences() * 4)], steps=steps, rate=2e-2)
+    holes = [(sentence, place) for sentence in eight_sentences() for place in range(len(sentence))]
+    batch = batch_of(*[[*sentence[:place], MASK, *sentence[place + 1 :]] for sentence, place in holes])
+    hidden = model.eval().read(batch.tokens, batch.lengths).hidden
+    at_holes = hidden[torch.arange(len(holes)), torch.tensor([place for _, place in holes])]
+    found = (at_holes @ model.output_weight.T + model.output_bias).argmax(1)
+    gold = torch.tensor([sentence[place] for sentence, place in holes])
+    assert (found == gold).float().mean() > share  # 40 words to choose from
+
+
+def test_learns_given_trees():
+    """The largest id is the root, every other word hangs on the next larger one."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    sentences = [torch.randint(3, 12, (n,), generator=generator).tolist() for n in (4, 5, 6, 7) * 4]
+    heads = []
+    for sentence in sentences:
+        order = sorted(range(len(sentence)), key=lambda k: (sentence[k], k))
+        above = dict(pairwise(order))
+        heads.append([above[k] + 1 if k in above else 0 for k in range(len(sentence))])
+    batch = batch_of(*sentences, heads=heads)
+    dropped = dict.fromkeys(("dropout", "attention_dropout", "parser_dropout"), 0.0)
+    model = UDGN(
+        12, 32, layers=1, attention_heads=2, head_size=8, parser_layers=1, supervised_weight=1.0, mask_rate=0.01,
+        **dropped,
+    )  # fmt: skip
+    trained(model, [batch], steps=70, rate=2e-2)
+    model.eval()
+    logs = model.head_log_probs(batch.tokens, batch.lengths)
+    own = torch.arange(batch.tokens.shape[1])
+    found = logs.argmax(2)
+    gold = torch.where(batch.heads > 0, batch.heads - 1, own)
+    assert (found == gold)[batch.mask].float().mean() > 0.95
+
+
+def test_marginals_are_those_of_trees():
+    model, batch = model_of(marginals="kirchhoff"), batch_of(*SENTENCES, [5])
+    logs = model.head_log_probs(batch.tokens, batch.lengths)
+    shares = logs.exp() * words_of(batch)
+    roots = shares.diagonal(dim1=1, dim2=2).sum(1)
+    arcs = model.head_probabilities(batch.tokens, batch.lengths).sum((1, 2))
+    assert torch.allclose(roots, torch.ones(3, dtype=torch.float64), atol=1e-9)
+    assert torch.allclose(arcs, batch.lengths.double() - 1, atol=1e-9)
+    assert torch.allclose(shares.sum(2)[batch.mask], torch.ones(8, dtype=torch.float64), atol=1e-9)
+
+
+def test_marginals_stay_exact_under_autocast():
+    model, batch = model_of(precise=False, marginals="kirchhoff"), batch_of(*SENTENCES)
+    with torch.autocast("cpu", torch.bfloat16):
+        arcs = model.head_probabilities(batch.tokens, batch.lengths)
+    assert arcs.dtype == torch.float32
+    assert (arcs.sum((1, 2)) - torch.tensor([3.0, 2.0])).abs().max() < 1e-5
+
+
+def test_asking_for_attention_changes_no_state():
+    model, batch = model_of(), batch_of(*SENTENCES)
+    one = model.read(batch.tokens, batch.lengths)
+    two = model.read(batch.tokens, batch.lengths, attention=True)
+    assert one.attention is None
+    assert torch.equal(one.hidden, two.hidden)
