@@ -20,8 +20,9 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
-from depgen.evaluation.trained import load_trained
-from depgen.masked_language_model import HeadNetwork
+from depgen.evaluation.attention_head import choose_attention_head
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.masked_language_model import AttentionParser, HeadNetwork
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means
 from depgen.trees.annotator import Annotator
@@ -66,6 +67,7 @@ def parsing_scores(
     corpus: Corpus,
     run: str | None = None,
     splits: Sequence[Split] = ("test",),
+    choose_on: Sequence[Split] = ("valid",),
     max_words: int | None = None,
     seeds: int = 5,
     resamples: int = 2000,
@@ -80,6 +82,8 @@ def parsing_scores(
             depgen.data.normalized.NormalizedTreebank for a run on the Penn Treebank.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         splits: parts of the treebank, taken together.
+        choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
+            sentences of any length; of no effect on other systems.
         max_words: leave out longer sentences (WSJ10 is 10).
         seeds: the random floor is the mean over so many seeds.
         resamples: of the sentences, for the intervals.
@@ -88,7 +92,8 @@ def parsing_scores(
         json: print JSON.
 
     Raises:
-        UserError: no such run, one that does not parse, or a treebank without trees or sentences.
+        UserError: no such run, one that does not parse, a treebank without trees or sentences, or one that would be
+            judged by the trees that an attention head is chosen by.
     """
     trained = load_trained(run, device=device)
     if not isinstance(trained.model, HeadNetwork):
@@ -96,6 +101,7 @@ def parsing_scores(
             f"{trained.checkpoint} holds a {type(trained.model).__name__}, which does not parse: take a run of UDGN or "
             "StructFormer."
         )
+    chosen = _chosen_head(trained, corpus, choose_on, splits)
     sentences = sentences_with_trees(corpus, splits, max_words=max_words)
     scores = score_parser(
         trained.model, trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
@@ -106,11 +112,30 @@ def parsing_scores(
         "checkpoint": trained.checkpoint.name,
         "corpus": corpus.name,
         "splits": " ".join(splits),
+        **chosen,
         "sentences": scores.sentences,
         "words": scores.words,
         "unknown_words": scores.unknown_words,
     }
     return _as_json(facts, scores) if json else _as_table(facts, scores)
+
+
+def _chosen_head(
+    trained: Trained, corpus: Corpus, choose_on: Sequence[Split], splits: Sequence[Split]
+) -> dict[str, str]:
+    """What is to be said of the attention head that a network parses by, which is chosen where none was given."""
+    network = trained.model
+    if not isinstance(network, AttentionParser):
+        return {}
+    if network.parses_by is not None:
+        return {"attention_head": "layer {} head {}, given".format(*network.parses_by)}
+    if set(choose_on) & set(splits):
+        raise UserError(
+            f"An attention head is chosen on {' '.join(choose_on)}, which can't judge it too: leave that out of "
+            "splits, or name other parts by choose_on."
+        )
+    found = choose_attention_head(network, trained.vocabulary, sentences_with_trees(corpus, choose_on))
+    return {"attention_head": "layer {} head {}, best UDA on {}".format(*found, " ".join(choose_on))}
 
 
 def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None) -> list[Sentence]:
@@ -233,7 +258,6 @@ def _decoded(
     return maximum_spanning_trees(np.log(probabilities.astype(np.float64) + SMALLEST), lengths)
 
 
-@torch.inference_mode()
 def _head_probabilities(
     network: HeadNetwork, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], tokens_per_batch: int
 ) -> Iterator[tuple[Int[np.ndarray, " batch"], Float[np.ndarray, "batch dependents heads"], Int[np.ndarray, " batch"]]]:
@@ -250,7 +274,7 @@ def _head_probabilities(
         tokens = np.full((len(rows), lengths[rows].max()), vocabulary.unk)
         for line, row in enumerate(rows):
             tokens[line, : lengths[row]] = encoded[row]
-        with torch.autocast(device.type, enabled=False):
+        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
             found = network.head_probabilities(
                 torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[rows]).to(device)
             )

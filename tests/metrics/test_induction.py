@@ -1,0 +1,70 @@
+import doctest
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgen.metrics import induction as module
+from depgen.metrics.attachment import attachment_counts
+from depgen.metrics.induction import induction_counts
+
+HEADS = st.integers(0, 6).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n))
+PAIR = HEADS.flatmap(
+    lambda gold: st.tuples(st.lists(st.integers(0, len(gold)), min_size=len(gold), max_size=len(gold)), st.just(gold))
+)
+
+
+def pairs(heads):
+    return {frozenset((word, head or word)) for word, head in enumerate(heads, start=1)}
+
+
+@given(st.lists(PAIR, max_size=6))
+def test_equals_sets_of_pairs_and_a_loop(sentences):
+    counts = induction_counts([predicted for predicted, _ in sentences], [gold for _, gold in sentences])
+    assert counts.words.tolist() == [len(gold) for _, gold in sentences]
+    assert counts.undirected.tolist() == [len(pairs(predicted) & pairs(gold)) for predicted, gold in sentences]
+    loop = [sum(a == b for a, b in zip(predicted, gold, strict=True)) for predicted, gold in sentences]
+    assert counts.directed.tolist() == loop
+
+
+def test_a_case_by_hand():
+    # she <- saw -> dogs -> old, with "saw" the root
+    gold = [[2, 0, 4, 2]]
+    wrong_way = induction_counts([[0, 1, 4, 2]], gold)  # the pair (she, saw) turned round
+    assert (wrong_way.directed.tolist(), wrong_way.undirected.tolist()) == ([2], [3])
+    assert (wrong_way.dda, wrong_way.uda) == (50.0, 75.0)
+    mutual = induction_counts([[2, 1, 4, 2]], gold)  # argmax: two words that head one another are one pair
+    assert (mutual.directed.tolist(), mutual.undirected.tolist()) == ([3], [3])
+    same = induction_counts(gold, gold)  # the root is a pair of its own
+    assert (same.dda, same.uda) == (100.0, 100.0)
+
+
+def test_the_average_is_over_words_and_dda_is_uas():
+    predicted, gold = [[0], [2, 0, 2, 2]], [[0], [0, 1, 2, 1]]
+    counts = induction_counts(predicted, gold)
+    flat = [torch.tensor(heads[0] + heads[1]) for heads in (predicted, gold)]
+    assert counts.dda == attachment_counts(*flat, torch.ones(5, dtype=torch.bool)).uas == pytest.approx(40.0)
+    assert counts.uda == pytest.approx(60.0)
+
+
+def test_nothing_is_neither_right_nor_wrong():
+    counts = induction_counts([], [])
+    assert np.isnan([counts.dda, counts.uda]).all()
+    assert induction_counts([[], [0]], [[], [0]]).undirected.tolist() == [0, 1]
+
+
+def test_what_does_not_belong_together_is_refused():
+    for predicted, gold in (([[0, 1]], [[0]]), ([[0]], [[0], [0]]), ([[0, 1], [0]], [[0], [0, 1]])):
+        with pytest.raises(ValueError, match="not those of the same sentences"):
+            induction_counts(predicted, gold)
+    for heads in ([-1, 0], [3, 0]):
+        with pytest.raises(ValueError, match="Expected heads from 0"):
+            induction_counts([[2, 0]], [heads])
+
+
+def test_doctests():
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
