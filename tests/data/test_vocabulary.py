@@ -119,3 +119,38 @@ def test_a_literal_end_of_text_in_a_corpus_is_text(pieces):
     encoding = encode(pieces, ["<eos>", "walking"])
     assert pieces.eos not in encoding.ids
     assert pieces.decode(encoding.ids.tolist()) == "<eos> walking"
+
+
+def test_a_mask_is_the_third_special_word_and_no_word_of_a_text():
+    counts = Counter({"the": 9, "cat": 4, "<mask>": 8, "<unk>": 2})
+    vocabulary = WordVocabulary(masks=True).build(counts)
+    assert vocabulary.words == ("<eos>", "<unk>", "<mask>", "the", "cat")
+    assert (vocabulary.eos, vocabulary.unk, vocabulary.mask) == (0, 1, 2)
+    assert encode(vocabulary, ["<mask>", "cat", "<eos>", "the"]).ids.tolist() == [1, 4, 1, 3]
+    plain = WordVocabulary().build(counts)
+    assert plain.mask is None
+    assert plain.words[2:4] == ("the", "<mask>"), "without masks it is a word as any other"
+
+
+def test_sizes_count_the_mask():
+    assert WordVocabulary(max_size=4, masks=True).build(COUNTS).words == ("<eos>", "<unk>", "<mask>", "the")
+    with pytest.raises(UserError, match="at least 4: <eos>, <unk>, <mask> and a word; found 3"):
+        WordVocabulary(max_size=3, masks=True)
+
+
+def test_masks_survive_a_folder_and_older_files_have_none(tmp_path):
+    for masks in (True, False):
+        vocabulary = Vocabulary(["the", "cat"], masks=masks)
+        vocabulary.save(tmp_path)
+        loaded = load_vocabulary(tmp_path)
+        assert (loaded.words, loaded.mask) == (vocabulary.words, vocabulary.mask)
+    (tmp_path / "vocabulary.json").write_text('{"kind": "word", "words": ["the", "cat"]}', encoding="utf-8")
+    older = load_vocabulary(tmp_path)
+    assert (older.words, older.mask) == (("<eos>", "<unk>", "the", "cat"), None)
+
+
+def test_fingerprints_of_builders_without_masks_are_what_caches_were_made_under():
+    assert WordVocabulary().fingerprint() == "word min_count=1 max_size=None"
+    assert WordVocabulary(min_count=5, max_size=9).fingerprint() == "word min_count=5 max_size=9"
+    assert WordVocabulary(min_count=5, max_size=9, masks=True).fingerprint() == "word min_count=5 max_size=9 masks"
+    assert SubwordPieces(size=300).fingerprint() == "bpe size=300"

@@ -1,0 +1,184 @@
+"""Masked language models: which words are masked, what the loss divides by, and figures that depend on no batch."""
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.errors import UserError
+from depgen.masked_language_model import MaskedLanguageModel, MaskedOutput
+from tests.models.masked import MASK, UNK, alone, batch_of
+
+WORDS = 8
+SENTENCES = [[3, 4, 5, 1, 7], [6, 3], [1], [5], [7, 7, 1, 4], [1, 1, 3, 6, 5, 4]]
+
+
+class Neighbours(MaskedLanguageModel):
+    """Predicts a word from the mean of the two beside it."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        torch.manual_seed(0)
+        self.embedding = torch.nn.Embedding(WORDS, 5).double()
+        self.bias = torch.nn.Parameter(torch.randn(WORDS, dtype=torch.float64))
+        self.seen = []
+
+    output_weight = property(lambda self: self.embedding.weight)
+    output_bias = property(lambda self: self.bias)
+
+    def read(self, tokens, lengths, *, heads=None, attention=False):
+        self.seen.append(tokens.clone())
+        words = torch.arange(tokens.shape[1]) < lengths[:, None]
+        states = self.embedding(tokens) * words[:, :, None]
+        beside = torch.nn.functional.pad(states, (0, 0, 1, 1))
+        return MaskedOutput((beside[:, :-2] + beside[:, 2:]) / 2)
+
+
+def by_hand(model, batch, chosen):
+    """Summed nats and words, sentence by sentence."""
+    hidden = model.read(batch.tokens.where(~chosen, torch.tensor(MASK)), batch.lengths).hidden
+    logs = (hidden @ model.output_weight.T + model.output_bias).log_softmax(-1)
+    nats = -logs.gather(2, batch.tokens[:, :, None])[:, :, 0]
+    return (nats * chosen).sum(1), chosen.sum(1)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_the_mean_over_masked_words():
+    model, batch = alone(Neighbours(mask_rate=0.5)), batch_of(*SENTENCES)
+    torch.manual_seed(3)
+    loss = model.training_step(batch, 0)
+    chosen = model.seen[0] != batch.tokens
+    nats, words = by_hand(model, batch, chosen)
+    assert words.sum() > 3
+    assert loss.item() == pytest.approx((nats.sum() / words.sum()).item(), abs=1e-10)
+    assert model.logged["train/loss"] == loss
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.9])
+def test_each_known_word_is_masked_as_often_as_said_and_unknown_ones_never(rate):
+    batch, draws = batch_of(*SENTENCES), 1500
+    model = alone(Neighbours(mask_rate=rate))
+    torch.manual_seed(0)
+    model.training_step(batch_of(*SENTENCES * draws), 0)
+    seen = model.seen[0].view(draws, *batch.tokens.shape)
+    changed = (seen != batch.tokens).double()
+    assert (seen[changed.bool()] == MASK).all(), "always <mask>, never another word or the word itself"
+    known = batch.mask & (batch.tokens != UNK)
+    assert not changed[:, ~known].any()
+    assert (changed[:, known].mean(0) - rate).abs().max() < 4 * (rate * (1 - rate) / draws) ** 0.5
+    one, other = changed[:, 0, 0], changed[:, 0, 1]
+    assert abs(np.corrcoef(one, other)[0, 1]) < 4 / draws**0.5, "each by itself"
+
+
+def test_nothing_masked_costs_nothing_and_leaves_gradients_of_zero():
+    model = alone(Neighbours())
+    loss = model.training_step(batch_of([UNK], [UNK, UNK]), 0)
+    loss.backward()
+    assert loss.item() == 0
+    assert all(not each.grad.any() for each in model.parameters())
+
+
+def test_what_a_system_adds_is_added():
+    model, batch = alone(Neighbours()), batch_of(*SENTENCES)
+    torch.manual_seed(0)
+    plain = model.training_step(batch, 0)
+    model.extra_loss = lambda output, given: output.hidden.sum() * 0 + 2.5
+    torch.manual_seed(0)
+    assert model.training_step(batch, 0).item() == pytest.approx(plain.item() + 2.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [("mask_rate", 0.0, "above 0 and at most 1, found 0"), ("mask_rate", 1.1, "at most 1, found 1.1"),
+     ("evaluation_masks", 0, "at least 1, found 0")],
+)  # fmt: skip
+def test_impossible_settings_are_refused(option, value, message):
+    with pytest.raises(UserError, match=message):
+        Neighbours(**{option: value})
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def masks_of(model, batch):
+    passes = [model.evaluation_mask(batch, number) for number in range(model.evaluation_masks)]
+    return {
+        int(item): torch.stack(passes)[:, row, :length].tolist()
+        for row, (item, length) in enumerate(zip(batch.items, batch.lengths, strict=True))
+    }
+
+
+def test_evaluation_masks_depend_on_place_pass_and_seed_alone():
+    model = Neighbours(mask_rate=0.4)
+    together = masks_of(model, batch_of(*SENTENCES))
+    reverse = masks_of(model, batch_of(*SENTENCES[::-1], items=[5, 4, 3, 2, 1, 0], length=11))
+    single = masks_of(model, batch_of(SENTENCES[4], items=[4]))
+    torch.manual_seed(99)
+    again = masks_of(model, batch_of(*SENTENCES))
+    assert together == reverse == again
+    assert together[4] == single[4]
+    assert masks_of(Neighbours(mask_rate=0.4, evaluation_seed=1), batch_of(*SENTENCES)) != together
+    assert len({str(one) for one in together[5]}) > 1, "passes differ"
+    assert masks_of(model, batch_of(SENTENCES[4], items=[7]))[7] != together[4]
+
+
+def test_evaluation_masks_leave_unknown_words_and_padding_and_hold_the_rate():
+    model = Neighbours(mask_rate=0.3, evaluation_masks=20)
+    batch = batch_of(*[[3, 4, UNK, 5, 6, 7, 3, 4]] * 200, length=10)
+    chosen = torch.stack([model.evaluation_mask(batch, number) for number in range(20)])
+    assert not chosen[:, :, 2].any()
+    assert not chosen[:, :, 8:].any()
+    kept = [place for place in range(8) if place != 2]
+    shares = chosen[:, :, kept].double()
+    assert abs(shares.mean().item() - 0.3) < 4 * (0.21 / shares.numel()) ** 0.5
+    assert (shares.mean((0, 1)) - 0.3).abs().max() < 4.5 * (0.21 / 4000) ** 0.5
+
+
+def evaluated(model, *groups, stage="test"):
+    """Logged figures and the sentences' scores where the split comes in these groups of sentences."""
+    batches = [batch_of(*[SENTENCES[k] for k in group], items=list(group)) for group in groups]
+    loader = DataLoader(batches, batch_size=None)
+    options = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = L.Trainer(**options, enable_model_summary=False)
+    verb = trainer.test if stage == "test" else trainer.validate
+    (figures,) = verb(model, loader, verbose=False)
+    return figures, (model.test_scores() if stage == "test" else None)
+
+
+def test_figures_are_means_of_logarithms_whatever_the_batches():
+    model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
+    figures, scores = evaluated(model, (0, 1, 2, 3, 4, 5))
+    batch = batch_of(*SENTENCES)
+    passes = [by_hand(model, batch, model.evaluation_mask(batch, number)) for number in range(3)]
+    loss = sum((nats.sum() / words.sum()).item() for nats, words in passes) / 3
+    assert figures["test/loss"] == pytest.approx(loss, rel=1e-9)
+    assert figures["test/perplexity"] == pytest.approx(np.exp(loss), rel=1e-6)
+    assert figures["test/unk_rate"] == pytest.approx(5 / 19, rel=1e-6)
+    items, nll, words = scores
+    assert items.tolist() == [0, 1, 2, 3, 4, 5]
+    assert nll == pytest.approx(sum(nats for nats, _ in passes).detach().numpy(), abs=1e-9)
+    assert words.tolist() == sum(count for _, count in passes).tolist()
+    others, other_scores = evaluated(model, (5, 2), (4,), (1, 0, 3))
+    assert others == pytest.approx(figures, rel=1e-9)
+    for one, other in zip(scores, other_scores, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    validated, _ = evaluated(model, (5, 2), (4,), (1, 0, 3), stage="val")
+    assert validated["val/loss"] == pytest.approx(loss, rel=1e-9)
+
+
+def test_a_batch_that_masks_nothing_leaves_the_figures():
+    model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
+    with_it, _ = evaluated(model, (0, 1, 3, 4, 5), (2,))
+    without, _ = evaluated(model, (0, 1, 3, 4, 5))
+    assert with_it["test/loss"] == pytest.approx(without["test/loss"], rel=1e-12)
+
+
+def test_sentences_come_as_they_are():
+    items = [TokenItem(k, np.array(ids, dtype=np.int32)) for k, ids in enumerate(SENTENCES)]
+    batch = Neighbours().collate(ItemBatch(items, 25, mask=MASK))
+    assert batch.tokens[0].tolist()[:5] == SENTENCES[0]
+    assert batch.masked == MASK
