@@ -61,7 +61,13 @@ class HeadNetwork(Protocol):
 
 @runtime_checkable
 class AttentionParser(HeadNetwork, Protocol):
-    """A network that parses by one of its attention heads, which a treebank has to choose."""
+    """A network that parses by one of its attention heads, which a treebank has to choose.
+
+    Attributes:
+        parses_by: layer and attention head, 0-based; None before one is chosen.
+    """
+
+    parses_by: tuple[int, int] | None
 
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
         """Parse by the best attention head on these sentences, all with trees, from here on; its layer and number."""
