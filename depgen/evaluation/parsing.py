@@ -206,7 +206,7 @@ def accuracies(
     right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
     words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
     means = 100 * bootstrap_means(right / words, words, resamples=resamples, seed=seed)
-    low, high = np.quantile(means, [0.25, 0.75], axis=0)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
     value = 100 * right.sum(0) / words.sum(0)
     found = {row: Interval(*map(float, bounds)) for row, *bounds in zip(rows, value, low, high, strict=True)}
     return {name: Accuracy(*(found[name, kind] for kind in kinds)) for name, _ in rows}
