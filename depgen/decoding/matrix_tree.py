@@ -4,6 +4,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+DEPTH = 24.0
+"""Nats below its word's best arc from where on an arc counts as being just so far below. Two words that take each other
+for heads by more than 36 would make a matrix that is singular in float64, as no tree has such a cycle."""
+
 
 def tree_marginals(
     scores: Float[Tensor, "batch dependents heads"],
@@ -29,7 +33,8 @@ def tree_marginals(
     # so does the best root
     highest = arcs.amax(2).detach()
     highest = highest.masked_fill(highest.isneginf(), 0)
-    weights = (arcs - highest[:, :, None]).exp()
+    below = arcs - highest[:, :, None]
+    weights = torch.where(below.isneginf(), below, below.clamp_min(-DEPTH)).exp()
     roots = roots - highest
     root_weights = (roots - roots.amax(1, keepdim=True).detach()).exp()
     laplacian = torch.diag_embed(weights.sum(2)) - weights

@@ -127,3 +127,16 @@ def test_forbidden_arcs_have_no_share():
     expected_arcs, _ = by_enumeration(scores[0].numpy(), roots[0].numpy())
     np.testing.assert_allclose(arcs[0].numpy(), expected_arcs, atol=1e-12)
     assert own_roots[0].tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("pull", [20.0, 40.0, 300.0])
+def test_words_that_take_each_other_for_heads_leave_a_tree(pull):
+    scores = torch.zeros(1, 4, 4)
+    scores[0, 1, 2] = scores[0, 2, 1] = pull
+    scores.requires_grad_()
+    arcs, roots = tree_marginals(scores, torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool))
+    assert arcs.sum().item() == pytest.approx(3, abs=1e-5)
+    assert roots.sum().item() == pytest.approx(1, abs=1e-5)
+    assert arcs[0, 1, 2].item() == pytest.approx(arcs[0, 2, 1].item(), abs=1e-5)
+    arcs.square().sum().backward()
+    assert scores.grad.isfinite().all()
