@@ -1,8 +1,12 @@
-"""A pretrained model made on the spot, with random weights."""
+"""Models made on the spot: a pretrained one with random weights, and a run of a system that parses."""
 
 from pathlib import Path
 
+import pytest
 import torch
+import yaml
+
+from depgen.cli import main
 
 END = "<|endoftext|>"
 
@@ -22,3 +26,29 @@ def write_gpt2(folder: Path) -> None:
     config = GPT2Config(vocab_size=bpe.get_vocab_size(), bos_token_id=0, eos_token_id=0, **sizes)
     GPT2LMHeadModel(config).save_pretrained(folder)
     bpe.save(str(folder / "tokenizer.json"))
+
+
+def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str = "udgn") -> Path:
+    """The folder of a run of a UDGN of a few thousand parameters, trained for some steps, under `folder`."""
+    settings = {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {
+            "class_path": "depgen.models.udgn.UDGN",
+            "init_args": {"width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1},
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": corpus,
+                "vocabulary": {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}},
+            },
+        },
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / f"{experiment}.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_RUNS", str(folder))
+        assert main(["fit", "--config", str(config)]) == 0
+    (run,) = (folder / experiment).iterdir()
+    return run

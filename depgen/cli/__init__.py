@@ -44,6 +44,8 @@ def _dispatch(arguments: list[str]) -> str | None:
         from importlib.metadata import version
 
         return f"depgen {version('depgen')}"
+    if arguments[0] == "predict" and any(each.partition("=")[0] == "--input" for each in arguments):
+        arguments = ["parse", *arguments[1:]]
     words = 2 if " ".join(arguments[:2]) in VERBS else 1
     verb, rest = " ".join(arguments[:words]), arguments[words:]
     if verb in TRAINING_VERBS:

@@ -21,8 +21,10 @@ from depgen.cli.parsers import ShortComplaints
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.errors import UserError
+from depgen.evaluation.parse import write_test_trees
 from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
 from depgen.locations import write_atomically
+from depgen.masked_language_model import HeadNetwork
 from depgen.processes import process_rank
 from depgen.training.assembly import training_callbacks
 from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
@@ -315,11 +317,16 @@ class RunCLI(LightningCLI):
         self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
 
     def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
-        """Write the bracketings that the network finds in the test split into the run folder.
+        """Write the trees or bracketings that the network finds in the test split into the run folder.
 
         Raises:
             UserError: it has none of its own.
         """
+        if isinstance(self.model, HeadNetwork) and self.source is not None and self.checkpoint is not None:
+            if self.trainer.is_global_zero:
+                trees = write_test_trees(self.checkpoint, self.datamodule, self.source)
+                self.output = f"run\t{self.source}\ntrees\t{trees}"
+            return
         if type(self.model).predict_step is L.LightningModule.predict_step:
             raise UserError(f"{type(self.model).__name__} has nothing to predict; `depgen generate` writes texts.")
         self.trainer.predict(**{**kwargs, "return_predictions": False})

@@ -1,7 +1,10 @@
-"""Tiny pretrained models, made on the spot with random weights."""
+"""Tiny pretrained models, made on the spot with random weights; a tiny run of a system that parses."""
 
 import pytest
 import torch
+
+from tests.invented_data import write_corpora
+from tests.invented_models import write_udgn_run
 
 SENTENCE = "the old dog cat saw slept and ran by a river hill . quickly they it was late"
 WORDS = SENTENCE.split()
@@ -51,3 +54,26 @@ def tiny_bert(tmp_path_factory):
     BertModel(config).save_pretrained(folder)
     BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="package")
+def parsing_place(tmp_path_factory):
+    """A folder with invented corpora (`data`) and a UDGN trained on bare words of a treebank (`runs/udgn/...`)."""
+    folder = tmp_path_factory.mktemp("parsing")
+    write_corpora(folder / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("data", "cache"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        treebank = {"class_path": "depgen.data.treebank.ConlluTreebank"}
+        corpus = {"class_path": "depgen.data.bare_words.BareWords", "init_args": {"corpus": treebank}}
+        write_udgn_run(folder / "runs", corpus=corpus)
+    return folder
+
+
+@pytest.fixture
+def parsing_run(parsing_place, monkeypatch):
+    """The run's folder, found by name too."""
+    for name in ("data", "cache", "runs"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(parsing_place / name))
+    (run,) = (parsing_place / "runs" / "udgn").iterdir()
+    return run

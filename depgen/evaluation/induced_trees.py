@@ -1,0 +1,155 @@
+"""Trees that a system has learnt from raw text, as an annotation source for others."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from depgen.annotation.spacy_parser import check_words
+from depgen.data.corpus import form_of
+from depgen.data.experiment import data_of
+from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.errors import UserError
+from depgen.evaluation.parsing import Decoding, predicted_heads
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.masked_language_model import HeadNetwork
+from depgen.training.runs import named_checkpoint
+from depgen.trees.removal import put_words_back
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FORMS, FormName
+from depgen.trees.tree import cut_cycles
+
+RULES = "1"
+"""Raised when the trees of the same run change."""
+
+
+class InducedTrees:
+    """Gives each sentence the tree that a run of UDGN, or of another system that parses, finds in it.
+
+    Words are read in the form of the text that the run has learnt from: what that text lacks (punctuation) is left out,
+    the others are spelt as there. What was left out hangs on the last word before it that was read, at the beginning of
+    a sentence on the first one; a sentence of nothing else hangs on its first word. Relations are `root` and `dep`.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
+            paths from here or below `$DEPGEN_RUNS`.
+        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
+            cut at their first words: one of them is the root, and the others hang on it.
+        form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus;
+            `as_is` for text that is in it already; `bare` or `ptb` where the corpus does not say.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        decoding: Decoding = "tree",
+        form: FormName | None = None,
+        tokens_per_batch: int = 8192,
+        device: str | None = None,
+    ) -> None:
+        self.run, self.decoding, self.form = run, decoding, form
+        self.tokens_per_batch, self.device = tokens_per_batch, device
+        self.scheme = f"induced by {run} ({decoding})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "trained"}
+
+    def fingerprint(self) -> str:
+        """Of the checkpoint, the run's vocabulary and the options.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        run, checkpoint = self.source
+        files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
+        parts = ["induced trees", RULES, self.decoding, self.text_form, *map(_digest, files)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with heads and relations; always a single root.
+
+        Raises:
+            UserError: no such run, one of a system that does not parse, a sentence or a word is empty.
+        """
+        check_words(sentences)
+        kept = [FORMS[self.text_form].kept(sentence) for sentence in sentences]
+        model = self.trained.model
+        assert isinstance(model, HeadNetwork)
+        found = predicted_heads(
+            model,
+            self.trained.vocabulary,
+            [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
+            decoding=self.decoding,
+            tokens_per_batch=self.tokens_per_batch,
+        )
+        annotated = []
+        for sentence, marks, tree in zip(sentences, kept, found, strict=True):
+            heads = tuple(put_words_back(cut_cycles(tree), marks))
+            relations = tuple("root" if head == 0 else "dep" for head in heads)
+            annotated.append(replace(sentence, heads=heads, relations=relations))
+        return annotated
+
+    def unknown_words(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """How many of the words that are read the run's vocabulary lacks, and how many there are."""
+        form, vocabulary = FORMS[self.text_form], self.trained.vocabulary
+        words = [word for sentence in sentences for word in self._read(sentence, form.kept(sentence))]
+        return sum(tuple(vocabulary.pieces(word)) == (vocabulary.unk,) for word in words), len(words)
+
+    def _read(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
+        spelt = FORMS[self.text_form].spelt
+        return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
+
+    # -- the run --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def source(self) -> tuple[Path, Path]:
+        """The run folder and the checkpoint that the trees come from.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        try:
+            return named_checkpoint(self.run)
+        except UserError as error:
+            raise UserError(
+                f"{error} Trees are induced by a run of a system that parses: train one, such as `depgen fit --config "
+                "experiments/udgn_ptb_small.yaml` or the rows of `depgen reproduce udgn_table2`, and name it."
+            ) from error
+
+    @cached_property
+    def text_form(self) -> FormName:
+        """The form that sentences are brought into.
+
+        Raises:
+            UserError: none was named, and the run's corpus does not say.
+        """
+        form = self.form or form_of(data_of(self.source[0] / "config.yaml").corpus)
+        if form is None:
+            raise UserError(
+                f"The corpus of {self.source[0]} does not say in which form its text is: name it by `form`, one of "
+                f"{', '.join(FORMS)} (depgen.trees.text_form)."
+            )
+        return form
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The system, in evaluation mode.
+
+        Raises:
+            UserError: it does not parse.
+        """
+        trained = load_trained(self.source[1], device=self.device)
+        if not isinstance(trained.model, HeadNetwork):
+            raise UserError(
+                f"{trained.checkpoint} holds a {type(trained.model).__name__}, which has no trees: take a run of UDGN."
+            )
+        return trained
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,152 @@
+"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out. And a run's trees of its test split."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from depgen.data.corpus import Corpus
+from depgen.data.text import CorpusData
+from depgen.data.tokenization import tokenize
+from depgen.errors import UserError
+from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.parsing import Decoding
+from depgen.locations import write_atomically
+from depgen.training.guards import check_writable
+from depgen.training.runs import newest_run
+from depgen.trees.conllu import TagColumn, format_conllu, read_blocks, write_conllu
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+InputFormat = Literal["text", "conllu"]
+TEST_TREES = Path("trees") / "test.conllu"
+"""Where `depgen predict` writes, in the run folder."""
+CHUNK = 512
+"""Sentences that are held at a time; no tree depends on it."""
+
+_Item = TypeVar("_Item")
+
+
+def parse(
+    *,
+    input: Path,
+    run: str | None = None,
+    output: Path | None = None,
+    decoding: Decoding = "tree",
+    form: FormName | None = None,
+    input_format: InputFormat | None = None,
+    tokens: Literal["whitespace", "rules"] = "whitespace",
+    tags: TagColumn = "xpos",
+    tokens_per_batch: int = 8192,
+    device: str | None = None,
+) -> str | None:
+    """Parse raw text or CoNLL-U with a run of UDGN, or of another system that parses, into CoNLL-U.
+
+    No word is lost: those that the run does not read, such as punctuation, hang on the word before them. Of CoNLL-U all
+    lines and columns stay but HEAD and DEPREL, which become the tree with `root` and `dep`.
+
+    Args:
+        input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        output: where the CoNLL-U goes; by default it is printed.
+        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+        form: what words are brought into before they are read: by default the form of the run's corpus; `as_is` for
+            text that is in it already, `bare` for UDGN's own, `ptb` for that of the language-modelling Penn Treebank.
+        input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
+        tokens: (text) words are separated by white space, or by rules for English.
+        tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+
+    Raises:
+        UserError: no such file, run or form, a run that does not parse, CoNLL-U that is none (line named).
+    """
+    if tokens_per_batch < 1:
+        raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
+    if output is not None:
+        check_writable(output.parent)
+        if output.is_dir():
+            raise UserError(f"--output {output} is a folder: name a file.")
+    trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device)
+    parser = _Parser(trees)
+    conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
+    content = "".join(parser.parsed_conllu(input, tags) if conllu else parser.parsed_text(input, tokens))
+    parser.report()
+    if output is None:
+        return content
+    write_atomically(output, content)
+    logger.info("%d sentences written to %s", parser.sentences, output)
+    return None
+
+
+class _Parser:
+    """Parses files and counts what it has seen."""
+
+    def __init__(self, trees: InducedTrees) -> None:
+        self.trees = trees
+        self.sentences = self.unknown = self.read = 0
+
+    def parsed_conllu(self, path: Path, tags: TagColumn) -> Iterator[str]:
+        for blocks in _chunks(read_blocks(path)):
+            sentences = [block.bare_sentence(tags) for block in blocks]
+            for block, tree in zip(blocks, self._parsed(sentences), strict=True):
+                assert tree.heads is not None
+                assert tree.relations is not None
+                yield f"{block.with_tree(tree.heads, tree.relations)}\n"
+
+    def parsed_text(self, path: Path, tokens: Literal["whitespace", "rules"]) -> Iterator[str]:
+        cut = tokenize if tokens == "rules" else str.split
+        lines = ((number, line.strip()) for number, line in read_lines(path) if line.strip())
+        found = False
+        for chunk in _chunks(lines):
+            found = True
+            sentences = [Sentence(tuple(cut(line))) for _, line in chunk]
+            for (number, line), tree in zip(chunk, self._parsed(sentences), strict=True):
+                yield f"# sent_id = {path.name}:{number}\n# text = {line}\n{format_conllu(tree)}\n"
+        if not found:
+            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+
+    def _parsed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        parsed = self.trees.annotate(sentences)
+        unknown, read = self.trees.unknown_words(sentences)
+        self.sentences, self.unknown, self.read = self.sentences + len(parsed), self.unknown + unknown, self.read + read
+        return parsed
+
+    def report(self) -> None:
+        share = self.unknown / max(1, self.read)
+        logger.info(
+            "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
+            self.sentences, self.trees.source[1], self.read, 100 * share,
+        )  # fmt: skip
+
+
+def write_test_trees(checkpoint: Path, data: object, folder: Path) -> Path:
+    """Write the trees that a checkpoint finds in its own corpus's test split as CoNLL-U, and return where.
+
+    The text is read as it is. Its tags are kept; trees of its own, if it has any, are not.
+
+    Raises:
+        UserError: the corpus is missing, or the system does not parse.
+    """
+    assert isinstance(data, CorpusData)
+    trees = InducedTrees(str(checkpoint), form="as_is")
+    path = folder / TEST_TREES
+    write_conllu(_parsed_documents(data.corpus, trees), path)
+    return path
+
+
+def _parsed_documents(corpus: Corpus, trees: InducedTrees) -> Iterator[Document]:
+    for documents in _chunks(corpus.documents("test")):
+        parsed = iter(trees.annotate([sentence for document in documents for sentence in document.sentences]))
+        for document in documents:
+            sentences = islice(parsed, len(document.sentences))
+            yield Document(tuple(replace(each, edges=None) for each in sentences), document.identifier)
+
+
+def _chunks(items: Iterator[_Item]) -> Iterator[list[_Item]]:
+    return iter(lambda: list(islice(items, CHUNK)), [])
