@@ -10,7 +10,7 @@ TRAINING_VERBS = {
     "fit": "train a system: --config experiments/X.yaml, --resume to go on with a run that has stopped",
     "validate": "evaluate a run's best checkpoint on the validation split",
     "test": "evaluate a run's best checkpoint on the test split; without --config or --run, the newest run's",
-    "predict": "write the bracketings that a run's network finds in the test split into its folder",
+    "predict": "write the trees or bracketings that a run finds in the test split into its folder; --input: see parse",
 }
 """Verbs of Lightning's command line, with one line of help each."""
 
@@ -42,6 +42,9 @@ VERBS = {
         "depgen.evaluation.generation:generate",
         flags=("json", "greedy"),
         short={"number": "n"},
+    ),
+    "parse": Verb(
+        "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U", "depgen.evaluation.parse:parse"
     ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
