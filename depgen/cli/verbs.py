@@ -142,6 +142,13 @@ VERBS = {
         "write a run's backbone so that the transformers library loads it",
         "depgen.evaluation.export:export_pretrained",
     ),
+    "draw": Verb(
+        "draw dependency trees, those of a second file or of a run below the gold ones, as HTML or SVG",
+        "depgen.reporting.trees:draw_trees",
+        positionals=("files",),
+        lists=("files",),
+        short={"number": "n"},
+    ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
 
@@ -199,7 +206,7 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         optional = parameter.default is not inspect.Parameter.empty
         extra = {"nargs": "?", "default": parameter.default} if optional else {}
         if positional in verb.lists:
-            extra["nargs"] = "+"
+            extra["nargs"] = "*" if optional else "+"
         parser.add_argument(positional, type=kinds[positional], help=described.get(positional), **extra)
     for name in sorted({*verb.lists} - {*verb.positionals}):
         required = parameters[name].default is inspect.Parameter.empty

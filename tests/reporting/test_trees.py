@@ -1,0 +1,243 @@
+"""Pictures of trees: what stands where, in XML that parses."""
+
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from depgen.cli import main
+from depgen.data.treebank import ConlluTreebank
+from depgen.errors import UserError
+from depgen.reporting import trees
+from depgen.reporting.trees import draw_trees, tree_picture
+from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document, Sentence
+
+SVG = "{http://www.w3.org/2000/svg}"
+GOLD = [
+    Sentence(("a", "cat", "slept"), (2, 3, 0), ("det", "nsubj", "root")),
+    Sentence(('<b>&"', "{0}"), (0, 1), ("root", "a<b&c")),
+    Sentence(("yes",), (0,), ("root",)),
+]
+PREDICTED = [
+    Sentence(("a", "cat", "slept"), (2, 0, 2), ("dep", "root", "dep")),
+    Sentence(('<b>&"', "{0}"), (2, 0), ("dep", "root")),
+    Sentence(("yes",), (0,), ("root",)),
+]
+
+
+def write(path, sentences):
+    write_conllu([Document((sentence,), f"d{number}") for number, sentence in enumerate(sentences, 1)], path)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    return [write(tmp_path / "gold.conllu", GOLD), write(tmp_path / "predicted.conllu", PREDICTED)]
+
+
+def texts(element, kind):
+    return [each.text or "" for each in element.iter() if each.get("class") == f"displacy-{kind}"]
+
+
+def drawn_arcs(svg, distance):
+    """(head, dependent) of each arc, read off its ends and its arrowhead."""
+    arcs = set()
+    for group in (each for each in svg.iter(f"{SVG}g") if each.get("class") == "displacy-arrow"):
+        arc, head = (group.find(f"{SVG}path[@class='displacy-{name}']").get("d") for name in ("arc", "arrowhead"))
+        ends = [float(re.match(r"[\d.]+", part)[0]) for part in (arc[1:], arc.split()[-1])]
+        start, end = (round((x - distance / 2) / distance) + 1 for x in ends)
+        points_at_start = float(head[1:].split(",")[0]) == ends[0]
+        arcs.add((end, start) if points_at_start else (start, end))
+    return arcs
+
+
+def test_a_picture_has_the_words_the_labels_and_the_arcs():
+    sentence = Sentence(tuple("abcde"), (2, 0, 2, 5, 3), ("det", "root", "x", "y", "z"))
+    picture = tree_picture(sentence, distance=100, name="t")
+    element = ElementTree.fromstring(picture.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    assert texts(element, "word") == list("abcde")
+    assert texts(element, "tag") == ["", "root", "", "", ""]
+    assert texts(element, "label") == ["det", "x", "y", "z"]
+    assert drawn_arcs(element, 100) == {(2, 1), (2, 3), (5, 4), (3, 5)}
+    assert picture.width == 500
+
+
+def test_arcs_of_a_deep_tree_end_at_their_words():
+    heads = (30, *range(1, 29), 0)  # a chain under an arc over all, and below it one arc more a level
+    star = (0, *[1] * 29)
+    for each in (heads, star, tuple(reversed([0, *range(30, 1, -1)]))):
+        sentence = Sentence(tuple(f"w{number}" for number in range(30)), each)
+        element = ElementTree.fromstring(
+            tree_picture(sentence, distance=70, name="t").svg.replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" ', 1)
+        )
+        assert drawn_arcs(element, 70) == {(head, word) for word, head in enumerate(each, 1) if head}
+
+
+def test_nothing_is_cut_off_above_or_below():
+    sentence = Sentence(tuple("abcdef"), (6, 1, 2, 3, 4, 0), ("l",) * 6)
+    picture = tree_picture(sentence, distance=100, name="t")
+    _, top, _, height = map(float, re.search(r'viewBox="([^"]*)"', picture.svg)[1].split())
+    curves = [float(y) for d in re.findall(r' d="M[^"]*"', picture.svg) for y in re.findall(r",(-?[\d.]+)", d)]
+    words = [float(y) for y in re.findall(r' y="([\d.]+)"', picture.svg)]
+    assert top + 16 <= min(curves)
+    assert max(curves) < max(words) < top + height - 32
+    assert picture.height == pytest.approx(height, abs=1e-2)
+
+
+def test_an_svg_holds_gold_above_predicted_for_every_sentence(files, tmp_path, capsys):
+    path = tmp_path / "deep" / "trees.svg"
+    assert main(["draw", *map(str, files), "--output", str(path)]) == 0, capsys.readouterr().err
+    assert "trees of 3 sentences" in capsys.readouterr().out
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    assert texts(root, "word") == [*["a", "cat", "slept"] * 2, *['<b>&"', "{0}"] * 2, *["yes"] * 2]
+    assert texts(root, "label") == ["det", "nsubj", "", "", "a<b&c", ""]
+    captions = [each.text for each in root.iter(f"{SVG}text") if each.get("class") is None and each.text]
+    assert [each for each in captions if each.startswith(("gold", "pred"))] == [
+        "gold", "predicted: 1 of 3 heads as above", "gold", "predicted: 0 of 2 heads as above",
+        "gold", "predicted: 1 of 1 heads as above",
+    ]  # fmt: skip
+    assert f"{files[0]}, sentence 2 (d2-1)" in captions
+    names = [each.get("id") for each in root.iter() if each.get("id")]
+    assert len(names) == len(set(names)) > 6
+
+
+def test_a_page_needs_nothing_else(files, tmp_path):
+    path = tmp_path / "trees.html"
+    draw_trees(files, first=2, number=1, output=path)
+    page = path.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.count("<figure>") == 1
+    assert "sentence 2 (d2-1)" in page
+    assert '<b>&"' not in page
+    assert not re.findall(r"<(?:script|link|img|iframe)|url\(|@import", page)
+    assert set(re.findall(r'https?://[^"]*', page)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    (picture,) = re.findall(r"<figure>.*?(<svg.*</svg>)\n</figure>", page, flags=re.DOTALL)
+    assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"] * 2
+
+
+def test_the_same_trees_make_the_same_file(files, tmp_path):
+    for name in ("a.svg", "b.svg"):
+        draw_trees(files, output=tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_one_file_is_drawn_alone(files, tmp_path):
+    draw_trees(files[:1], output=tmp_path / "a.svg")
+    content = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert texts(ElementTree.fromstring(content), "word") == ["a", "cat", "slept", '<b>&"', "{0}", "yes"]
+    assert ">gold<" not in content
+
+
+# -- a run ----------------------------------------------------------------------------------------------------------
+
+
+class RightChain:
+    """Stands in for the trees of a run."""
+
+    def __init__(self, run, form=None):
+        assert run == "some/run"
+        self.form = form
+
+    def annotate(self, sentences):
+        forms.append(self.form)
+        return [
+            Sentence(each.words, (*range(2, len(each) + 1), 0), (*["dep"] * (len(each) - 1), "root"))
+            for each in sentences
+        ]
+
+
+forms = []
+
+
+@pytest.fixture
+def run(monkeypatch):
+    forms.clear()
+    monkeypatch.setattr(trees, "InducedTrees", RightChain)
+    return "some/run"
+
+
+def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run):
+    for name, source in {
+        "file": {"files": files[:1]},
+        "corpus": {"corpus": ConlluTreebank(str(tmp_path), test=["gold.conllu"], name="Invented")},
+    }.items():
+        text = draw_trees(**source, run=run, number=2, output=tmp_path / f"{name}.svg")
+        root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
+        captions = [each.text for each in root.iter(f"{SVG}text") if each.get("class") is None and each.text]
+        assert "induced: 3 of 3 heads as above" in captions
+        assert "induced: 0 of 2 heads as above" in captions
+        assert len(texts(root, "word")) == 10
+    assert text.endswith("trees of 2 sentences of Invented, test.")
+    assert forms == [None, None]
+
+
+def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_it_is(tmp_path, run):
+    documents = [Document((Sentence(("a", "N")),), "raw")]
+    corpus = SimpleNamespace(
+        name="Raw", published={}, fingerprint=str, form="ptb", documents=lambda split: iter(documents)
+    )
+    draw_trees(corpus=corpus, run=run, output=tmp_path / "a.svg")
+    content = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert texts(ElementTree.fromstring(content), "word") == ["a", "N"]
+    assert ">induced<" in content
+    assert forms == ["as_is"]
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ([GOLD[0], PREDICTED[2]], r"sentence 2 \(d2-1\): expected word 1 to be '<b>&\"', found 'yes', as in .*gold"),
+        ([Sentence(("a", "cat"), (2, 0), ("x", "y"))], "sentence 1 .*: expected 3 words, found 2"),
+        (PREDICTED[:2], r"predicted\.conllu has 2 sentences, but .*gold\.conllu has more"),
+        ([*PREDICTED, GOLD[0]], r"gold\.conllu has 3 sentences, but .*predicted\.conllu has more"),
+        ([Sentence(GOLD[0].words), *PREDICTED[1:]], r"sentence 1 .*: expected heads \(predicted.*\), found none"),
+    ],
+)
+def test_files_of_other_sentences_or_without_trees_are_refused(files, tmp_path, sentences, message):
+    write(files[1], sentences)
+    with pytest.raises(UserError, match=message):
+        draw_trees(files, output=tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_sentences_that_are_not_drawn_count_too(files, tmp_path):
+    write(files[1], [PREDICTED[2], *PREDICTED[1:]])
+    with pytest.raises(UserError, match=r"sentence 1 .*found 'yes'"):
+        draw_trees(files, first=3, output=tmp_path / "a.svg")
+
+
+def test_a_cycle_is_refused_by_its_line(files, tmp_path):
+    files[0].write_text(
+        "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\ty\t_\t_\n3\tc\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    with pytest.raises(UserError, match=r"gold\.conllu:1: tokens 1 \(a\) -> 2 \(b\) -> 1 \(a\) head one another"):
+        draw_trees(files[:1], output=tmp_path / "a.svg")
+    cyclic = Document((Sentence(("a", "b", "c"), (2, 1, 0)),), "d")
+    corpus = SimpleNamespace(name="Odd", published={}, fingerprint=str, documents=lambda split: iter([cyclic]))
+    with pytest.raises(UserError, match=r"Odd, test, sentence 1 \(d\): tokens 1 \(a\) .* in a cycle"):
+        draw_trees(corpus=corpus, output=tmp_path / "a.svg")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Name one file of gold trees or --corpus"),
+        (["gold.conllu", "predicted.conllu", "--run", "r"], "a second file or --run"),
+        (["gold.conllu", "gold.conllu", "gold.conllu"], "Name one file"),
+        (["gold.conllu", "--output", "a.png"], r"drawn as .html or .svg: .* found a.png"),
+        (["gold.conllu", "--first", "4"], "gold.conllu: there is no sentence 4"),
+        (["gold.conllu", "-n", "0"], "expected 1 or more, found 1 and 0"),
+        (["nowhere.conllu"], "nowhere.conllu"),
+    ],
+)
+def test_wrong_options_are_refused(files, tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["draw", *options]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert len(error.splitlines()) < 6
