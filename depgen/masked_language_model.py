@@ -60,6 +60,17 @@ class HeadNetwork(Protocol):
 
 
 @runtime_checkable
+class OwnDecoder(HeadNetwork, Protocol):
+    """A network whose paper decodes heads by a rule of its own."""
+
+    def own_heads(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Int[Tensor, "batch length"]:
+        """1-based heads, 0 = root, -1 at padding; not always a tree. In evaluation mode."""
+        ...
+
+
+@runtime_checkable
 class AttentionParser(HeadNetwork, Protocol):
     """A network that parses by one of its attention heads, which a treebank has to choose.
 

@@ -1,10 +1,11 @@
 """Dependency trees that a system has found by itself: its heads of any sentences, and their accuracy on a treebank.
 
 Argmax heads are what Table 4 of Shen et al. (2022) calls so; trees have one root and maximise the sum of log(p + 1e-9),
-as in their code, where every word is as good a root as any other. Floors stand beside.
+as in their code, where every word is as good a root as any other. A network whose own paper decodes by another rule has
+a row for that, the own rule. Floors stand beside.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from json import dumps
@@ -13,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
@@ -22,7 +24,7 @@ from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.evaluation.attention_head import choose_attention_head
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.masked_language_model import AttentionParser, HeadNetwork
+from depgen.masked_language_model import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means
 from depgen.trees.annotator import Annotator
@@ -170,11 +172,13 @@ def score_parser(
     resamples: int = 2000,
     tokens_per_batch: int = 8192,
 ) -> ParsingScores:
-    """A network's accuracy on sentences with trees, by both decodings, beside floors; see `parsing_scores`."""
+    """A network's accuracy on sentences with trees, by each decoding, beside floors; see `parsing_scores`."""
     words = [sentence.words for sentence in sentences]
     gold = _heads_of(sentences)
     found = _heads_by(DECODINGS, network, vocabulary, words, tokens_per_batch)
     counts: dict[str, list[InductionCounts]] = {name: [induction_counts(heads, gold)] for name, heads in found.items()}
+    if isinstance(network, OwnDecoder):
+        counts["own rule"] = [induction_counts(_own_heads(network, vocabulary, words, tokens_per_batch), gold)]
     for name, annotators in floors(seeds).items():
         drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
         counts[name] = [induction_counts(heads, gold) for heads in drawn]
@@ -242,11 +246,23 @@ def _heads_by(
 ) -> dict[Decoding, Heads]:
     """Heads by several decodings, the network being asked once."""
     found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
-    for rows, probabilities, lengths in _head_probabilities(network, vocabulary, sentences, tokens_per_batch):
+    asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch)
+    for rows, probabilities, lengths in asked:
         for decoding in decodings:
             heads = _decoded(probabilities, lengths, decoding)
             for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
                 found[decoding][row] = own[:length].tolist()
+    return found
+
+
+def _own_heads(
+    network: OwnDecoder, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], tokens_per_batch: int
+) -> Heads:
+    """Heads by the rule of the network's own paper."""
+    found: Heads = [[] for _ in sentences]
+    for rows, heads, lengths in _answers(network, network.own_heads, vocabulary, sentences, tokens_per_batch):
+        for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
+            found[row] = own[:length].tolist()
     return found
 
 
@@ -258,10 +274,14 @@ def _decoded(
     return maximum_spanning_trees(np.log(probabilities.astype(np.float64) + SMALLEST), lengths)
 
 
-def _head_probabilities(
-    network: HeadNetwork, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], tokens_per_batch: int
-) -> Iterator[tuple[Int[np.ndarray, " batch"], Float[np.ndarray, "batch dependents heads"], Int[np.ndarray, " batch"]]]:
-    """Batches of sentences of like length: their places, the network's probabilities, their lengths."""
+def _answers(
+    network: HeadNetwork,
+    ask: Callable[[Tensor, Tensor], Tensor],
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sequence[str]],
+    tokens_per_batch: int,
+) -> Iterator[tuple[Int[np.ndarray, " batch"], np.ndarray, Int[np.ndarray, " batch"]]]:
+    """Batches of sentences of like length: their places, what the network says of them, their lengths."""
     assert isinstance(network, torch.nn.Module)
     assert not network.training
     device = next(network.parameters()).device
@@ -275,9 +295,7 @@ def _head_probabilities(
         for line, row in enumerate(rows):
             tokens[line, : lengths[row]] = encoded[row]
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            found = network.head_probabilities(
-                torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[rows]).to(device)
-            )
+            found = ask(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[rows]).to(device))
         yield rows, found.cpu().numpy(), lengths[rows]
 
 

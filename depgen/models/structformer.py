@@ -28,7 +28,7 @@ Deviations
         left out of masks and of trees, and not normalised again.
     D6. UDGN's evaluator decodes p like UDGN's, root included. The evaluation that the model's own paper uses takes
         each word's most probable head and the highest word for the root, with which every tree has its root right
-        where heights do: `heads_below_the_highest`. The first is the default everywhere, so that two parsers are told
+        where heights do: `own_heads`. The first is the default everywhere, so that two parsers are told
         apart by one rule; the second stands for the model as it was published.
 """
 
@@ -253,10 +253,10 @@ class StructFormer(MaskedLanguageModel):
         """p_D without the diagonal (`HeadNetwork`)."""
         return _of_others(self._head_distribution(tokens, lengths), word_mask(tokens, lengths))
 
-    def heads_below_the_highest(
+    def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Int[Tensor, "batch length"]:
-        """1-based heads as the model's own paper decodes them (D6): the highest word is the root (0), -1 at padding.
+        """Heads as the model's own paper decodes them (D6): the highest word is the root (`OwnDecoder`).
 
         Nothing forbids cycles among the others, and equal heights make several roots.
         """

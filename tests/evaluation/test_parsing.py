@@ -228,3 +228,20 @@ def test_floors_of_the_wsj_sample():
     assert (len(gold), found["next word"].words.sum()) == (3914, 83109)
     assert (found["next word"].dda, found["next word"].uda) == pytest.approx((30.28, 50.62), abs=0.005)
     assert (found["previous word"].dda, found["previous word"].uda) == pytest.approx((20.42, 50.36), abs=0.005)
+
+
+class ByItsOwnRule(ByWord):
+    """Whose paper makes the first word of every sentence the head of all others."""
+
+    def own_heads(self, tokens, lengths):
+        heads = torch.ones_like(tokens)
+        heads[:, 0] = 0
+        return heads.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], -1)
+
+
+def test_a_network_with_a_rule_of_its_own_has_a_row_for_it():
+    sentences = [Sentence(("zebra",) * n, heads=(0, *range(1, n))) for n in (1, 4, 2, 3)]
+    options = {"seeds": 1, "resamples": 10, "tokens_per_batch": 8}
+    rows = score_parser(ByItsOwnRule().eval(), KNOWN, sentences, **options).rows
+    assert rows["own rule"].dda.value == pytest.approx(100 * (4 + 1 + 1 + 1) / 10)
+    assert "own rule" not in score_parser(ByWord().eval(), KNOWN, sentences, **options).rows
