@@ -72,13 +72,19 @@ def argmax_heads(
 
     As Shen et al. (2022) evaluate: a sentence of one word is its own root (0), and no other word ever is one.
 
+    Raises:
+        ValueError: NaN among a sentence's probabilities.
+
     >>> argmax_heads(np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.array([2])).tolist()
     [[2, 1]]
     """
     places = np.arange(probabilities.shape[1])
     words = places < lengths[:, None]
     others = words[:, None, :] & (places[:, None] != places)
-    heads = 1 + np.where(others, probabilities, -np.inf).argmax(2)
+    candidates = np.where(others & words[:, :, None], probabilities, -np.inf)
+    for item in np.flatnonzero(np.isnan(candidates).any((1, 2))):
+        raise ValueError(f"Sentence {item + 1} of the batch has a probability that is NaN.")
+    heads = 1 + candidates.argmax(2)
     heads[lengths == 1] = 0
     return np.where(words, heads, -1)
 

@@ -171,6 +171,11 @@ def test_the_best_heads_are_other_words():
     probabilities[1] = 1.0
     assert argmax_heads(probabilities, np.array([3, 1, 4])).tolist() == [[3, 3, 1, -1], [0, -1, -1, -1], [2, 1, 1, 1]]
     assert argmax_heads(np.log(probabilities + 1e-9), np.array([3, 1, 4])).tolist()[0] == [3, 3, 1, -1]
+    probabilities[0, :, 3], probabilities[0, 3, :], probabilities[0, 1, 1] = np.nan, np.nan, np.nan
+    assert argmax_heads(probabilities, np.array([3, 1, 4])).tolist()[0] == [3, 3, 1, -1]
+    probabilities[2, 1, 2] = np.nan
+    with pytest.raises(ValueError, match="Sentence 3 of the batch has a probability that is NaN"):
+        argmax_heads(probabilities, np.array([3, 1, 4]))
 
 
 def test_code_is_compiled_where_nothing_can_be_kept(monkeypatch):
