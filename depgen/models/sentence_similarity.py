@@ -319,5 +319,5 @@ def similarity_figures(pairs: PairScores) -> dict[str, float]:
             f"{name}_unseen_spearman": spearman(unseen.predicted, unseen.judged),
         }
     for kind in ("spearman", "pearson", "unseen_spearman"):
-        figures[f"average_{kind}"] = sum(figures.get(f"{name}_{kind}", math.nan) for name in TEST_SETS) / len(TEST_SETS)
+        figures[f"mean_{kind}"] = sum(figures.get(f"{name}_{kind}", math.nan) for name in TEST_SETS) / len(TEST_SETS)
     return figures

@@ -240,10 +240,10 @@ def test_figures_are_correlations_of_each_set_and_their_means():
             here[kept] = sets[kept] == number
             expected.append(100 * function(predicted[here], judged[here]).statistic)
             assert figures[f"{name}_{kind}"] == pytest.approx(expected[-1])
-        assert figures[f"average_{kind}"] == pytest.approx(np.mean(expected))
+        assert figures[f"mean_{kind}"] == pytest.approx(np.mean(expected))
     assert figures["sick_spearman_low"] < figures["sick_spearman"] < figures["sick_spearman_high"]
     some = similarity_figures(PairScores(np.arange(30), predicted[:30], judged[:30], sets[:30], seen[:30]))
-    assert math.isnan(some["average_spearman"])
+    assert math.isnan(some["mean_spearman"])
     assert not any(name.startswith("sick") for name in some)
 
 
@@ -280,10 +280,10 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned, capsys
     expected = stats.spearmanr(torch.cat(predicted).detach(), torch.cat(judged)).statistic
     metrics = content["metrics"]
     assert metrics["test/sick_spearman"] == pytest.approx(100 * expected, abs=1e-3)
-    names = [f"test/{name}_{kind}" for name in (*TEST_SETS, "average") for kind in ("spearman", "pearson")]
+    names = [f"test/{name}_{kind}" for name in (*TEST_SETS, "mean") for kind in ("spearman", "pearson")]
     assert set(names) <= metrics.keys()
     means = [metrics[f"test/{name}_spearman"] for name in TEST_SETS]
-    assert metrics["test/average_spearman"] == pytest.approx(np.mean(means), abs=1e-3)
+    assert metrics["test/mean_spearman"] == pytest.approx(np.mean(means), abs=1e-3)
 
 
 def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
