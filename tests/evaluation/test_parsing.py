@@ -31,6 +31,7 @@ from depgen.metrics.induction import induction_counts
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
 from depgen.trees.sentence import Sentence
+from depgen.trees.tree import check_tree
 from tests.oracles import score_of_tree, tree_by_n_calls
 
 OFFSETS = {"next": 1, "last": -1, "after-next": 2, "before-last": -2}
@@ -84,6 +85,24 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
     assert tree[3] in ([3, 1, 0, 3, 3], [3, 1, 4, 0, 3])  # one of two that head one another is the root
     assert tree[5].count(0) == 1
     assert all(rows * columns <= max(budget, columns) for rows, columns in network.seen)
+
+
+def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
+    seen, search = [], parsing.maximum_spanning_trees
+    monkeypatch.setattr(parsing, "maximum_spanning_trees", lambda *given: seen.append(given) or search(*given))
+    assert predicted_heads(network, KNOWN, [["next", "zebra"]], decoding="tree") == [[2, 0]]
+    ((weights, lengths),) = seen  # and no scores of roots
+    np.testing.assert_allclose(np.exp(weights[0]), [[1e-9, 0.9 + 1e-9], [1e-9, 1e-9]], rtol=1e-6)
+    assert lengths.tolist() == [2]
+
+
+def test_a_sentence_of_500_words_and_one_without_known_words():
+    model, words = tiny_udgn(), list(OFFSETS)
+    long = [words[i] for i in np.random.default_rng(0).integers(0, 4, 500)]
+    found = predicted_heads(model, KNOWN, [long, ["zebra"] * 3, long[:4]], decoding="tree", tokens_per_batch=64)
+    for heads, length in zip(found, (500, 3, 4), strict=True):
+        assert len(heads) == length
+        check_tree(heads, "found", single_root=True)
 
 
 def tiny_udgn():
