@@ -68,11 +68,40 @@ class HeadSelection(nn.Module):
     def _contextual(
         self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch length states"]:
-        """The LSTM's states; sentences of one length need no packing."""
-        if bool((lengths == embedded.shape[1]).all()):
+        """The LSTM's states; sentences of one length need no packing, and on a CPU none do."""
+        length = embedded.shape[1]
+        if bool((lengths == length).all()):
             return self.lstm(embedded)[0]  # type: ignore[no-any-return]
+        if embedded.device.type == "cpu":
+            return self._turned(embedded, lengths)
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=embedded.shape[1])
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=length)
+        return states
+
+    def _turned(
+        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch length states"]:
+        """The LSTM read layer by layer, once over sentences and once over sentences turned round.
+
+        Both then meet padding last. Torch's fused kernel for CPUs takes no packed sequences; without it the LSTM takes
+        1.4 times as long in full precision, 1.75 times as long in bf16.
+        """
+        lstm, places = self.lstm, torch.arange(embedded.shape[1], device=embedded.device)
+        last = lengths[:, None] - 1
+        order = torch.where(places <= last, last - places, places)[:, :, None]
+        start = embedded.new_zeros(1, len(embedded), lstm.hidden_size)
+        states = embedded
+        for layer in range(lstm.num_layers):
+            read = []
+            for suffix in ("", "_reverse"):
+                names = (f"{kind}_l{layer}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+                weights = [getattr(lstm, name) for name in names]
+                source = states.gather(1, order.expand_as(states)) if suffix else states
+                seen = torch.lstm(source, (start, start), weights, True, 1, 0.0, self.training, False, True)[0]
+                read.append(seen.gather(1, order.expand_as(seen)) if suffix else seen)
+            states = torch.cat(read, 2)
+            if layer + 1 < lstm.num_layers:
+                states = F.dropout(states, lstm.dropout, self.training)
         return states
 
 

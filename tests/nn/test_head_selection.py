@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
 from tests.oracles_of_udgn import (
@@ -111,3 +112,31 @@ def test_gradients_stay_finite_where_padding_is_infinitely_improbable():
     loss = without_own_place(head_log_softmax(made(TOKENS, LENGTHS), WORDS), WORDS).sum()
     loss.backward()
     assert all(torch.isfinite(each.grad).all() for each in made.parameters())
+
+
+def test_what_is_read_without_packing_is_what_packing_reads():
+    made = parser(layers=3)
+    embedded = torch.randn(3, 4, WIDTH, dtype=torch.float64, requires_grad=True)
+    packed = pack_padded_sequence(embedded, LENGTHS, batch_first=True, enforce_sorted=False)
+    expected, _ = pad_packed_sequence(made.lstm(packed)[0], batch_first=True)
+    found = made._contextual(embedded, LENGTHS) * WORDS[:, :, None]
+    assert (found - expected).abs().max() < 1e-12
+    weigh, wanted = torch.randn_like(expected), [embedded, *made.lstm.parameters()]
+    one, other = (torch.autograd.grad((each * weigh).sum(), wanted) for each in (found, expected))
+    assert max((a - b).abs().max() for a, b in zip(one, other, strict=True)) < 1e-12
+
+
+def test_the_reading_drops_as_much_between_layers_as_torch_does():
+    torch.manual_seed(0)
+    made = parser(layers=2).train()
+    made.lstm.dropout = 0.5
+    many = torch.randn(1, 4, WIDTH, dtype=torch.float64).expand(1500, -1, -1)
+    lengths = torch.tensor([3, 4]).repeat(750)
+    packed = pack_padded_sequence(many, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = pad_packed_sequence(made.lstm(packed)[0], batch_first=True)
+    found = made._contextual(many, lengths)
+    for n in (3, 4):
+        one, other = (each[lengths == n, :n] for each in (found, expected))
+        error = (one.var(0) + other.var(0)).div(750).sqrt()
+        assert ((one.mean(0) - other.mean(0)).abs() / error).max() < 5
+        assert (one.std(0) / other.std(0) - 1).abs().max() < 0.25
