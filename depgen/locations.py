@@ -8,8 +8,6 @@ from pathlib import Path
 
 from depgen.errors import UserError
 
-ALL_RUNS = "DEPGEN_ALL_RUNS"
-
 
 def data_root() -> Path:
     """The folder of corpora: `$DEPGEN_DATA`, by default `./data`."""
@@ -24,15 +22,6 @@ def cache_root() -> Path:
 def runs_root() -> Path:
     """The folder of run folders: `$DEPGEN_RUNS`, by default `./runs`."""
     return _root("DEPGEN_RUNS", "runs")
-
-
-def runs_roots() -> tuple[Path, ...]:
-    """Where runs are sought by name: `$DEPGEN_RUNS`, and behind it `$DEPGEN_ALL_RUNS` where it is set.
-
-    A table's row has a root of its own, so that no other run is taken for one of its; behind it lie all the others, of
-    which it may want one as a parser or an encoder.
-    """
-    return (runs_root(), *([Path(everywhere).expanduser()] if (everywhere := os.environ.get(ALL_RUNS)) else []))
 
 
 def results_root() -> Path:

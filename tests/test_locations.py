@@ -3,16 +3,7 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.locations import (
-    cache_root,
-    data_root,
-    find_data,
-    find_file,
-    folder_written_whole,
-    results_root,
-    runs_root,
-    runs_roots,
-)
+from depgen.locations import cache_root, data_root, find_data, find_file, folder_written_whole, results_root, runs_root
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),
@@ -20,14 +11,6 @@ DEFAULTS = {
     "DEPGEN_RUNS": (runs_root, "runs"),
     "DEPGEN_RESULTS": (results_root, "results"),
 }
-
-
-def test_behind_the_own_root_of_runs_lies_that_of_all(monkeypatch):
-    monkeypatch.setenv("DEPGEN_RUNS", "/row")
-    monkeypatch.setenv("DEPGEN_ALL_RUNS", "")
-    assert runs_roots() == (Path("/row"),)
-    monkeypatch.setenv("DEPGEN_ALL_RUNS", "~/all")
-    assert runs_roots() == (Path("/row"), Path("~/all").expanduser())
 
 
 @pytest.mark.parametrize("variable", DEFAULTS)

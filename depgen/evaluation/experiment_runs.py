@@ -17,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.locations import ALL_RUNS, runs_roots, write_atomically
+from depgen.locations import write_atomically
 from depgen.training.checkpoints import BEST, RESUME
 from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
@@ -77,7 +77,7 @@ class Training:
     @property
     def environment(self) -> dict[str, str]:
         """What the commands find in their environment."""
-        return {"DEPGEN_RUNS": str(self.root.absolute()), ALL_RUNS: str(runs_roots()[-1].absolute())}
+        return {"DEPGEN_RUNS": str(self.root.absolute())}
 
     def runs(self) -> list[Path]:
         """Its run folders, the newest last."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.locations import runs_root, runs_roots, write_atomically
+from depgen.locations import runs_root, write_atomically
 from depgen.processes import process_rank
 from depgen.training.checkpoints import BEST, RESUME
 
@@ -201,8 +201,8 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
 def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     """The run folder meant by a path, by an experiment's name or by a folder of runs: of several runs, the newest.
 
-    Paths are those from here, those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`, `<table>/<row>/<profile>-seed1`),
-    and for a table's row those under the root of all runs.
+    Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
+    `<table>/<row>/<profile>-seed1`).
 
     Args:
         reference: path or name.
@@ -211,13 +211,12 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     Raises:
         UserError: there is no such run.
     """
-    folders = [root / reference for root in (Path(), *runs_roots())]
+    folders = (Path(reference), runs_root() / reference)
     for folder in folders:
         if (folder / "run.json").is_file():
             return folder
-    for root in runs_roots():
-        if all_runs(str(reference), root=root):
-            return newest_run(str(reference), holding=holding, root=root)
+    if all_runs(str(reference)):
+        return newest_run(str(reference), holding=holding)
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)

@@ -39,7 +39,6 @@ def test_a_fresh_fit_takes_the_yaml_and_the_seed_and_its_own_runs(job):
     ((arguments, environment),) = stub.calls
     assert arguments == ["fit", "--config", "experiments/dm_toy_small.yaml", "--seed_everything", "2"]
     assert Path(environment["DEPGEN_RUNS"]) == Path("runs/toy/DM-Base/small-seed2").absolute()
-    assert Path(environment["DEPGEN_ALL_RUNS"]) == Path("runs").absolute()
     assert trained.run.is_relative_to(Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd()))
 
 
@@ -302,6 +301,7 @@ columns: [{key: perplexity, header: PPL, higher_better: false}]
 rows:
   - {name: Tuned, experiment: chain_toy, encoder_of: toy/DM-Base}
   - {name: Lost, experiment: chain_toy, encoder_of: toy/Old}
+  - {name: Parsed, experiment: chain_toy, trees_of: toy/DM-Base}
 """
 
 
@@ -331,6 +331,17 @@ def test_the_run_that_an_experiment_goes_on_from_is_trained_first_and_once(job, 
     encoder.rename(encoder.with_name("2026-01-05"))
     with pytest.raises(UserError, match=r"encoder .*2026-01-05 has changed since Tuned.*reproduce fine --row Tuned"):
         fit(tuned(), stub)
+
+
+def test_the_run_that_parses_for_an_experiment_is_trained_first(job, fine):
+    stub = Stub()
+    fit(tuned("Parsed"), stub)
+    assert len(stub.calls) == 2
+    option, run = stub.calls[1][0][-2:]
+    assert (option, run) == ("--data.init_args.annotator.init_args.run", str(finished_run(job).absolute()))
+    fine.write_text(FINE.replace("trees_of: toy/DM-Base", "trees_of: toy"))
+    with pytest.raises(UserError, match="row Parsed: trees_of: expected <table>/<row>, found 'toy'"):
+        tuned("Parsed")
 
 
 def test_a_row_that_goes_on_from_what_nothing_makes_is_refused(fine):

@@ -165,24 +165,6 @@ def test_a_folder_of_runs_stands_for_its_newest(monkeypatch, tmp_path):
     assert find_run(f"table/Row/small-seed1/x/{older.name}") == older
 
 
-def test_behind_the_own_root_of_a_row_lie_all_runs(monkeypatch):
-    root = runs.runs_root()
-    run = make("x", "2026-01-01T10:00", "best.ckpt")
-    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
-    with pytest.raises(UserError, match="No run at"):
-        find_run("x")
-    monkeypatch.setenv("DEPGEN_ALL_RUNS", str(root))
-    assert find_run("x") == find_run(f"x/{run.name}") == run
-    with pytest.raises(UserError, match="No run"):
-        newest_run("x")
-    own = make("x", "2020-01-01T10:00", "best.ckpt")
-    assert find_run("x") == own
-    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Other" / "small-seed1"))
-    assert find_run("x") == run, "the newest at any depth"
-    (root / "x").rename(root / "gone")
-    assert find_run("x") == own
-
-
 def test_missing_checkpoints_are_named():
     run = create_run("x")
     with pytest.raises(UserError, match=r"no best checkpoint of its last phase .*best.ckpt does not exist"):
