@@ -63,6 +63,7 @@ class Row:
         runs_of: the table whose row of the same name trains the system; None: the table's own `runs_of`, or itself.
         encoder_of: `<table>/<row>`: the row whose run, at the same profile and seed, the experiment goes on from, by
             `data.init_args.encoder`. It is trained first where it is not there yet.
+        trees_of: the same of the row whose run parses for the experiment, by `data.init_args.annotator.init_args.run`.
         note: one line for the notes.
     """
 
@@ -77,6 +78,7 @@ class Row:
     quoted: str | None = None
     runs_of: str | None = None
     encoder_of: str | None = None
+    trees_of: str | None = None
     note: str | None = None
 
     @property
@@ -351,8 +353,9 @@ def _check(definition: TableDefinition, where: str) -> None:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:
             raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
-        if row.encoder_of is not None and row.encoder_of.count("/") != 1:
-            raise UserError(f"{where}: row {row.name}: encoder_of: expected <table>/<row>, found {row.encoder_of!r}.")
+        for key, given in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
+            if given is not None and given.count("/") != 1:
+                raise UserError(f"{where}: row {row.name}: {key}: expected <table>/<row>, found {given!r}.")
         for other in row.against:
             if other not in names:
                 raise UserError(f"{where}: row {row.name}: against {other!r}, which is no row.")

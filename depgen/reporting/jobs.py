@@ -18,6 +18,7 @@ from depgen.reporting.results import result_path
 from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
+_TREES = "--data.init_args.annotator.init_args.run"
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,22 @@ class Job:
         return runs_root() / self.owner / self.row.slug / f"{self.profile}-seed{self.seed}"
 
     @property
-    def encoder(self) -> "Job | None":
-        """What trains the run that the experiment goes on from.
+    def needed(self) -> "dict[str, Job]":
+        """What trains the runs that the experiment goes on from or is parsed by, by the option that names each.
 
         Raises:
             UserError: there is no such table or row, or nothing makes it.
         """
-        if self.row.encoder_of is None:
-            return None
-        table, _, row = self.row.encoder_of.partition("/")
+        named = {"--data.init_args.encoder": self.row.encoder_of, _TREES: self.row.trees_of}
+        return {option: self._job_of(reference) for option, reference in named.items() if reference is not None}
+
+    def _job_of(self, reference: str) -> "Job":
+        """Another row at the same profile and seed."""
+        table, _, row = reference.partition("/")
         definition = load_definition(table)
         found = Job(definition, definition.row(row), self.profile, self.seed)
         if found.row.experiment is None:
-            raise UserError(f"{self.name} goes on from {self.row.encoder_of}, which no experiment makes.")
+            raise UserError(f"{self.name} goes on from {reference}, which no experiment makes.")
         return found
 
     @property
@@ -99,16 +103,14 @@ class Job:
 
 
 def fit(job: Job, depgen: Depgen) -> FinishedRun:
-    """The job's finished run: trained, gone on with, or found; after the run that it goes on from, where there is one.
+    """The job's finished run: trained, gone on with, or found; after the runs that it needs, where there are any.
 
     Raises:
-        UserError: training failed, or the YAML, or the run that it goes on from, has changed since the run was begun.
+        UserError: training failed, or the YAML, or a run that it needs, has changed since the run was begun.
     """
-    training, encoder = job.training, job.encoder
-    if encoder is not None:
-        run = fit(encoder, depgen).run.absolute()
-        training = dataclasses.replace(training, options=("--data.init_args.encoder", str(run)))
-    return experiment_runs.fit(training, depgen)
+    runs = {option: fit(other, depgen).run.absolute() for option, other in job.needed.items()}
+    options = tuple(str(each) for pair in runs.items() for each in pair)
+    return experiment_runs.fit(dataclasses.replace(job.training, options=options), depgen)
 
 
 def finished_run(job: Job) -> Path | None:
