@@ -353,9 +353,9 @@ def _check(definition: TableDefinition, where: str) -> None:
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:
             raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
-        for key, given in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
-            if given is not None and given.count("/") != 1:
-                raise UserError(f"{where}: row {row.name}: {key}: expected <table>/<row>, found {given!r}.")
+        for key, reference in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
+            if reference is not None and reference.count("/") != 1:
+                raise UserError(f"{where}: row {row.name}: {key}: expected <table>/<row>, found {reference!r}.")
         for other in row.against:
             if other not in names:
                 raise UserError(f"{where}: row {row.name}: against {other!r}, which is no row.")
