@@ -1,10 +1,10 @@
 """StructFormer. Shen, Tay, Zheng, Bahri, Metzler & Courville (2021), ACL, "StructFormer: Joint Unsupervised Induction
 of Dependency and Constituency Structure from Masked Language Modeling".
 
-A convolutional parser gives every word a height and every boundary between two words a distance. Where a word's height
-lies above a distance, its constituent crosses that boundary; the highest word of a constituent is the head of the rest.
-The soft dependencies that follow decide where a Transformer's attention heads may look. All is trained by predicting
-masked words.
+A convolutional parser gives every word a height and every boundary between two words a distance. A word reaches past
+all boundaries around it whose distances lie below its height, and the highest word of those it reaches is its head. The
+soft dependencies that follow decide where a Transformer's attention heads may look. All is trained by predicting masked
+words.
 
     paper                     here
     delta_i, tau_i            `heights` of words, `distances` of boundaries
@@ -24,7 +24,7 @@ Deviations
     D4. Dropout after the parser's layers and of its embeddings, learned positions, embedding dropout and attention
         without relative bias are those of the copy that UDGN was compared with; the first code has no dropout in
         the parser and none of embeddings.
-    D5. p_D includes the word itself, the probability that it is the head of its own constituent: "has no head". It is
+    D5. p_D includes the word itself, the probability that it is the highest of those it reaches: "has no head". It is
         left out of masks and of trees, and not normalised again.
     D6. UDGN's evaluator decodes p like UDGN's, root included. The evaluation that the model's own paper uses takes
         each word's most probable head and the highest word for the root, with which every tree has its root right
@@ -135,8 +135,8 @@ def border_probabilities(
     words: Bool[Tensor, "batch length"],
     scale: Float[Tensor, ""],
 ) -> tuple[Float[Tensor, "batch length borders"], Float[Tensor, "batch length borders"]]:
-    """p(l | i) and p(r | i): the first and the last word of the constituent whose head is word i."""
-    crosses = ((heights[:, :, None] - distances[:, None, :]) * scale).sigmoid()  # that boundary j is inside i's
+    """p(l | i) and p(r | i): the first and the last word of the constituent that word i reaches, where its head is."""
+    crosses = ((heights[:, :, None] - distances[:, None, :]) * scale).sigmoid()  # that word i reaches past boundary j
     crosses = crosses.masked_fill(~inner_boundaries(words)[:, None, :], 0)
     ones = torch.ones_like(crosses)
     # p(l <= j | i) = min of what crosses boundaries j, ..., i - 1
