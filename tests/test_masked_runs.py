@@ -104,7 +104,7 @@ def test_trees_in_the_data_change_neither_weights_nor_selection(place):
 
 
 def test_two_processes_see_the_loss_of_one(place):
-    """Processes draw their masks by themselves, so that all words are masked here; Adam would make steps of rounding."""
+    """Processes draw masks by themselves, so that all words are masked here; Adam would make steps of rounding."""
     content = experiment(**dict.fromkeys(DROPOUTS, 0.0), mask_rate=1.0)
     content["model"]["init_args"]["optimizer"] = {"class_path": "torch.optim.SGD", "init_args": {"lr": 1.0}}
     one, two = (
