@@ -12,6 +12,7 @@ import yaml
 from scipy import stats
 
 from depgen.cli import main
+from depgen.data.experiment import data_of
 from depgen.data.sentence_pairs import EncodedPair, PairItems, SentencePairs, collate_pairs
 from depgen.data.sts import TEST_SETS, SimilarityTasks
 from depgen.errors import UserError
@@ -24,6 +25,7 @@ from depgen.models.sentence_similarity import (
     sentence_vectors,
     similarity_figures,
 )
+from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record
 from tests.invented_similarity import write_similarity
 
@@ -296,6 +298,16 @@ def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
     assert len(found) == 2
     assert best == pytest.approx(1 - max(found) / 100, abs=1e-6)
     assert all(float(row["val/loss"]) > 0 for row in rows if row["val/loss"])
+
+
+def test_a_table_finds_its_facts_in_a_run(tuned):
+    facts = facts_of(tuned, data_of(tuned / "config.yaml"))
+    assert facts.data.corpus == "STS"
+    assert facts.data.train_documents == 48
+    assert facts.data.reduced
+    assert facts.trees is None
+    assert facts.budget.epochs == 2
+    assert facts.parameters == read_record(tuned)["parameters"]
 
 
 def test_a_finished_run_is_gone_on_with_by_its_own_settings(tuned, place, capsys):
