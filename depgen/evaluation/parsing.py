@@ -98,13 +98,9 @@ def parsing_scores(
             judged by the trees that an attention head is chosen by.
     """
     trained = load_trained(run, device=device)
-    if not isinstance(trained.model, HeadNetwork):
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(trained.model).__name__}, which does not parse: take a run of UDGN or "
-            "StructFormer."
-        )
-    chosen = _chosen_head(trained, corpus, choose_on, splits)
+    chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits)
     sentences = sentences_with_trees(corpus, splits, max_words=max_words)
+    assert isinstance(trained.model, HeadNetwork)
     scores = score_parser(
         trained.model, trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
         tokens_per_batch=tokens_per_batch,
@@ -122,11 +118,20 @@ def parsing_scores(
     return _as_json(facts, scores) if json else _as_table(facts, scores)
 
 
-def _chosen_head(
-    trained: Trained, corpus: Corpus, choose_on: Sequence[Split], splits: Sequence[Split]
+def parses_by(
+    trained: Trained, corpus: Corpus, *, choose_on: Sequence[Split], splits: Sequence[Split]
 ) -> dict[str, str]:
-    """What is to be said of the attention head that a network parses by, which is chosen where none was given."""
-    network = trained.model
+    """What is to be said of the attention head that a run parses by, which is chosen where none was given.
+
+    Raises:
+        UserError: the run does not parse, or would be judged by the trees that its head is chosen by.
+    """
+    network: object = trained.model
+    if not isinstance(network, HeadNetwork):
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse: take a run of UDGN, "
+            "StructFormer or a masked Transformer."
+        )
     if not isinstance(network, AttentionParser):
         return {}
     if network.parses_by is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from depgen.metrics import significance
 from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds, welch_t_test
@@ -104,7 +105,7 @@ def best_other(definition: TableDefinition, results: Results, row: Row, column: 
     """The best other system of the row's group in a measure; None where it has no rival. Floors are no rivals."""
     best: tuple[float, Row] | None = None
     for other in definition.rows:
-        if other.name == row.name or other.group != row.group or other.floor_of is not None:
+        if other.name == row.name or other.group != row.group or other.is_floor:
             continue
         summary = summarise(results.get(other.name, ()), column.key)
         if summary is not None and (best is None or gain(column, summary.mean, best[0]) > 0):
@@ -188,7 +189,7 @@ def _pairs(definition: TableDefinition, results: Results) -> list[tuple[Row, Row
     pairs: dict[tuple[str, str, str], tuple[Row, Row, Column]] = {}
     directed = [column for column in definition.columns if column.higher_better is not None]
     for row, column in itertools.product(definition.rows, directed):
-        if row.floor_of is not None or summarise(results.get(row.name, ()), column.key) is None:
+        if row.is_floor or summarise(results.get(row.name, ()), column.key) is None:
             continue
         others = [best_other(definition, results, row, column), *(definition.row(name) for name in row.against)]
         for other in others:
@@ -253,7 +254,8 @@ def _test(
         return "no test for this measure"
     name = column.items or column.key
     scores = pooled_scores if column.test == "welch_t" else item_scores
-    first, second = scores(mine, row.slug, name), scores(theirs, other.slug, name)
+    first = _weighed(scores(mine, row.slug, name), mine, row, column)
+    second = _weighed(scores(theirs, other.slug, name), theirs, other, column)
     if first is None or second is None:
         lacking = row.name if first is None else other.name
         return f"no per-item scores of {lacking}"
@@ -267,3 +269,13 @@ def _test(
         return "fewer than two items with scores of both"
     test = paired_t_test if column.test == "paired_t" else paired_bootstrap
     return test(first, second)
+
+
+def _weighed(
+    scores: Float[np.ndarray, " items"] | None, results: Sequence[Result], row: Row, column: Column
+) -> Float[np.ndarray, " items"] | None:
+    """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
+    if scores is None or column.weights is None:
+        return scores
+    weights = item_scores(results, row.slug, column.weights)
+    return None if weights is None or weights.shape != scores.shape else scores * (weights / weights.mean())

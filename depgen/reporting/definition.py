@@ -29,6 +29,8 @@ class Column:
         test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
             not belong together.
         items: the per-item scores that the test takes; None takes those named like the key.
+        weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
+            weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
@@ -40,6 +42,7 @@ class Column:
     decimals: int = 2
     test: TestName = "none"
     items: str | None = None
+    weights: str | None = None
     explanation: str | None = None
     measure: str | None = None
     top_p: float | None = None
@@ -54,22 +57,26 @@ class Row:
         experiment: the YAML in `experiments/` (without its ending) that makes the row; None where nothing does yet.
         floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can be expected
             to pass.
+        floor: a rule that knows nothing of the words, as `depgen parsing-scores` names it; the row shows its trees.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
         values: published numbers by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        runs_of: the table whose row of the same name trains the system; None: the table's own `runs_of`, or itself.
+        runs_of: `<table>` or `<table>/<row>`: the row that trains the system, of the same name unless said; None: the
+            table's own `runs_of`, or itself.
         encoder_of: `<table>/<row>`: the row whose run, at the same profile and seed, the experiment goes on from, by
             `data.init_args.encoder`. It is trained first where it is not there yet.
         trees_of: the same of the row whose run parses for the experiment, by `data.init_args.annotator.init_args.run`.
+        x: where the row stands in a picture of the table as a series.
         note: one line for the notes.
     """
 
     name: str
     experiment: str | None = None
     floor_of: str | None = None
+    floor: str | None = None
     group: str | None = None
     against: Sequence[str] = ()
     in_paper: bool = True
@@ -79,7 +86,13 @@ class Row:
     runs_of: str | None = None
     encoder_of: str | None = None
     trees_of: str | None = None
+    x: float | None = None
     note: str | None = None
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether nothing is trained for it: no seed varies it."""
+        return self.floor_of is not None or self.floor is not None
 
     @property
     def slug(self) -> str:
@@ -140,6 +153,10 @@ class TableDefinition:
         rows: systems, in order.
         generation: how texts are made; None where no measure needs any.
         oracle: the experiment of the language model that judges texts; None where no measure needs one.
+        parsing: the YAML in `experiments/` (without its ending) of the trees that rows are judged by, as `depgen
+            parsing-scores` reads it; None where no column is of trees.
+        correlations: the same of the treebank that attention heads are correlated with, as `depgen head-correlations`
+            reads it.
         runs_of: the table whose trained systems it shows, row by row; None trains its own.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
@@ -154,6 +171,8 @@ class TableDefinition:
     seeds: tuple[int, ...] = (1, 2)
     generation: Generation | None = None
     oracle: str | None = None
+    parsing: str | None = None
+    correlations: str | None = None
     runs_of: str | None = None
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
@@ -215,7 +234,9 @@ def _experiment_file(experiment: str, profile: str) -> Path:
 
 
 def is_made(row: Row, *, profile: str) -> bool:
-    """Whether something makes the row: it names an experiment, and that one's file is there at this profile."""
+    """Whether something makes the row: a floor's rule, or an experiment whose file is there at this profile."""
+    if row.floor is not None:
+        return True
     experiment = row.experiment or row.floor_of
     return experiment is not None and _experiment_file(experiment, profile).is_file()
 
@@ -350,6 +371,8 @@ def _check(definition: TableDefinition, where: str) -> None:
         if missing:
             raise UserError(f"{where}: generation: samples: nothing for profile {', '.join(missing)}.")
     for row in definition.rows:
+        if row.floor is not None and definition.parsing is None:
+            raise UserError(f"{where}: row {row.name}: floor: expected `parsing`, the trees that it is judged by.")
         strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
         if strangers:
             raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")

@@ -78,7 +78,8 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
     if scores is None or len(scores) < 2:
         return None
     exponential = name == "perplexity"
-    weights = seed_scores(measured, row.slug, TOKENS) if exponential else np.ones_like(scores)
+    weighed_by = TOKENS if exponential else column.weights
+    weights = np.ones_like(scores) if weighed_by is None else seed_scores(measured, row.slug, weighed_by)
     if weights is None or weights.shape != scores.shape:
         return None
     weights = np.where(np.isnan(scores), 0.0, weights)

@@ -13,7 +13,14 @@ from depgen.evaluation import experiment_runs
 from depgen.evaluation.experiment_runs import Depgen, FinishedRun, SplitNumbers, Training, sha256
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.definition import Generation, Row, TableDefinition, experiment_path, load_definition
+from depgen.reporting.definition import (
+    Generation,
+    Row,
+    TableDefinition,
+    experiment_path,
+    experiments_root,
+    load_definition,
+)
 from depgen.reporting.results import result_path
 from depgen.training.runs import best_checkpoint
 
@@ -44,7 +51,9 @@ class Job:
 
     @property
     def config(self) -> Path:
-        """The experiment's YAML."""
+        """The experiment's YAML; of a floor's rule, that of the trees it is judged by."""
+        if self.row.floor is not None:
+            return experiments_root() / f"{self.definition.parsing}.yaml"
         experiment = self.row.experiment or self.row.floor_of
         assert experiment is not None
         return experiment_path(experiment, profile=self.profile)
@@ -68,12 +77,19 @@ class Job:
     @property
     def owner(self) -> str:
         """The table whose runs these are."""
-        return self.row.runs_of or self.definition.runs_of or self.definition.table
+        return self._trained_as[0]
+
+    @property
+    def _trained_as(self) -> tuple[str, str]:
+        """The table and the row, as folders spell it, that train the system."""
+        named = self.row.runs_of or self.definition.runs_of or self.definition.table
+        table, _, row = named.partition("/")
+        return table, row or self.row.slug
 
     @property
     def runs(self) -> Path:
         """The root of this job's own run folders, so that no other run is ever taken for one of its."""
-        return runs_root() / self.owner / self.row.slug / f"{self.profile}-seed{self.seed}"
+        return runs_root().joinpath(*self._trained_as, f"{self.profile}-seed{self.seed}")
 
     @property
     def needed(self) -> "dict[str, Job]":
@@ -98,7 +114,7 @@ class Job:
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
         table = self.definition.argument if self.owner == self.definition.table else self.owner
-        anew = f"depgen reproduce {table} --row {self.row.slug} --profile {self.profile} --redo"
+        anew = f"depgen reproduce {table} --row {self._trained_as[1]} --profile {self.profile} --redo"
         return Training(self.name, self.config, self.seed, self.runs, anew)
 
 

@@ -74,7 +74,7 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     Where the tracked results of a row have other seeds of the same configuration as the local ones, both are one line.
     A floor has no seeds: its first result counts.
     """
-    floors = {row.name for row in definition.rows if row.floor_of is not None}
+    floors = {row.name for row in definition.rows if row.is_floor}
     results = {name: tuple(each[:1] if name in floors else each) for name, each in results.items()}
     measured = {
         name: dataclasses.replace(each, results=each.results[:1]) if name in floors else each
@@ -86,7 +86,7 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     stars = starred(definition, results, comparisons)
     lines: list[Line] = []
     published = any(row.values for row in definition.rows)
-    asked_of_people = not any(row.experiment or row.floor_of for row in definition.rows)
+    asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
         won = {key for name, key in stars if name == row.name}
         found = _Found(won, bounds.get(row.name, {}), row.name in joined)
@@ -174,7 +174,7 @@ def _lines(
 
 def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
     """The row's name, whom the paper quotes for it, and what keeps it from having numbers of ours."""
-    mark = "†" if published and not row.in_paper and row.floor_of is None else ""
+    mark = "†" if published and not row.in_paper and not row.is_floor else ""
     remarks = [] if row.quoted is None else [f"quoted: {row.quoted}"]
     if not ran and (row.quoted is None or row.experiment is not None):
         remarks.append("not run yet" if made else "not built yet")

@@ -14,6 +14,7 @@ from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.intervals import TOKENS
 from depgen.reporting.jobs import Job, fit, measure_test
+from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, source_of
@@ -50,6 +51,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         written = measure_texts(job, trained, data.corpus, options, depgen)
         metrics, items, settings = metrics | written.metrics, items | written.items, written.settings
         not_computed |= written.not_computed
+    for found in (measure_trees(job, trained.run), measure_correlations(job, trained.run)):
+        metrics, items, settings = metrics | found.metrics, items | found.items, settings | found.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     if "parameters" in asked and facts.parameters is not None:
         metrics["parameters"] = facts.parameters / 1e6
@@ -80,6 +83,33 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
 
 
 def floor(job: Job) -> Result:
+    """What can be had without training: a source's perplexity, or trees that know nothing of the words."""
+    return _floor_of_source(job) if job.row.floor is None else _floor_of_trees(job)
+
+
+def _floor_of_trees(job: Job) -> Result:
+    found = measure_floor(job)
+    kept, reasons = sift(job, found.metrics, {})
+    assert job.definition.parsing is not None
+    return Result(
+        table=job.definition.table,
+        row=job.row.name,
+        profile=job.profile,
+        seed=job.seed,
+        metrics=kept,
+        not_computed=reasons,
+        items=_keep_items(job, found.items),
+        settings=found.settings,
+        data=source_of(treebank_of(job.definition.parsing).corpus),
+        hardware=hardware_in_words(provenance.hardware()),
+        date=today(),
+        commit=short_commit(provenance.commit()),
+        config_sha256=config_digest(job.config),
+        measured_commit=short_commit(provenance.commit()),
+    )
+
+
+def _floor_of_source(job: Job) -> Result:
     """The perplexity of the test split under the source that generated it, and the source's own.
 
     The latter is exp of its exact entropy per token, `source_perplexity`: what the former comes to on endless text.

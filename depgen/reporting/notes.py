@@ -51,7 +51,7 @@ def notes_of(
             named = "local and measured" if source == "local" and row.name in joined else source
             lines += _origin(row, named, groups.get(row.name, ()))
     lines += _texts(definition, shown)
-    if any(shown.get(row.name) for row in definition.rows if row.floor_of is None):
+    if any(shown.get(row.name) for row in definition.rows if not row.is_floor):
         lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
     if not shown and any(row.experiment is not None for row in definition.rows):
         lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.argument}.")
@@ -178,7 +178,7 @@ def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
         return
     ways: dict[Generation | None, list[str]] = {}
     for row in definition.rows:
-        for result in shown.get(row.name, ()) if row.floor_of is None else ():
+        for result in shown.get(row.name, ()) if not row.is_floor else ():
             names = ways.setdefault(result.generation, [])
             if row.name not in names:
                 names.append(row.name)
@@ -241,7 +241,7 @@ def _unknown_to_judges(definition: TableDefinition, shown: Results) -> Iterator[
 
 def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
     """The source's perplexity on the test stories, and its own."""
-    if row.floor_of is None or not results or "perplexity" not in results[0].metrics:
+    if not row.is_floor or not results or "perplexity" not in results[0].metrics:
         return
     metrics = results[0].metrics
     line = f"{row.name}: perplexity of the test stories under the source {metrics['perplexity']:.2f}"
@@ -309,7 +309,7 @@ def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
     if first.data.train_documents is not None:
         data += f", {first.data.train_documents:,} training documents"
     parts = [data]
-    if row.floor_of is None:
+    if not row.is_floor:
         parts += [f"trees: {first.trees or 'none'}", f"seeds: {seeds}"]
     begun = dict.fromkeys(result.beginning for result in results if result.beginning is not None)
     if begun:

@@ -52,7 +52,7 @@ def reproduce(
     definition = load_definition(table)
     profile, reason = choose_profile(definition.profiles, profile)
     logger.info("%s", reason)
-    named = [each for each in definition.rows if each.experiment is not None or each.floor_of is not None]
+    named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, profile=profile)]
     if row is not None and rows[0] not in named:
         raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
@@ -63,7 +63,7 @@ def reproduce(
     ]
     for each in rows:
         # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
-        for seed in (seeds or definition.seeds) if each.floor_of is None else definition.seeds[:1]:
+        for seed in (seeds or definition.seeds) if not each.is_floor else definition.seeds[:1]:
             line = make(Job(definition, each, profile, seed), remeasure=remeasure, redo=redo, options=text_options)
             logger.info("%s", line)
             done.append(line)
@@ -109,11 +109,8 @@ def make(
             _put_aside(job)
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
-        if job.row.floor_of is not None:
-            result = floor(job)
-        else:
-            result = measure(job, depgen, options or TextOptions(), remeasure=remeasure)
-        write_result(result, job.result)
+        made = floor(job) if job.row.is_floor else measure(job, depgen, options or TextOptions(), remeasure=remeasure)
+        write_result(made, job.result)
         return f"{job.name}: done, {job.result}"
     finally:
         lock.release()
@@ -134,7 +131,7 @@ def _age(job: Job) -> str:
 
 def _texts(job: Job, options: TextOptions | None) -> str:
     """How to measure the texts of a result that is there, where that may give more or other numbers."""
-    if job.definition.generation is None or job.row.floor_of is not None:
+    if job.definition.generation is None or job.row.is_floor:
         return ""
     missing = read_result(job.result).not_computed
     headers = [column.header for column in job.definition.columns if column.key in missing]

@@ -1,0 +1,145 @@
+"""What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from depgen.data.corpus import Corpus, Split
+from depgen.errors import UserError
+from depgen.evaluation.correlations import Direction, correlate_heads, sentences_with_relations
+from depgen.evaluation.parsing import floors, parses_by, score_parser, sentences_with_trees
+from depgen.evaluation.trained import load_trained
+from depgen.masked_language_model import HeadNetwork
+from depgen.metrics.induction import InductionCounts, induction_counts
+from depgen.reporting.definition import experiments_root
+from depgen.reporting.jobs import Job
+
+WORDS = "parsed_words"
+"""The name of the items' numbers of words, by which accuracies of sentences are weighed."""
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """What `experiments/parsing_*.yaml` and `correlations_*.yaml` say.
+
+    Attributes:
+        corpus: sentences with trees.
+        splits: of it, taken together.
+        choose_on: the splits by which a masked Transformer gets the attention head that it parses by.
+    """
+
+    corpus: Corpus
+    splits: tuple[Split, ...]
+    choose_on: tuple[Split, ...]
+
+
+@dataclass(frozen=True)
+class TreeNumbers:
+    """Numbers by column key, per-sentence ones, and what gave them; as in `Result`."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def treebank_path(name: str) -> Path:
+    """The YAML of a treebank that a table names."""
+    return experiments_root() / f"{name}.yaml"
+
+
+def treebank_of(name: str) -> Treebank:
+    """A table's treebank.
+
+    Raises:
+        UserError: the YAML is not there, or its corpus is refused.
+    """
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    path = treebank_path(name)
+    if not path.is_file():
+        raise UserError(f"No {path}, which names the treebank that a table is judged by.")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--corpus", type=Corpus, required=True)
+    try:
+        corpus = parser.instantiate(parser.parse_object({"corpus": content.get("corpus")})).corpus
+    except ArgumentError as error:
+        raise UserError(f"{path}: {error}") from error
+    splits = content.get("splits") or [content.get("split", "test")]
+    return Treebank(corpus, tuple(splits), tuple(content.get("choose_on", ("valid",))))
+
+
+def measure_trees(job: Job, run: Path) -> TreeNumbers:
+    """DDA and UDA of a run's trees by both decodings, where the table has columns of them; per cent."""
+    if job.definition.parsing is None:
+        return TreeNumbers()
+    treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
+    chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
+    sentences = sentences_with_trees(treebank.corpus, treebank.splits)
+    assert isinstance(trained.model, HeadNetwork)
+    scores = score_parser(trained.model, trained.vocabulary, sentences, resamples=1)
+    found = TreeNumbers()
+    for decoding in ("argmax", "tree"):
+        _add(found, decoding, scores.counts[decoding], _judged_by(treebank, scores.sentences))
+    found.metrics["unknown_words"] = 100 * scores.unknown_words
+    found.settings.update(chosen)
+    return found
+
+
+def measure_floor(job: Job) -> TreeNumbers:
+    """DDA and UDA of a floor's rule, the same under every decoding; of random trees, the mean over five seeds."""
+    assert job.definition.parsing is not None
+    assert job.row.floor is not None
+    rules = floors(5)
+    if job.row.floor not in rules:
+        raise UserError(f"{job.row.floor!r} is no floor; there are {', '.join(rules)}.")
+    treebank = treebank_of(job.definition.parsing)
+    sentences = sentences_with_trees(treebank.corpus, treebank.splits)
+    gold = [sentence.heads or () for sentence in sentences]
+    drawn = [
+        induction_counts([sentence.heads or () for sentence in annotator.annotate(sentences)], gold)
+        for annotator in rules[job.row.floor]
+    ]
+    found = TreeNumbers()
+    for decoding in ("argmax", "tree"):
+        _add(found, decoding, drawn, _judged_by(treebank, len(sentences)))
+    return found
+
+
+def measure_correlations(job: Job, run: Path) -> TreeNumbers:
+    """The best head's correlation with each relation, in both directions, before the mask between words."""
+    if job.definition.correlations is None:
+        return TreeNumbers()
+    treebank, trained = treebank_of(job.definition.correlations), load_trained(run)
+    (split,) = treebank.splits
+    sentences = sentences_with_relations(treebank.corpus, split)
+    found = correlate_heads(trained.model, trained.vocabulary, sentences)
+    numbers = TreeNumbers()
+    for direction in get_args(Direction):
+        best = found.of(direction).flatten(0, 1).amax(0)
+        for relation, value in zip(found.relations, best.tolist(), strict=True):
+            key = f"{direction}_{relation}"
+            numbers.metrics[key] = value
+            numbers.settings[key] = _judged_by(treebank, len(sentences))
+    return numbers
+
+
+def _judged_by(treebank: Treebank, sentences: int) -> str:
+    return f"{treebank.corpus.name}, {'+'.join(treebank.splits)}, {sentences:,} sentences"
+
+
+def _add(found: TreeNumbers, decoding: str, drawn: Sequence[InductionCounts], judge: str) -> None:
+    """Percentages over all words, those of each sentence, and its words; means over what there is of them."""
+    words = drawn[0].words.astype(np.float64)
+    for kind, name in (("directed", "dda"), ("undirected", "uda")):
+        right = np.mean([getattr(each, kind) for each in drawn], 0)
+        key = f"{name}_{decoding}"
+        found.metrics[key] = float(100 * right.sum() / words.sum())
+        found.items[key] = 100 * right / words
+        found.settings[key] = judge
+    found.items[WORDS] = words

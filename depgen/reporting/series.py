@@ -1,0 +1,87 @@
+"""A table as a picture: its measures against what the rows vary, such as the number of attention heads."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from depgen.errors import UserError
+from depgen.locations import results_root
+from depgen.reporting.comparison import Summary, summarise
+from depgen.reporting.definition import Column, TableDefinition, load_definition
+from depgen.reporting.measured import of_one_training, read_measured
+from depgen.reporting.plotting import figure, save
+from depgen.reporting.provenance import choose_profile
+from depgen.reporting.results import Result, read_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANEL = 3.2
+"""Width and height of a panel, inches."""
+
+Points = Mapping[float, Summary]
+
+
+def draw_series(table: str, *, profile: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
+    """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
+
+    Local results go before tracked ones of the same seed. Returns where the picture went and which rows lack results.
+
+    Args:
+        table: the table's name, or a YAML file of one.
+        profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
+        axis: what stands below the panels; unset: the table's caption.
+        output: the PNG; unset: `results/<table>/series-<profile>.png`.
+
+    Raises:
+        UserError: no such table, one whose rows have no `x`, no results, or no matplotlib.
+    """
+    definition = load_definition(table)
+    profile, _ = choose_profile(definition.profiles, profile)
+    if all(row.x is None for row in definition.rows):
+        raise UserError(f"The rows of {definition.table} have no x: it is no series.")
+    results = _results(definition, profile)
+    shown = {column: points for column in definition.columns if (points := _points(definition, results, column))}
+    if not shown:
+        command = f"depgen reproduce {definition.argument} --profile {profile}"
+        raise UserError(f"No result of {definition.table} at profile {profile}. Make one: {command}.")
+    path = output or results_root() / definition.table / f"series-{profile}.png"
+    save(series_figure(shown, axis=axis or definition.caption), path)
+    lacking = [row.name for row in definition.rows if row.x is not None and not results.get(row.name)]
+    return f"{path}: {len(shown)} measures." + (f" Rows without results: {', '.join(lacking)}." if lacking else "")
+
+
+def _results(definition: TableDefinition, profile: str) -> dict[str, Sequence[Result]]:
+    measured = read_measured(definition, profile=profile)
+    found: dict[str, Sequence[Result]] = {}
+    for row in definition.rows:
+        local = read_results(definition.table, row.slug, profile=profile)
+        tracked = measured[row.name].results if row.name in measured else ()
+        found[row.name] = [*local, *of_one_training(local, tracked)] if local else list(tracked)
+    return found
+
+
+def _points(
+    definition: TableDefinition, results: Mapping[str, Sequence[Result]], column: Column
+) -> dict[float, Summary]:
+    """A measure at each x that has it, from left to right."""
+    found = {
+        row.x: summary
+        for row in definition.rows
+        if row.x is not None and (summary := summarise(results[row.name], column.key)) is not None
+    }
+    return dict(sorted(found.items()))
+
+
+def series_figure(shown: Mapping[Column, Points], *, axis: str) -> "Figure":
+    """A panel a measure: its mean over seeds at each x, one standard deviation up and down where there are several."""
+    drawing = figure(PANEL * len(shown), PANEL)
+    for axes, (column, points) in zip(drawing.subplots(1, len(shown), squeeze=False)[0], shown.items(), strict=True):
+        means = [each.mean for each in points.values()]
+        deviations = [each.deviation or 0.0 for each in points.values()]
+        axes.errorbar(list(points), means, yerr=deviations, marker="o", capsize=3)
+        axes.set_title(column.header, fontsize=10)
+        axes.set_xticks(list(points), [f"{x:g}" for x in points], fontsize=8)
+        axes.grid(visible=True, alpha=0.3)
+    drawing.supxlabel(axis, fontsize=9)
+    return drawing
