@@ -13,7 +13,7 @@ from depgen.evaluation.correlations import (
     sentences_with_relations,
 )
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.plotting import figure, save
+from depgen.reporting.plotting import check_png, figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def draw_heat_map(
         UserError: no such run or relation, a treebank without relations, a model that shows no attention, or no
             matplotlib.
     """
-    figure(1.0, 1.0)  # refused before the work rather than after
+    check_png(output)
     sentences = sentences_with_relations(corpus, split)
     trained = load_trained(run, device=device)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
@@ -74,7 +74,7 @@ def heat_map_figure(found: HeadCorrelations, relations: Sequence[str], *, after_
     for axes, (direction, values) in zip(all_axes, panels.items(), strict=True):
         image = axes.imshow(values.numpy(), cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
         best = values.argmax(1).tolist()
-        axes.plot(best, range(len(best)), ".", color="black", markersize=3)
+        axes.plot(best, range(len(best)), "o", color="black", markeredgecolor="white", markersize=3.5)
         _name_layers(axes, layers, attention_heads)
         axes.set_title(direction.replace("_", " "), fontsize=10)
     edges = [f"{relation}  {found.edges[column]}" for relation, column in zip(relations, columns, strict=True)]

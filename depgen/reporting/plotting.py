@@ -31,7 +31,17 @@ def save(drawing: "Figure", path: Path) -> None:
     Raises:
         UserError: the file's name does not end in .png.
     """
-    if path.suffix.lower() != ".png":
-        raise UserError(f"Pictures are PNG files: expected a name that ends in .png, found {path}.")
+    check_png(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(path, dpi=150)
+
+
+def check_png(path: Path) -> None:
+    """Nothing, if a picture can be written under that name; to be asked before long work.
+
+    Raises:
+        UserError: the file's name does not end in .png, or matplotlib is not installed.
+    """
+    if path.suffix.lower() != ".png":
+        raise UserError(f"Pictures are PNG files: expected a name that ends in .png, found {path}.")
+    figure(1.0, 1.0)
