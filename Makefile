@@ -38,7 +38,7 @@ rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM DM-LSTM-left-chain
 rows_table13 := Transformer DM-Transformer GPT-2 DM-GPT-2
 rows_beyond := Transformer $(addprefix DM-,gold-trees spaCy-trees SuPar-trees left-chain random-trees \
     gold-relation-weights gold-learned-gate)
-rows_ptb-lines := Transformer DM-gold-heads DM-silver-heads
+rows_ptb-lines := Transformer $(addprefix DM-,gold-heads silver-heads induced-heads left-chain)
 rows_wikinews := Transformer DM-Transformer
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews
 short = $(1:dmlm-%=%)
@@ -116,7 +116,7 @@ reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers
 reproduce-dmlm-table8: reproduce-dmlm-table2 ## DMLM: endings of the same stories side by side
 reproduce-dmlm-table9: reproduce-dmlm-table5 ## DMLM: news sentences side by side
 reproduce-dmlm-table16: reproduce-dmlm-table5 ## DMLM: more of them
-reproduce-dmlm-ptb-lines: ## beyond the paper: gold and silver trees of the same lines of the Penn Treebank
+reproduce-dmlm-ptb-lines: ## beyond the paper: gold, silver, induced trees and chains of the same lines of the Penn Treebank
 reproduce-wikinews: ## beyond the paper: Table 4's measures on sentences of Wikinews
 reproduce-dmlm-beyond: ## beyond the paper: sources of trees, relation weights, a learned gate
 reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture

@@ -1,6 +1,7 @@
 """Every experiment: it parses, takes a step on invented data, and differs from its small twin in sizes alone."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from depgen.annotation.training import Treebank
 from depgen.cli import main
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
-from tests.invented_models import write_gpt2
+from tests.invented_models import write_gpt2, write_udgn_run
+from tests.invented_similarity import write_similarity
 
 NOT_FITTED = ("parser_", "parsing_", "union_", "bracketing_")
 """Experiments of verbs of their own."""
@@ -23,6 +25,8 @@ SIZES = {
     "restart_at",  # half of the epochs
     "max_documents",
     "path",  # a parser that a laptop trains
+    "run",  # another one
+    "encoder",  # a run of a laptop's size
 }  # fmt: skip
 BEGINNINGS = {"pretrained", "tokenizer", "eos_token", "size", "max_length", "lr"}
 """What else differs where the small twin of a pretrained network begins from random weights; its schedule does too."""
@@ -33,6 +37,7 @@ def place(tmp_path_factory):
     """Invented corpora, a tiny parser and a tiny GPT-2 where experiments look for them."""
     folder = tmp_path_factory.mktemp("place")
     write_corpora(folder / "data")
+    write_similarity(folder / "data" / "sts")
     write_gpt2(folder / "models" / "gpt2")
     treebank = {
         split: f"ud_english_ewt/en_ewt-ud-{part}.conllu"
@@ -45,6 +50,11 @@ def place(tmp_path_factory):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
         for name in ("ewt_supar", "ewt_supar_small"):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_supar(), name)
+        lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}
+        corpus = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb", **lines}}
+        rows = folder / "runs" / "udgn_table1" / "UDGN"
+        write_udgn_run(rows / "small-seed1", corpus=corpus)
+        shutil.copytree(rows / "small-seed1", rows / "paper-seed1")
         yield folder
 
 
@@ -53,6 +63,9 @@ def test_it_takes_a_step(path, place, capsys):
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
     if "demo" in path.stem:
         options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
+    if "encoder" in (data := yaml.safe_load(path.read_text())["data"].get("init_args", {})):
+        run = place / "runs" / "udgn_table1" / "UDGN" / "small-seed1" / "udgn"
+        shutil.copytree(run, place / "runs" / data["encoder"], dirs_exist_ok=True)
     if "pretrained: gpt2" in path.read_text():
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
         options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
@@ -90,7 +103,7 @@ BASES = {
     "awd_lstm_ptb": ["dmlm_ptb_lstm", "dmlm_ptb_lstm_left_chain"],
     "awd_lstm_news": ["dmlm_news_lstm"],
     "transformer_ptb": ["dmlm_ptb"],
-    "transformer_ptb_lines": ["dmlm_ptb_gold_lines", "dmlm_ptb_silver_lines"],
+    "transformer_ptb_lines": [f"dmlm_ptb_{trees}_lines" for trees in ("gold", "silver", "induced", "left_chain")],
     "transformer_news": ["dmlm_news"],
     "transformer_wikinews": ["dmlm_wikinews"],
     "transformer_ewt": [
