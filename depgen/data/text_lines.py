@@ -1,4 +1,4 @@
-"""Corpora of tokenised text, one sentence a line: the language-modelling Penn Treebank, EMNLP news, WikiText."""
+"""Corpora of tokenised text, a sentence or a paragraph a line: the language-modelling Penn Treebank, news, WikiText."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.tokenization import split_sentences
 from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.lines import read_lines
@@ -33,7 +34,7 @@ _HOW_TO_GET: Mapping[PublishedLines | None, str] = {
 
 
 class TextLines:
-    """A corpus of one sentence a line, tokens separated by white space; each line is a document.
+    """A corpus of lines, tokens separated by white space; each line is a document, by default of one sentence.
 
     Lines without a token are left out and counted.
 
@@ -42,6 +43,8 @@ class TextLines:
         train: the training split's file; `.gz` is unpacked.
         valid: the validation split's file.
         test: the test split's file.
+        sentence_splitter: how a line becomes sentences: it is one, or, where lines are paragraphs (WikiText), by
+            `depgen.data.tokenization`.
         lowercase: whether words are lower-cased, as the paper's EMNLP news are.
         name: what results call the corpus; the folder's name if not given.
         published: the published statistics to compare with: those of Mikolov's Penn Treebank or of the EMNLP 2017 news.
@@ -54,13 +57,14 @@ class TextLines:
         train: str = "train.txt",
         valid: str = "valid.txt",
         test: str = "test.txt",
+        sentence_splitter: Literal["lines", "rules"] = "lines",
         lowercase: bool = False,
         name: str | None = None,
         published: PublishedLines | None = None,
     ) -> None:
         self.folder = folder
         self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
-        self.lowercase = lowercase
+        self.sentence_splitter, self.lowercase = sentence_splitter, lowercase
         self.name = name or Path(folder).name
         self.published: Mapping[Split, SplitStatistics] = PUBLISHED[published] if published else {}
         self.form: FormName | None = "ptb" if published == "ptb" else None
@@ -71,8 +75,10 @@ class TextLines:
         path = self._path(split)
         kept = blank = 0
         for number, line in read_lines(path):
-            if words := tuple(line.split()):
-                document = Document((Sentence(words),), f"{path.name}:{number}")
+            if line.strip():
+                texts = split_sentences(line) if self.sentence_splitter == "rules" else [line]
+                sentences = tuple(Sentence(tuple(text.split())) for text in texts)
+                document = Document(sentences, f"{path.name}:{number}")
                 yield lowercased(document) if self.lowercase else document
                 kept += 1
             else:
@@ -82,8 +88,9 @@ class TextLines:
         log_left_out(blank, "blank lines", corpus=self.name, split=split)
 
     def fingerprint(self, split: Split) -> str:
-        """A digest of the split's file and of whether it is lower-cased."""
-        return content_fingerprint([self._path(split)], reader="TextLines", lowercase=self.lowercase)
+        """A digest of the split's file and of the reading options."""
+        options = {} if self.sentence_splitter == "lines" else {"sentence_splitter": self.sentence_splitter}
+        return content_fingerprint([self._path(split)], reader="TextLines", lowercase=self.lowercase, **options)
 
     def _path(self, split: Split) -> Path:
         return find_file(Path(self.folder) / self.files[split], how_to_get=self._how_to_get)

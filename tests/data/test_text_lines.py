@@ -37,3 +37,18 @@ def test_errors(tmp_path, monkeypatch):
     (tmp_path / "train.txt").write_text("\n \n")
     with pytest.raises(UserError, match=r"train\.txt: expected a sentence on each line, found only blank lines"):
         list(TextLines(".").documents("train"))
+
+
+def test_lines_that_are_paragraphs_are_cut_into_sentences(tmp_path):
+    (tmp_path / "a.txt").write_text(" Mr. Lee left . He ran . \n\n = Title = \n")
+    corpus, whole = (TextLines(str(tmp_path), train="a.txt", sentence_splitter=rule) for rule in ("rules", "lines"))
+    paragraph, title = corpus.documents("train")
+    words = [sentence.words for sentence in paragraph.sentences]
+    assert words == [("Mr.", "Lee", "left", "."), ("He", "ran", ".")]
+    assert title.sentences == (Sentence(("=", "Title", "=")),)
+    assert len(next(whole.documents("train")).sentences) == 1
+    assert (
+        corpus.fingerprint("train")
+        != whole.fingerprint("train")
+        == TextLines(str(tmp_path), train="a.txt").fingerprint("train")
+    )
