@@ -40,13 +40,27 @@ rows_beyond := Transformer $(addprefix DM-,gold-trees spaCy-trees SuPar-trees le
     gold-relation-weights gold-learned-gate)
 rows_ptb-lines := Transformer $(addprefix DM-,gold-heads silver-heads induced-heads left-chain)
 rows_wikinews := Transformer DM-Transformer
-tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews
+parsers := Transformer StructFormer UDGN
+rows_udgn-table1 := $(parsers) UDGN-trained-with-the-sample
+rows_udgn-table2 := next-word previous-word random-tree $(rows_udgn-table1)
+rows_udgn-table3 := $(parsers)
+rows_udgn-table4 := UDGN no-gates no-competition no-relative-bias
+rows_udgn-table5 := Transformer UDGN-frozen-parser UDGN
+rows_udgn-table7 := $(parsers)
+rows_udgn-table8 := UDGN no-nonlinearity positions-for-relative-bias Kirchhoff-marginals
+rows_udgn-table9 := $(addprefix Wikinews-,1-8 1-4 1-2) Wikinews
+rows_udgn-figure4 := 1-head 2-heads 4-heads 8-heads 16-heads
+rows_udgn-figure6 := 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9
+series := udgn-figure4 udgn-figure6
+tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
+    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series)
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
 .PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
+.PHONY: reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
@@ -120,6 +134,17 @@ reproduce-dmlm-ptb-lines: ## beyond the paper: gold, silver, induced trees and c
 reproduce-wikinews: ## beyond the paper: Table 4's measures on sentences of Wikinews
 reproduce-dmlm-beyond: ## beyond the paper: sources of trees, relation weights, a learned gate
 reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
+reproduce-udgn-table1: ## UDGN: perplexity of masked words, beside StructFormer and a masked Transformer
+reproduce-udgn-table2: ## UDGN: trees learnt from raw text, beside floors and quoted systems
+reproduce-udgn-table3: ## UDGN: which attention head goes with which relation, child to parent
+reproduce-udgn-table4: ## UDGN: without gates, competition, relative bias
+reproduce-udgn-table5: ## UDGN: semantic textual similarity
+reproduce-udgn-table7: ## UDGN: which attention head goes with which relation, parent to child
+reproduce-udgn-table8: ## UDGN: without nonlinearity, with positions, with Kirchhoff marginals
+reproduce-udgn-table9: ## UDGN: by the size of the training text
+reproduce-udgn-figure4: ## UDGN: by the number of attention heads, table and picture
+reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a picture
+reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
@@ -127,6 +152,7 @@ $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
 
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
 	$$(depgen) table $(subst -,_,$(1)) $$(profile) --format text
+	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
 endef
 $(foreach table,$(tables),$(eval $(call table_rules,$(table),$(call short,$(table)))))
 
@@ -134,6 +160,10 @@ beyond-DM-SuPar-trees: supar-parser
 
 $(addprefix reproduce-dmlm-,$(studies)): reproduce-dmlm-%:
 	$(depgen) case-study dmlm_$* $(profile)
+
+reproduce-udgn-figure5:
+	$(depgen) heat-map --config experiments/correlations_ewt.yaml --table udgn_table3 $(profile) \
+	    --output results/udgn_figure5/heat-map.png
 
 reproduce-dmlm-figure3:
 	$(depgen) attention --table dmlm_$(FIGURE3) $(profile) --output results/dmlm_figure3/attention.png

@@ -98,6 +98,11 @@ VERBS = {
         positionals=("table",),
         lists=("runs",),
     ),
+    "series": Verb(
+        "draw a table's measures against what its rows vary, such as the number of attention heads",
+        "depgen.reporting.series:draw_series",
+        positionals=("table",),
+    ),
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
         "depgen.evaluation.dependents:dependent_loss",

@@ -12,10 +12,8 @@ from torch import Tensor
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.definition import load_definition
-from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.jobs import run_of_row
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,27 +46,12 @@ def draw_attention(
     """
     if run is not None and table is not None:
         raise UserError("A run and a table were named: name one of them.")
-    trained = load_trained(run if table is None else _run_of(table, row, profile), device="cpu")
+    trained = load_trained(run if table is None else run_of_row(table, row, profile), device="cpu")
     weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]
     outside = f" {len(unknown)} of its {len(words)} tokens are unknown to the model." if unknown else ""
     return f"{output}: dependency attention over {len(words)} predictions.{outside}"
-
-
-def _run_of(table: str, row: str, profile: str | None) -> Path:
-    """The finished run of a table's row, of the first of the table's seeds that has one."""
-    definition = load_definition(table)
-    chosen, _ = choose_profile(definition.profiles, profile)
-    system = definition.row(row)
-    for seed in definition.seeds:
-        run = finished_run(Job(definition, system, chosen, seed))
-        if run is not None:
-            return run
-    raise UserError(
-        f"{system.name} of {definition.table} is not trained at profile {chosen}. Train it: "
-        f"depgen reproduce {definition.argument} --row {system.slug} --profile {chosen}"
-    )
 
 
 _UNKNOWN = " (unk)"

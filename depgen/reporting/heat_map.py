@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from depgen.data.corpus import Corpus, Split
+from depgen.errors import UserError
 from depgen.evaluation.correlations import (
     Direction,
     HeadCorrelations,
@@ -13,6 +14,7 @@ from depgen.evaluation.correlations import (
     sentences_with_relations,
 )
 from depgen.evaluation.trained import load_trained
+from depgen.reporting.jobs import run_of_row
 from depgen.reporting.plotting import check_png, figure, save
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ def draw_heat_map(
     corpus: Corpus,
     *,
     run: str | None = None,
+    table: str | None = None,
+    row: str = "UDGN",
+    profile: str | None = None,
     split: Split = "test",
     relations: Sequence[str] = (),
     after_mask: bool = False,
@@ -37,7 +42,10 @@ def draw_heat_map(
 
     Args:
         corpus: a treebank with relations, in words as the run's training text writes them.
-        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
+        table: the table whose trained system is drawn, instead of a run.
+        row: which system.
+        profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
         split: of the treebank.
         relations: which; by default all.
         after_mask: take the weights that values are summed by, not those before a mask between words.
@@ -48,9 +56,11 @@ def draw_heat_map(
         UserError: no such run or relation, a treebank without relations, a model that shows no attention, or no
             matplotlib.
     """
+    if run is not None and table is not None:
+        raise UserError("A run and a table were named: name one of them.")
     check_png(output)
     sentences = sentences_with_relations(corpus, split)
-    trained = load_trained(run, device=device)
+    trained = load_trained(run if table is None else run_of_row(table, row, profile), device=device)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
     shown = choose_relations(found.relations, relations or found.relations)
     save(heat_map_figure(found, shown, after_mask=after_mask), output)

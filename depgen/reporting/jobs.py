@@ -21,6 +21,7 @@ from depgen.reporting.definition import (
     experiments_root,
     load_definition,
 )
+from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
 from depgen.training.runs import best_checkpoint
 
@@ -136,6 +137,25 @@ def finished_run(job: Job) -> Path | None:
         return None
     run, here = found.absolute(), Path.cwd()
     return run.relative_to(here) if run.is_relative_to(here) else run
+
+
+def run_of_row(table: str, row: str, profile: str | None) -> Path:
+    """The finished run of a table's row, of the first of the table's seeds that has one.
+
+    Raises:
+        UserError: there is no such table, row or profile, or the row is not trained.
+    """
+    definition = load_definition(table)
+    chosen, _ = choose_profile(definition.profiles, profile)
+    system = definition.row(row)
+    for seed in definition.seeds:
+        run = finished_run(Job(definition, system, chosen, seed))
+        if run is not None:
+            return run
+    raise UserError(
+        f"{system.name} of {definition.table} is not trained at profile {chosen}. Train it: "
+        f"depgen reproduce {definition.argument} --row {system.slug} --profile {chosen}"
+    )
 
 
 def measure_test(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
