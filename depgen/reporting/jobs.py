@@ -85,7 +85,7 @@ class Job:
         """The table and the row, as folders spell it, that train the system."""
         named = self.row.runs_of or self.definition.runs_of or self.definition.table
         table, _, row = named.partition("/")
-        return table, row or self.row.slug
+        return table, Row(row).slug or self.row.slug
 
     @property
     def runs(self) -> Path:

@@ -1,6 +1,6 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -56,22 +56,30 @@ def treebank_of(name: str) -> Treebank:
     """A table's treebank.
 
     Raises:
-        UserError: the YAML is not there, or its corpus is refused.
+        UserError: the YAML is not there, does not read as one, or its corpus or splits are refused.
     """
     from jsonargparse import ArgumentError, ArgumentParser
 
     path = treebank_path(name)
     if not path.is_file():
         raise UserError(f"No {path}, which names the treebank that a table is judged by.")
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: expected YAML, found: {error}") from error
+    if not isinstance(content, Mapping):
+        raise UserError(f"{path}: expected names and values, found {type(content).__name__}.")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--corpus", type=Corpus, required=True)
+    parser.add_argument("--split", type=Split, default="test")
+    parser.add_argument("--splits", type=list[Split])
+    parser.add_argument("--choose_on", type=list[Split], default=["valid"])
+    known = ("corpus", "split", "splits", "choose_on")
     try:
-        corpus = parser.instantiate(parser.parse_object({"corpus": content.get("corpus")})).corpus
+        found = parser.instantiate(parser.parse_object({key: content[key] for key in known if key in content}))
     except ArgumentError as error:
         raise UserError(f"{path}: {error}") from error
-    splits = content.get("splits") or [content.get("split", "test")]
-    return Treebank(corpus, tuple(splits), tuple(content.get("choose_on", ("valid",))))
+    return Treebank(found.corpus, tuple(found.splits or [found.split]), tuple(found.choose_on))
 
 
 def measure_trees(job: Job, run: Path) -> TreeNumbers:

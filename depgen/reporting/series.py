@@ -48,7 +48,8 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
     path = output or results_root() / definition.table / f"series-{profile}.png"
     save(series_figure(shown, axis=axis or definition.caption), path)
     lacking = [row.name for row in definition.rows if row.x is not None and not results.get(row.name)]
-    return f"{path}: {len(shown)} measures." + (f" Rows without results: {', '.join(lacking)}." if lacking else "")
+    drawn = f"{path}: {', '.join(column.header for column in shown)}."
+    return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
 
 
 def _results(definition: TableDefinition, profile: str) -> dict[str, Sequence[Result]]:

@@ -228,3 +228,53 @@ def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(sto
     assert {each.untested for each in compare(load_definition("toy"), results)[0]} == {
         "fewer than two items with a score"
     }
+
+
+def of_words(store, right, words, *, seeds=(1, 2)):
+    """A table whose first column is the share of all words, and each row's results: sentences weigh by their words."""
+    definition = load_definition("toy")
+    column = dataclasses.replace(definition.columns[0], weights="parsed_words")
+    results = {
+        row: [
+            store(
+                row,
+                seed,
+                {"bleu1": 100 * each.sum() / words.sum()},
+                {"bleu1": 100 * each / words, "parsed_words": words},
+            )
+            for seed in seeds
+        ]
+        for row, each in right.items()
+    }
+    return dataclasses.replace(definition, columns=(column,)), results
+
+
+def test_sentences_are_compared_by_their_words(store):
+    """Better in all short sentences, worse in the few long ones that hold most words."""
+    words = np.array([2.0] * 150 + [40.0] * 150)
+    generator = np.random.default_rng(8)
+    base = generator.binomial(words.astype(int), 0.5).astype(float)
+    other = base + np.where(words < 10, 1.0, -2.0) * (generator.random(300) < 0.7)
+    other = other.clip(0, words)
+    definition, results = of_words(store, {"Base": base, "DM-Base": other}, words)
+    plain = (100 * (other - base) / words).mean()
+    share = 100 * (other.sum() - base.sum()) / words.sum()
+    assert plain > 0 > share
+    comparisons, tests = compare(definition, results)
+    assert tests == 1
+    (mine,) = [each for each in comparisons if each.row == "DM-Base"]
+    assert mine.gain == pytest.approx(share)
+    # each sentence counts by its share of the words
+    raw = stats.ttest_rel(100 * other / words.mean(), 100 * base / words.mean()).pvalue
+    assert mine.p_value == pytest.approx(raw)
+    assert mine.verdict == "loses"
+    assert starred(definition, results, comparisons) == {("Base", "bleu1")}
+
+
+def test_sentences_without_their_weights_are_not_tested(store):
+    words = np.arange(1.0, 31.0)
+    definition, results = of_words(store, {"Base": words / 2, "DM-Base": words / 3}, words)
+    results["DM-Base"] = [store("DM-Base", 1, {"bleu1": 100 / 3}, {"bleu1": np.full(30, 100 / 3)})]
+    comparisons, tests = compare(definition, results)
+    assert tests == 0
+    assert {each.untested for each in comparisons} == {"no per-item scores of DM-Base"}

@@ -38,6 +38,12 @@ def test_reads_columns_rows_and_slugs(project):
         ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
         ("against: [Base]", "against: Base", "row DM-Base: against: expected a list, found 'Base'"),
         ("seeds: [1, 2]", "given: x", "unknown given"),
+        (
+            "quoted: Someone 1999",
+            "floor: next word",
+            "row Old: floor: expected `parsing`, the trees that it is judged by",
+        ),
+        ("name: Later", "name: Later, encoder_of: toy", "row Later: encoder_of: expected <table>/<row>, found 'toy'"),
         ("table: toy", "[", "is not YAML"),
     ],
 )
@@ -47,6 +53,27 @@ def test_a_slip_in_the_file_is_named(project, old, new, message):
     path.write_text(TABLE.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
         load_definition("toy")
+
+
+def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
+    path = project / "experiments/published/toy.yaml"
+    text = TABLE.replace("quoted: Someone 1999", "floor: next word").replace(
+        "table: toy", "table: toy\nparsing: parsing_toy"
+    )
+    text = text.replace("test: paired_t}", "test: paired_t, weights: parsed_words}").replace(
+        "group: a", "group: a, x: 0.5"
+    )
+    path.write_text(text)
+    definition = load_definition("toy")
+    assert (definition.parsing, definition.correlations) == ("parsing_toy", None)
+    assert [column.weights for column in definition.columns] == ["parsed_words", None, None]
+    assert [(row.floor, row.x, row.is_floor) for row in definition.rows[:2]] == [
+        ("next word", 0.5, True),
+        (None, None, False),
+    ]
+    for profile in ("small", "paper"):
+        made = [row.name for row in definition.rows if is_made(row, profile=profile)]
+        assert made == ["Old", "Base", "DM-Base", "DM-Base, left chain"], "a floor's rule needs no experiment"
 
 
 def test_unknown_tables_and_rows_list_those_there_are(project):
@@ -89,6 +116,27 @@ def test_the_perplexity_tables_say_what_the_paper_says(monkeypatch):
     assert [row.name for row in lstms.rows if row.quoted is None] == ["DM-LSTM", "DM-LSTM, left chain"]
     assert [sum(row.values.values()) for row in transformers.rows] == pytest.approx([231.4, 189.2, 280.8, 273.4])
     assert lstms.generation is transformers.generation is None
+
+
+UDGN_SUMS = {
+    "udgn_table1": [153.3, 148.1, 143.4],
+    "udgn_table2": [35.8, 38.2, 46.1, 42.7, 43.1, 47.9, 96.4, 95.2, 107.8, 111.7],
+    "udgn_table3": [2.88, 2.63, 4.25],
+    "udgn_table4": [282.0, 216.7, 269.7, 283.0],
+    "udgn_table5": [553.09, 603.69, 614.16],
+    "udgn_table7": [2.34, 2.41, 3.93],
+    "udgn_table8": [283.1, 273.9, 270.7, 275.5],
+    "udgn_table9": [351.8, 270.6, 245.2, 231.1],
+}
+"""Of each row of the paper's tables, all numbers added up."""
+
+
+@pytest.mark.parametrize("table", UDGN_SUMS)
+def test_udgns_tables_say_what_the_paper_says(monkeypatch, table):
+    monkeypatch.chdir(ROOT)
+    rows = [row for row in load_definition(table).rows if row.values]
+    assert all(row.in_paper for row in rows)
+    assert [round(sum(row.values.values()), 2) for row in rows] == UDGN_SUMS[table]
 
 
 def test_a_row_is_made_where_its_file_is_there(project):

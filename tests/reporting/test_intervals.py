@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 
 import numpy as np
@@ -54,6 +55,29 @@ def test_a_perplexity_weighs_its_items_by_their_tokens(store):
     assert found[0] < figure < found[1]
     results = {"Base": [store("Base", 1, {"perplexity": figure}, {"perplexity": nll})]}
     assert intervals(load_definition("toy"), results) == {}
+
+
+def test_items_are_weighed_by_what_the_column_says(store):
+    """Right words of each sentence resampled: the interval is that of the share of all words."""
+    generator = np.random.default_rng(7)
+    words = generator.integers(1, 40, ITEMS).astype(float)
+    right = generator.binomial(words.astype(int), np.clip(0.9 - words / 80, 0, 1)).astype(float)
+    share, plain = 100 * right.sum() / words.sum(), float(np.mean(100 * right / words))
+    assert abs(share - plain) > 5
+    kept = {"bleu1": 100 * right / words, "parsed_words": words}
+    definition = load_definition("toy")
+    weighed = dataclasses.replace(definition.columns[0], weights="parsed_words")
+    of_words = dataclasses.replace(definition, columns=(weighed,))
+    results = {"Base": [store("Base", 1, {"bleu1": share}, kept)]}
+    assert intervals(definition, results) == {}, "the plain mean of the sentences is not the figure"
+    (found,) = intervals(of_words, results)["Base"].values()
+    expected = stats.bootstrap(
+        (right, words), lambda a, b: 100 * a.sum() / b.sum(), n_resamples=5_000, paired=True, vectorized=False,
+        method="percentile", rng=0,
+    ).confidence_interval  # fmt: skip
+    assert found == pytest.approx((expected.low, expected.high), abs=0.15)
+    lacking = {"Base": [store("Base", 1, {"bleu1": share}, {"bleu1": kept["bleu1"]})]}
+    assert intervals(of_words, lacking) == {}
 
 
 def test_undefined_items_do_not_count_and_repeats_are_the_same(store, scores):

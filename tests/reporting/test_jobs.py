@@ -21,6 +21,7 @@ from depgen.reporting.jobs import (
     generate,
     measure_test,
     prompts_of,
+    run_of_row,
 )
 from depgen.training.scores import ItemScores
 from depgen.trees.sentence import Document, Sentence
@@ -350,3 +351,33 @@ def test_a_row_that_goes_on_from_what_nothing_makes_is_refused(fine):
     fine.write_text(FINE.replace("toy/Old", "toy"))
     with pytest.raises(UserError, match="row Lost: encoder_of: expected <table>/<row>, found 'toy'"):
         tuned()
+
+
+@pytest.mark.parametrize("reference", ["toy/DM-Base, left chain", "toy/DM-Base-left-chain"])
+def test_a_row_may_show_the_runs_of_another_tables_row(project, reference):
+    definition = load_definition("toy")
+    row = dataclasses.replace(definition.row("Base"), runs_of=reference)
+    other = Job(dataclasses.replace(definition, table="other", given="other"), row, "small", 2)
+    assert other.owner == "toy"
+    assert other.runs == Path("runs/toy/DM-Base-left-chain/small-seed2")
+    assert other.result == Path("results/other/Base/small-seed2.json")
+    assert other.training.anew == "depgen reproduce toy --row DM-Base-left-chain --profile small --redo"
+    of_a_table = dataclasses.replace(other, row=dataclasses.replace(row, runs_of="toy"))
+    assert of_a_table.runs == Path("runs/toy/Base/small-seed2")
+    by_its_table = dataclasses.replace(other.definition, runs_of="toy")
+    own = Job(by_its_table, dataclasses.replace(row, runs_of=None), "small", 2)
+    assert own.runs == of_a_table.runs
+
+
+def test_the_run_of_a_row_is_that_of_its_first_trained_seed(project):
+    definition = load_definition("toy")
+    command = "depgen reproduce toy --row DM-Base --profile small"
+    with pytest.raises(UserError, match=f"DM-Base of toy is not trained at profile small. Train it: {command}$"):
+        run_of_row("toy", "DM-Base", "small")
+    second, first = (Job(definition, definition.row("DM-Base"), "small", seed) for seed in (2, 1))
+    fit(second, Stub())
+    assert run_of_row("toy", "DM-Base", "small") == finished_run(second)
+    fit(first, Stub())
+    assert run_of_row("toy", "DM-Base", "small") == finished_run(first)
+    with pytest.raises(UserError, match="is not trained at profile paper"):
+        run_of_row("toy", "DM-Base", "paper")

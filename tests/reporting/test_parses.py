@@ -1,0 +1,180 @@
+"""Figures of trees and heads in a table: over all words, with their sentences; floors by rule; treebanks from YAML."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.annotation.trivial import RandomTree
+from depgen.data.generated import GeneratedStories
+from depgen.errors import UserError
+from depgen.evaluation.correlations import best_heads, correlate_heads
+from depgen.evaluation.parsing import predicted_heads
+from depgen.evaluation.trained import load_trained
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job
+from depgen.reporting.parses import WORDS, measure_correlations, measure_floor, measure_trees, treebank_of
+from tests.invented_models import write_udgn_run
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+TABLE = {
+    "table": "trees",
+    "caption": "Invented trees",
+    "source": "an invented paper",
+    "parsing": "parsing_stories",
+    "correlations": "correlations_stories",
+    "columns": [{"key": "uda_tree", "header": "UDA", "higher_better": True}],
+    "rows": [
+        {"name": "UDGN", "experiment": "udgn"},
+        {"name": "next word", "floor": "next word"},
+        {"name": "previous word", "floor": "previous word"},
+        {"name": "random tree", "floor": "random tree"},
+        {"name": "best guess", "floor": "best guess"},
+    ],
+}
+TREEBANKS = {
+    "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "choose_on": ["valid"], "seeds": 5},
+    "correlations_stories": {"corpus": STORIES},
+}
+JUDGE = "generated, train+test, 40 sentences"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        return write_udgn_run(folder / "runs", corpus=STORIES)
+
+
+@pytest.fixture
+def job(project):
+    """Makes the job of a row of a table of trees."""
+
+    def of(row, **changes):
+        write(project, "published/trees", TABLE | changes)
+        definition = load_definition("trees")
+        return Job(definition, definition.row(row), "small", 1)
+
+    for name, content in TREEBANKS.items():
+        write(project, name, content)
+    return of
+
+
+def write(project, name, content):
+    (project / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    corpus = GeneratedStories(train=6, valid=2, test=2)
+    found = [each for split in ("train", "test") for document in corpus.documents(split) for each in document.sentences]
+    assert len({len(each) for each in found}) > 3, "sentences of one length would not tell one mean from the other"
+    return found
+
+
+def right(gold, found):
+    """Words with the right head; pairs that both have, a root paired with itself."""
+    pairs = [{frozenset((word, head or word)) for word, head in enumerate(heads, start=1)} for heads in (gold, found)]
+    return sum(a == b for a, b in zip(gold, found, strict=True)), len(pairs[0] & pairs[1])
+
+
+def check_accuracies(found, decoding, heads, sentences):
+    """Against counting; `heads` are drawn several times where chance draws them."""
+    counts = np.mean(
+        [[right(each.heads, own) for each, own in zip(sentences, drawn, strict=True)] for drawn in heads], 0
+    )
+    words = np.array([len(each) for each in sentences])
+    assert found.items[WORDS].tolist() == words.tolist()
+    for measure, correct in zip(("dda", "uda"), counts.T, strict=True):
+        key = f"{measure}_{decoding}"
+        assert found.metrics[key] == pytest.approx(100 * correct.sum() / words.sum())
+        np.testing.assert_allclose(found.items[key], 100 * correct / words)
+        assert found.settings[key] == JUDGE
+    return counts.sum(0).tolist()
+
+
+def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
+    trained = load_trained(run, device="cpu")
+    found, words = measure_trees(job("UDGN"), run), [each.words for each in sentences]
+    seen = [
+        check_accuracies(
+            found, how, [predicted_heads(trained.model, trained.vocabulary, words, decoding=how)], sentences
+        )
+        for how in ("argmax", "tree")
+    ]
+    assert seen[0] != seen[1], "both decodings found the same, so that nothing tells them apart"
+    unknown = [trained.vocabulary.pieces(word) == (trained.vocabulary.unk,) for each in words for word in each]
+    assert found.metrics["unknown_words"] == pytest.approx(100 * np.mean(unknown))
+    assert set(found.metrics) == {"unknown_words", *(f"{a}_{b}" for a in ("dda", "uda") for b in ("argmax", "tree"))}
+
+
+def test_floors_follow_their_rules_whatever_the_decoding(job, sentences):
+    following = [[*range(2, len(each) + 1), 0] for each in sentences]
+    preceding = [list(range(len(each))) for each in sentences]
+    drawn = [[tree.heads for tree in RandomTree(seed).annotate(sentences)] for seed in range(5)]
+    for name, heads in (("next word", [following]), ("previous word", [preceding]), ("random tree", drawn)):
+        found = measure_floor(job(name))
+        for decoding in ("argmax", "tree"):
+            check_accuracies(found, decoding, heads, sentences)
+        assert "unknown_words" not in found.metrics
+
+
+def test_a_floor_that_is_none_is_refused(job):
+    with pytest.raises(UserError, match="'best guess' is no floor; there are next word, previous word, random tree"):
+        measure_floor(job("best guess"))
+
+
+def test_every_relation_has_its_best_head_in_both_directions(run, job):
+    found, trained = measure_correlations(job("UDGN"), run), load_trained(run, device="cpu")
+    corpus = GeneratedStories(train=6, valid=2, test=2)
+    test = [sentence for document in corpus.documents("test") for sentence in document.sentences]
+    relations = {relation for sentence in test for relation in sentence.relations} - {"root"}
+    directions = ("child_to_parent", "parent_to_child")
+    assert set(found.metrics) == {f"{direction}_{relation}" for direction in directions for relation in relations}
+    correlations = correlate_heads(trained.model, trained.vocabulary, test)
+    for direction in directions:
+        for best in best_heads([correlations], sorted(relations), direction=direction):
+            key = f"{direction}_{best.relation}"
+            assert found.metrics[key] == pytest.approx(best.mean)
+            assert found.settings[key] == f"generated, test, {len(test)} sentences"
+    assert any(
+        found.metrics[f"{directions[0]}_{each}"] != found.metrics[f"{directions[1]}_{each}"] for each in relations
+    )
+
+
+def test_a_table_without_treebanks_asks_no_run(job):
+    other = job("UDGN", parsing=None, correlations=None, rows=TABLE["rows"][:1])
+    for measure in (measure_trees, measure_correlations):
+        assert measure(other, Path("nowhere")).metrics == {}
+
+
+def test_a_treebank_is_what_its_yaml_says(job):
+    job("UDGN")
+    assert (treebank_of("parsing_stories").splits, treebank_of("parsing_stories").choose_on) == (
+        ("train", "test"),
+        ("valid",),
+    )
+    by_default = treebank_of("correlations_stories")
+    assert (by_default.splits, by_default.choose_on, by_default.corpus.name) == (("test",), ("valid",), "generated")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"corpus": STORIES | {"class_path": "depgen.data.generated.Stories"}}, "Stories"),
+        ({"corpus": STORIES, "splits": ["tests"]}, "tests"),
+        ({"corpus": STORIES, "splits": "test"}, "splits"),
+        ({"splits": ["test"]}, "corpus"),
+        ([], "expected names and values"),
+        ("[", "expected YAML"),
+    ],
+)
+def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(project, content, message):
+    text = content if isinstance(content, str) else yaml.safe_dump(content)
+    (project / "experiments" / "parsing_stories.yaml").write_text(text)
+    with pytest.raises(UserError, match=rf"(?s)^experiments/parsing_stories\.yaml: .*{message}"):
+        treebank_of("parsing_stories")
+    with pytest.raises(UserError, match=r"No experiments/parsing_lost\.yaml, which names the treebank"):
+        treebank_of("parsing_lost")
