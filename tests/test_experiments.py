@@ -94,7 +94,20 @@ def test_its_small_twin_differs_in_sizes_alone(path):
     pretrained = large.get(("model", "init_args", "backbone", "init_args", "pretrained")) is not None
     if pretrained:
         changed.discard(("model", "init_args", "scheduler", "class_path"))
+    rate, width = ("model", "init_args", "optimizer", "init_args", "lr"), masked_width(large)
+    if width is not None and rate in changed:  # Adam's rate of a masked language model goes with 1 / width
+        assert small[rate] == pytest.approx(large[rate] * width / masked_width(small))
+        changed.discard(rate)
     assert {name[-1] for name in changed} <= (SIZES | BEGINNINGS if pretrained else SIZES)
+
+
+def masked_width(settings):
+    """The width of UDGN or one of its baselines; None for every other system."""
+    systems = ("udgn.UDGN", "structformer.StructFormer", "masked_transformer.MaskedTransformer")
+    if not settings.get(("model", "class_path"), "").endswith(systems):
+        return None
+    arguments = ("model", "init_args")
+    return settings.get((*arguments, "width"), settings.get((*arguments, "backbone", "init_args", "width")))
 
 
 BASES = {
