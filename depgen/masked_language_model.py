@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -85,13 +85,15 @@ class AttentionParser(HeadNetwork, Protocol):
         ...
 
 
-def word_mask(tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]) -> Bool[Tensor, "batch length"]:
-    """True at words, False at padding.
+def word_mask(
+    sentences: Shaped[Tensor, "batch length *axes"], lengths: Int[Tensor, " batch"]
+) -> Bool[Tensor, "batch length"]:
+    """True at words, False at padding, of tokens or of their states.
 
-    >>> word_mask(torch.zeros(1, 3, dtype=torch.int64), torch.tensor([2]))
+    >>> word_mask(torch.zeros(1, 3), torch.tensor([2]))
     tensor([[ True,  True, False]])
     """
-    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+    return torch.arange(sentences.shape[1], device=sentences.device) < lengths[:, None]
 
 
 class MaskedLanguageModel(LanguageModel):

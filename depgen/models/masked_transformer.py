@@ -25,6 +25,7 @@ from depgen.data.batch import WordBatch
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.nn.head_selection import without_own_place
 
 
 def undirected_matches(
@@ -121,15 +122,14 @@ class MaskedTransformer(MaskedLanguageModel):
         """
         if self.parses_by is None:
             raise UserError(
-                "A masked Transformer parses by one of its attention heads, and none is chosen: choose one on a "
-                "treebank of its validation data, or set model.init_args.parses_by to [layer, head]."
+                "A masked Transformer parses by one of its attention heads, and none is chosen: `depgen "
+                "parsing-scores` chooses one on a treebank, for its own figures; to have trees from a run, train it "
+                "with model.init_args.parses_by: [layer, head]."
             )
         layer, head = self.parses_by
         read = self.read(tokens, lengths, attention=True).attention
         assert read is not None
-        words = word_mask(tokens, lengths)
-        own = torch.diag_embed(torch.ones_like(words))
-        return read[layer].after[:, head].masked_fill(own | ~words[:, :, None], 0)
+        return without_own_place(read[layer].after[:, head], word_mask(tokens, lengths))
 
     @torch.no_grad()
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:

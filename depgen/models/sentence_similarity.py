@@ -36,7 +36,7 @@ from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import MaskedLanguageModel
+from depgen.masked_language_model import MaskedLanguageModel, word_mask
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.vocabulary import full_precision
 from depgen.training.checkpoints import load_checkpoint
@@ -111,7 +111,7 @@ def sentence_vectors(
     >>> sentence_vectors(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2])).tolist()
     [[2.0]]
     """
-    words = torch.arange(states.shape[1], device=states.device) < lengths[:, None]
+    words = word_mask(states, lengths)
     return states.masked_fill(~words[:, :, None], 0).sum(1) / lengths[:, None]
 
 

@@ -44,6 +44,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.nn.head_selection import without_own_place
 from depgen.nn.vocabulary import full_precision
 
 TINY = 1e-30
@@ -251,7 +252,7 @@ class StructFormer(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """p_D without the diagonal (`HeadNetwork`)."""
-        return _of_others(self._head_distribution(tokens, lengths), word_mask(tokens, lengths))
+        return without_own_place(self._head_distribution(tokens, lengths), word_mask(tokens, lengths))
 
     def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
@@ -278,7 +279,7 @@ class StructFormer(MaskedLanguageModel):
         """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.read`."""
         words, seen = word_mask(tokens, lengths), list[LayerAttention]()
         parsed = self._head_distribution(tokens, lengths)
-        to_head = _of_others(parsed, words)
+        to_head = without_own_place(parsed, words)
         relations = torch.stack((to_head, to_head.mT))
         mixes = self.relation_logits.softmax(-1)
 
@@ -292,10 +293,3 @@ class StructFormer(MaskedLanguageModel):
 
         output = self.backbone(tokens, padding=~words, weigh=weigh)
         return MaskedOutput(output.hidden, parsed.clamp_min(TINY).log(), tuple(seen) if attention else None)
-
-
-def _of_others(
-    probabilities: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
-) -> Float[Tensor, "batch dependents heads"]:
-    own = torch.diag_embed(torch.ones_like(words))
-    return probabilities.masked_fill(own | ~words[:, :, None], 0)

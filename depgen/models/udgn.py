@@ -28,6 +28,8 @@ Deviations
     D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees (a root's target is
         its own place), and `mask_from: trees` lets messages pass along these instead of the parser's. Without either,
         trees never reach the model.
+    D10. The paper has dropout before all linear layers; as in the code, there is none before the projection of Eq. 7.
+    D11. The parser reads the masked sentence in training, as in the code, and the whole one where it parses.
 """
 
 from typing import Literal
@@ -41,7 +43,7 @@ from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput
+from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
 from depgen.nn.vocabulary import full_precision
@@ -158,7 +160,7 @@ class UDGN(MaskedLanguageModel):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.dropout, self.marginals, self.mask_from, self.mask_floor = dropout, marginals, mask_from, mask_floor
         self.supervised_weight = supervised_weight
-        if mask_from == "trees" and not supervised_weight:
+        if not self._parser_learns:
             self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
 
     @property
@@ -173,11 +175,15 @@ class UDGN(MaskedLanguageModel):
 
     # -- the parser, Eq. 2 to 5 -----------------------------------------------------------------------------------
 
+    @property
+    def _parser_learns(self) -> bool:
+        return self.mask_from == "parser" or self.supervised_weight > 0
+
     def head_log_probs(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """Log p_ij, at least in fp32; a word's own place is "no head"."""
-        words = _words(tokens, lengths)
+        words = word_mask(tokens, lengths)
         scores = full_precision(self.parser(tokens, lengths))
         if self.marginals == "softmax":
             return head_log_softmax(scores, words)
@@ -187,8 +193,18 @@ class UDGN(MaskedLanguageModel):
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """p_ij without the diagonal (`HeadNetwork`)."""
-        return without_own_place(self.head_log_probs(tokens, lengths), _words(tokens, lengths))
+        """p_ij without the diagonal (`HeadNetwork`).
+
+        Raises:
+            UserError: the parser has not been trained.
+        """
+        if not self._parser_learns:
+            raise UserError(
+                "This UDGN was told its trees (mask_from: trees) and its parser has learnt nothing (supervised_weight: "
+                "0), so that it has no trees of its own. Take a run with model.init_args.mask_from: parser, or with "
+                "model.init_args.supervised_weight above 0."
+            )
+        return without_own_place(self.head_log_probs(tokens, lengths).exp(), word_mask(tokens, lengths))
 
     # -- the dependency graph network, Eq. 6 to 15 ------------------------------------------------------------------
 
@@ -201,7 +217,7 @@ class UDGN(MaskedLanguageModel):
         attention: bool = False,
     ) -> MaskedOutput:
         """States that have gathered what the other words know; see `MaskedLanguageModel.read`."""
-        words = _words(tokens, lengths)
+        words = word_mask(tokens, lengths)
         parsed = self.head_log_probs(tokens, lengths) if self._parses else None
         mask = (self._mask(parsed, heads, words) + self.mask_floor) * words[:, None, :]
         states = self.embedding(tokens)
@@ -219,7 +235,7 @@ class UDGN(MaskedLanguageModel):
 
     @property
     def _parses(self) -> bool:
-        return self.mask_from == "parser" or (self.training and self.supervised_weight > 0)
+        return self.mask_from == "parser" or (self.training and self._parser_learns)
 
     def _mask(
         self,
@@ -229,7 +245,7 @@ class UDGN(MaskedLanguageModel):
     ) -> Float[Tensor, "batch length length"]:
         if self.mask_from == "parser":
             assert parsed is not None
-            return undirected(without_own_place(parsed, words))
+            return undirected(without_own_place(parsed.exp(), words))
         return mask_of_trees(_given(heads, "mask_from: trees"))
 
     def _positions(self, length: int) -> Float[Tensor, "length width"]:
@@ -250,10 +266,6 @@ class UDGN(MaskedLanguageModel):
         assert output.head_log_probs is not None
         nll, count = supervised_nll(output.head_log_probs, _given(batch.heads, "supervised_weight"))
         return self.supervised_weight * self.log_train(nll, self.summed_over_devices(count), name="head_nll")
-
-
-def _words(tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]) -> Bool[Tensor, "batch length"]:
-    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
 
 
 def _given(heads: Int[Tensor, "batch length"] | None, option: str) -> Int[Tensor, "batch length"]:

@@ -116,11 +116,11 @@ def head_log_softmax(
 
 
 def without_own_place(
-    head_log_probs: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+    probabilities: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
 ) -> Float[Tensor, "batch dependents heads"]:
-    """Probabilities with a diagonal of 0, not normalised again: what a word gives itself means that it has no head."""
-    off_diagonal = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
-    return head_log_probs.exp() * (off_diagonal & words[:, :, None] & words[:, None, :])
+    """The same, 0 on the diagonal and at padding; not normalised again: what a word gives itself says "no head"."""
+    others = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
+    return probabilities.masked_fill(~(others & words[:, :, None] & words[:, None, :]), 0)
 
 
 def undirected(probabilities: Float[Tensor, "batch dependents heads"]) -> Float[Tensor, "batch length length"]:

@@ -129,7 +129,7 @@ class Planted(MaskedTransformer):
 def test_the_best_head_on_a_treebank_is_chosen_and_parsed_by():
     model, batch = Planted(encoder(), VOCABULARY).train(), batch_of(*SENTENCES, heads=HEADS)
     assert isinstance(model, AttentionParser)
-    with pytest.raises(UserError, match="none is chosen: choose one on a treebank"):
+    with pytest.raises(UserError, match="none is chosen: `depgen parsing-scores` chooses one on a treebank"):
         model.head_probabilities(batch.tokens, batch.lengths)
     assert model.choose_attention_head([batch, batch_of(SENTENCES[0], heads=HEADS[:1])]) == (1, 0)
     assert model.training

@@ -126,7 +126,8 @@ def test_parameters_at_the_papers_vocabulary(options, count):
 
 # -- what it may not depend on -----------------------------------------------------------------------------------------
 
-VARIANTS = [{}, {"tags": 2, "positions": True}, {"marginals": "kirchhoff"}, {"mask_from": "trees"}]
+TOLD = {"mask_from": "trees", "supervised_weight": 1.0}
+VARIANTS = [{}, {"tags": 2, "positions": True}, {"marginals": "kirchhoff"}, TOLD]
 NAMES = ["softmax", "tags and positions", "kirchhoff", "trees"]
 
 
@@ -199,8 +200,15 @@ def test_trees_beside_the_sentences_change_nothing_at_all():
 def test_a_parser_that_nothing_depends_on_is_not_trained():
     names = {name for name, each in model_of(mask_from="trees").named_parameters() if not each.requires_grad}
     assert names == {f"parser.{name}" for name, _ in model_of().parser.named_parameters()}
-    assert all(each.requires_grad for each in model_of(mask_from="trees", supervised_weight=1.0).parameters())
+    assert all(each.requires_grad for each in model_of(**TOLD).parameters())
     assert all(each.requires_grad for each in model_of().parameters())
+
+
+def test_a_parser_that_was_not_trained_gives_no_trees():
+    batch = batch_of(*SENTENCES)
+    with pytest.raises(UserError, match=r"parser has learnt nothing .*: parser, or with .*supervised_weight above 0"):
+        model_of(mask_from="trees").head_probabilities(batch.tokens, batch.lengths)
+    assert model_of(**TOLD).head_probabilities(batch.tokens, batch.lengths).sum() > 0
 
 
 @pytest.mark.parametrize("options", [{"supervised_weight": 1.0}, {"mask_from": "trees"}], ids=["loss", "mask"])
@@ -255,7 +263,7 @@ def eight_sentences():
     return sentences
 
 
-@pytest.mark.parametrize(("marginals", "steps", "share"), [("softmax", 180, 0.95), ("kirchhoff", 90, 0.5)])
+@pytest.mark.parametrize(("marginals", "steps", "share"), [("softmax", 180, 0.85), ("kirchhoff", 90, 0.5)])
 def test_overfits_eight_sentences(marginals, steps, share):
     torch.manual_seed(0)
     sizes = {"width": 32, "layers": 2, "attention_heads": 4, "head_size": 8, "parser_layers": 1}

@@ -45,7 +45,7 @@ def square(rows):
 @pytest.mark.parametrize("tags", [0, 2], ids=["no tags", "tags"])
 def test_heads_and_mask_are_the_papers_equations(tags):
     made = parser(tags)
-    probabilities = without_own_place(head_log_softmax(made(TOKENS, LENGTHS), WORDS), WORDS)
+    probabilities = without_own_place(head_log_softmax(made(TOKENS, LENGTHS), WORDS).exp(), WORDS)
     mask = undirected(probabilities)
     weigh = torch.randn_like(mask)
     loss = 0.0
@@ -77,7 +77,7 @@ def test_tags_start_as_one_share_of_the_mean_of_their_vectors():
 def test_a_words_own_place_takes_its_share_and_is_not_made_up_for():
     logs = head_log_softmax(torch.zeros(1, 4, 4), torch.ones(1, 4, dtype=torch.bool))
     assert torch.allclose(logs.exp(), torch.full((1, 4, 4), 0.25))
-    kept = without_own_place(logs, torch.ones(1, 4, dtype=torch.bool))
+    kept = without_own_place(logs.exp(), torch.ones(1, 4, dtype=torch.bool))
     assert torch.allclose(kept.sum(2), torch.full((1, 4), 0.75))
     assert not kept.diagonal(dim1=1, dim2=2).any()
 
@@ -109,7 +109,7 @@ def test_padding_and_company_change_nothing(tags):
 
 def test_gradients_stay_finite_where_padding_is_infinitely_improbable():
     made = parser().train()
-    loss = without_own_place(head_log_softmax(made(TOKENS, LENGTHS), WORDS), WORDS).sum()
+    loss = without_own_place(head_log_softmax(made(TOKENS, LENGTHS), WORDS).exp(), WORDS).sum()
     loss.backward()
     assert all(torch.isfinite(each.grad).all() for each in made.parameters())
 
