@@ -1,0 +1,109 @@
+"""The LSTM of 2015 behind document-context language models: coupled gates and full peepholes.
+
+Ji, Cohn, Kong, Dyer & Eisenstein (2015) name an LSTM; the one of the toolkit that they used is, by its code and by the
+paper's count of H(13H + 3K + 6) parameters in two layers,
+
+    i = sigmoid(W_xi x + W_hi h' + W_ci c' + b_i)
+    w = tanh(W_xc x + W_hc h' + b_c)
+    c = (1 - i) c' + i w
+    o = sigmoid(W_xo x + W_ho h' + W_co c + b_o)
+    h = o tanh(c)
+
+with W_ci and W_co whole matrices. No fused kernel computes it: what depends on the inputs alone is one product for all
+steps, and a step has two more.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from depgen.nn.recurrent_projection import RecurrentProjection
+
+
+class PeepholeState(NamedTuple):
+    """What a layer goes on from."""
+
+    hidden: Float[Tensor, "batch size"]
+    cell: Float[Tensor, "batch size"]
+
+
+class PeepholeLayer(nn.Module):
+    """One layer; 3 I H + 5 H^2 + 3 H parameters, with C more inputs a step 3 C H more.
+
+    Args:
+        input_size: of what comes anew at each step (I).
+        size: of hidden and cell state (H).
+        constant_size: of what stays the same through a sequence, such as its context (C); 0 for none.
+        first_peephole: whether the output gate sees the cell at the first step of a sequence without a state too; the
+            toolkit leaves that term out there.
+    """
+
+    def __init__(self, input_size: int, size: int, *, constant_size: int = 0, first_peephole: bool = False) -> None:
+        super().__init__()
+        self.size, self.first_peephole = size, first_peephole
+        self.input_weight = nn.Parameter(torch.empty(3 * size, input_size))
+        self.constant_weight = nn.Parameter(torch.empty(3 * size, constant_size)) if constant_size else None
+        self.hidden_weight = nn.Parameter(torch.empty(3 * size, size))
+        self.peephole = nn.Parameter(torch.empty(2 * size, size))
+        self.bias = nn.Parameter(torch.empty(3 * size))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Uniform within sqrt(6 / (rows + columns)) of each gate's matrix over all it reads; within sqrt(6 / H), biases."""
+        inputs = self.input_weight.shape[1]
+        read = inputs + (0 if self.constant_weight is None else self.constant_weight.shape[1])
+        matrices = [(self.input_weight, read), (self.hidden_weight, self.size), (self.peephole, self.size)]
+        if self.constant_weight is not None:
+            matrices.append((self.constant_weight, read))
+        for matrix, columns in matrices:
+            matrix.uniform_(-1, 1).mul_(math.sqrt(6 / (self.size + columns)))
+        self.bias.uniform_(-1, 1).mul_(math.sqrt(6 / self.size))
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch length inputs"],
+        *,
+        constant: Float[Tensor, "batch constants"] | None = None,
+        state: PeepholeState | None = None,
+    ) -> tuple[Float[Tensor, "batch length size"], Float[Tensor, "batch length size"]]:
+        """Hidden and cell states of every step; what stands behind a row's end is of no effect on what comes before.
+
+        Args:
+            inputs: from the first step on.
+            constant: what is read at every step.
+            state: what an earlier call ended with; None begins from zero.
+        """
+        additive = F.linear(inputs, self.input_weight, self.bias)
+        if self.constant_weight is not None:
+            assert constant is not None, "a layer with a constant input reads one"
+            additive = additive + F.linear(constant, self.constant_weight)[:, None]
+        additive = additive.transpose(0, 1).contiguous()  # [T, B, 3H]
+        from_hidden = RecurrentProjection(additive, self.hidden_weight)
+        from_cell = RecurrentProjection(additive.new_zeros(*additive.shape[:2], 2 * self.size), self.peephole)
+        hidden, cell, to_input = self._beginning(additive, state)
+        hiddens, cells = [], []
+        for step in range(len(additive)):
+            i, w, o = from_hidden(hidden).chunk(3, -1)
+            i, w = (i + to_input).sigmoid(), w.tanh()
+            cell = torch.lerp(cell, w, i)  # (1 - i) c' + i w
+            to_output, to_input = from_cell(cell).chunk(2, -1)
+            if step or state is not None or self.first_peephole:
+                o = o + to_output
+            hidden = o.sigmoid() * cell.tanh()
+            hiddens.append(hidden)
+            cells.append(cell)
+        return torch.stack(hiddens, 1), torch.stack(cells, 1)
+
+    def _beginning(
+        self, additive: Float[Tensor, "length batch gates"], state: PeepholeState | None
+    ) -> tuple[Float[Tensor, "batch size"], Float[Tensor, "batch size"], Float[Tensor, "batch size"]]:
+        """h', c' and W_ci c' of the first step."""
+        if state is None:
+            zero = additive.new_zeros(additive.shape[1], self.size)
+            return zero, zero, zero
+        return state.hidden, state.cell, F.linear(state.cell, self.peephole[self.size :])
