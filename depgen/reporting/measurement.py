@@ -89,7 +89,8 @@ def floor(job: Job) -> Result:
 
 def _floor_of_trees(job: Job) -> Result:
     found = measure_floor(job)
-    kept, reasons = sift(job, found.metrics, {})
+    others = [column.key for column in job.definition.columns if column.key not in found.metrics]
+    kept, reasons = sift(job, found.metrics, dict.fromkeys(others, "a rule gives heads and nothing else"))
     assert job.definition.parsing is not None
     return Result(
         table=job.definition.table,

@@ -3,12 +3,17 @@
 import logging
 import shlex
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 
+import yaml
 from filelock import FileLock, Timeout
 
+from depgen.decoding.generation import Writer
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import Depgen, run_depgen
 from depgen.evaluation.text import TextOptions
+from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
@@ -71,17 +76,31 @@ def reproduce(
     if row is not None:
         return lines
     _, _, text = render_table(table, profile=profile, format="text").partition("\n\n")
-    return f"{lines}\n\n{text}{_how_to_write(definition, rows, profile, (seeds or definition.seeds)[0])}"
+    return f"{lines}\n\n{text}{_how_to_use(definition, rows, profile, (seeds or definition.seeds)[0])}"
 
 
-def _how_to_write(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
-    """How to have the paper's own system write, or else the last row's; empty where there is none."""
+def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
+    """How to have the paper's own system, or else the last row's, write or parse; empty where there is none."""
     trained = [row for row in rows if row.experiment is not None]
     own = [row for row in trained if row.in_paper and row.against] or trained
     run = finished_run(Job(definition, own[-1], profile, seed)) if own else None
     if run is None:
         return ""
-    return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
+    system = _system_of(run)
+    if issubclass(system, Writer):
+        return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
+    if issubclass(system, HeadNetwork):
+        return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"
+    return ""
+
+
+def _system_of(run: Path) -> type:
+    """The class of a run's system."""
+    settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    module, _, name = settings["model"]["class_path"].rpartition(".")
+    system = getattr(import_module(module), name)
+    assert isinstance(system, type)
+    return system
 
 
 def make(

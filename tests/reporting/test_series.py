@@ -91,10 +91,10 @@ def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, dra
 
 def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, table):
     with pytest.raises(
-        UserError, match="No result of toy at profile small. Make one: depgen reproduce toy --profile small"
+        UserError, match=r"No result of toy at profile small\. Make one: depgen reproduce toy --profile small"
     ):
         draw_series("toy", profile="small")
     path = project / "experiments" / "published" / "toy.yaml"
     path.write_text(path.read_text().replace("  x: ", "  note: at "))
-    with pytest.raises(UserError, match="The rows of toy have no x: it is no series"):
+    with pytest.raises(UserError, match=r"The rows of toy have no x: it is no series"):
         draw_series("toy", profile="small")

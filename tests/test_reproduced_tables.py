@@ -1,0 +1,184 @@
+"""Whole tables on invented data, by the commands that make and print them: trees, their floors, similarity."""
+
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.reporting import reproduce
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.results import item_scores, read_result
+from tests.evaluation.oracles_of_stories import in_process
+from tests.invented_similarity import write_similarity
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+SYSTEM = {"evaluation_masks": 1, "width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
+WORDS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
+TRAINED = {
+    "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+    "model": {"class_path": "depgen.models.udgn.UDGN", "init_args": SYSTEM},
+    "data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": STORIES, "vocabulary": WORDS}},
+}
+TUNED = {
+    "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+    "model": {
+        "class_path": "depgen.models.sentence_similarity.SentenceSimilarity",
+        "init_args": {"finetune": "frozen_parser"},
+    },
+    "data": {
+        "class_path": "depgen.data.sentence_pairs.SentencePairs",
+        "init_args": {"encoder": "nowhere", "corpus": {"class_path": "depgen.data.sts.SimilarityTasks"}},
+    },
+}
+MEASURES = [f"{kind}_{decoding}" for decoding in ("tree", "argmax") for kind in ("dda", "uda")]
+
+
+def column(key, **more):
+    return {"key": key, "header": key, "higher_better": True, **more}
+
+
+PARSED = {
+    "table": "parsed",
+    "caption": "Invented trees",
+    "source": "an invented paper, Table 2",
+    "seeds": [1],
+    "parsing": "parsing_stories",
+    "correlations": "correlations_stories",
+    "columns": [
+        *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),
+        column("child_to_parent_det"),
+        {"key": "perplexity", "header": "PPL", "higher_better": False, "test": "paired_t"},
+    ],
+    "rows": [
+        {"name": "next word", "floor": "next word", "in_paper": False},
+        {"name": "random tree", "floor": "random tree", "in_paper": False},
+        {"name": "DMV", "quoted": "Someone, 2004", "values": {"dda_tree": 35.8}},
+        {"name": "UDGN", "experiment": "udgn", "against": ["next word"], "values": {"dda_tree": 49.9}},
+        {"name": "the same run", "experiment": "udgn", "runs_of": "parsed/UDGN", "in_paper": False},
+    ],
+}
+TUNING = {
+    "table": "tuned",
+    "caption": "Invented similarity",
+    "source": "an invented paper, Table 5",
+    "seeds": [1],
+    "columns": [column(f"{name}_spearman") for name in ("sts12", "sick", "mean")],
+    "rows": [{"name": "UDGN", "experiment": "sts", "encoder_of": "parsed/UDGN", "values": {"mean_spearman": 76.77}}],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder in which both tables were made, and what that printed."""
+    folder = tmp_path_factory.mktemp("place")
+    experiments = {
+        "published/parsed": PARSED,
+        "published/tuned": TUNING,
+        "udgn_small": TRAINED,
+        "sts_small": TUNED,
+        "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
+        "correlations_stories": {"corpus": STORIES, "split": "test"},
+    }
+    for name, content in experiments.items():
+        path = folder / "experiments" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content))
+    write_similarity(folder / "data" / "sts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("data", "cache", "runs", "results"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+        yield {name: reproduce.reproduce(name, profile="small") for name in ("parsed", "tuned")}
+
+
+def job_of(table, row):
+    definition = load_definition(table)
+    return Job(definition, definition.row(row), "small", 1)
+
+
+def table_of(made, name, capsys):
+    """The printed lines of a table in Markdown: its cells by row and kind of numbers, and its notes."""
+    assert main(["table", name, "--profile", "small", "--format", "markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells, row = {}, None
+    for line in lines:
+        if line.startswith("| ") and not line.startswith("| System"):
+            first, kind, *rest = [cell.strip() for cell in line.strip("|").split("|")]
+            row = first or row
+            cells[row, kind] = rest
+    return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+
+
+def test_every_row_is_made_once(made, capsys):
+    rows = ("next word", "random tree", "UDGN", "the same run")
+    lines = made["parsed"].splitlines()
+    assert [line for line in lines if ": done, " in line] == [
+        f"{row}, small, seed 1: done, {job_of('parsed', row).result}" for row in rows
+    ]
+    assert f"UDGN, small, seed 1: done, {job_of('tuned', 'UDGN').result}" in made["tuned"].splitlines()
+
+    run = finished_run(job_of("parsed", "UDGN"))
+    assert made["parsed"].endswith(f"\nTo have UDGN parse: depgen parse --input FILE --run {run}\n")
+    assert "To have" not in made["tuned"], "similarity is neither"
+
+    def forbidden(arguments, environment):
+        raise AssertionError(f"{arguments} were called again")
+
+    for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
+        assert "there already" in reproduce.make(job_of(table, row), depgen=forbidden)
+
+
+def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
+    cells, notes = table_of(made, "parsed", capsys)
+    assert cells["DMV (quoted: Someone, 2004)", "paper"] == ["35.80", "", "", "", "", ""]
+    assert ("next word†", "local") not in cells  # a floor is nobody's system, and not marked as ours
+    floor = cells["next word", "local"]
+    assert floor[0].split()[0] == floor[2].split()[0] != "", "a rule is decoded in no two ways"
+    assert cells["UDGN", "paper"][0] == "49.90"
+    metrics = read_result(job_of("parsed", "UDGN").result).metrics
+    for key, cell in zip([*MEASURES, "child_to_parent_det", "perplexity"], cells["UDGN", "local"], strict=True):
+        assert cell.split()[0] == f"{metrics[key]:.2f}"
+        assert ("[" in cell) == (key != "child_to_parent_det"), "intervals where sentences have scores"
+    assert cells["UDGN", "difference"][0] == f"{metrics['dda_tree'] - 49.9:+.2f}"
+    assert any(note.startswith("UDGN against next word: undecided dda_tree") for note in notes)
+    (judge,) = [note for note in notes if note.startswith("dda_tree, uda_tree, dda_argmax, uda_argmax settings: ")]
+    assert judge.endswith("settings: generated, train+test, 40 sentences.")
+    (missing,) = [note for note in notes if note.startswith("Not computed")]
+    assert missing.endswith("(next word, random tree): a rule gives heads and nothing else.")
+
+
+def test_sentences_weighed_by_their_words_give_the_figure(made):
+    for row in ("UDGN", "next word", "random tree"):
+        result = read_result(job_of("parsed", row).result)
+        words = item_scores([result], row.replace(" ", "-"), "parsed_words")
+        for key in MEASURES:
+            scores = item_scores([result], row.replace(" ", "-"), key)
+            assert np.average(scores, weights=words) == pytest.approx(result.metrics[key])
+
+
+def test_a_row_that_shows_anothers_run_trains_none(made):
+    first, again = (job_of("parsed", row) for row in ("UDGN", "the same run"))
+    assert finished_run(first) == finished_run(again)
+    assert read_result(first.result).metrics == read_result(again.result).metrics
+    roots = sorted(path.relative_to("runs").as_posix() for path in Path("runs").glob("*/*"))
+    assert roots == ["parsed/UDGN", "tuned/UDGN"]
+
+
+def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):
+    job = job_of("tuned", "UDGN")
+    run = finished_run(job)
+    settings = yaml.safe_load((run / "config.yaml").read_text())
+    assert settings["data"]["init_args"]["encoder"] == str(finished_run(job_of("parsed", "UDGN")).absolute())
+    result, tested = read_result(job.result), json.loads((run / "test.json").read_text())["metrics"]
+    assert {f"test/{key}": value for key, value in result.metrics.items()}.items() <= tested.items()
+    assert (result.data.corpus, result.data.train_documents, result.trees) == ("STS", 48, None)
+    cells, notes = table_of(made, "tuned", capsys)
+    assert cells["UDGN", "paper"][-1] == "76.77"
+    assert cells["UDGN", "local"][-1] == f"{tested['test/mean_spearman']:.2f}"
+    assert any(note.startswith("Trained on less data than was published (UDGN)") for note in notes)
