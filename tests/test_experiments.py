@@ -157,6 +157,60 @@ def test_masked_language_models_share_data_and_budget_and_the_baselines_their_ba
         assert structformer["model"]["init_args"][name] == transformer["model"]["init_args"][name]
 
 
+VARIANTS = {
+    **{f"heads{heads}": {"attention_heads": heads, "head_size": None} for heads in (1, 2, 4, 16)},
+    **{f"mask{rate}": {"mask_rate": rate / 100} for rate in (10, 20, 40, 50, 60, 70, 80, 90)},
+    "no_gates": {"gates": False},
+    "no_competition": {"competition": False},
+    "no_relative_bias": {"relative_bias": False},
+    "no_nonlinearity": {"nonlinear": False},
+    "positions": {"relative_bias": False, "positions": True},
+    "kirchhoff": {"marginals": "kirchhoff"},
+    "with_sample": {},
+}
+"""What UDGN's variants are told otherwise; head sizes follow from the number of heads."""
+
+
+def test_every_variant_of_udgn_is_listed():
+    names = {path.stem.removesuffix("_small") for path in EXPERIMENTS if path.stem.startswith("udgn_ptb")}
+    assert names == {"udgn_ptb", *(f"udgn_ptb_{variant}" for variant in VARIANTS)}
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_differs_from_udgn_in_what_it_is_named_for_alone(variant, suffix):
+    base, other = (
+        yaml.safe_load(Path(f"experiments/udgn_ptb{name}{suffix}.yaml").read_text()) for name in ("", f"_{variant}")
+    )
+    told = dict(VARIANTS[variant])
+    arguments = base["model"]["init_args"]
+    if "attention_heads" in told:
+        told["head_size"] = arguments["attention_heads"] * arguments["head_size"] // told["attention_heads"]
+    assert all(arguments.get(name) != value for name, value in told.items())
+    assert other["model"]["init_args"] == arguments | told
+    if variant == "with_sample":
+        corpus = base["data"]["init_args"]["corpus"] = base["data"]["init_args"]["corpus"]["init_args"]["corpus"]
+        assert corpus["init_args"].pop("name") == "PTB"  # as results call it
+        assert other["data"]["init_args"]["corpus"]["init_args"].pop("published") == "ptb"
+    assert {**other, "model": None} == {**base, "model": None}
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(suffix):
+    parts = {"_eighth": 8, "_quarter": 4, "_half": 2, "": 1}
+    whole = yaml.safe_load(Path(f"experiments/udgn_wikinews{suffix}.yaml").read_text())
+    vocabulary = whole["data"]["init_args"]["vocabulary"]
+    assert vocabulary["init_args"]["corpus"] == whole["data"]["init_args"]["corpus"]
+    for part, times in parts.items():
+        other = yaml.safe_load(Path(f"experiments/udgn_wikinews{part}{suffix}.yaml").read_text())
+        assert other["trainer"].pop("max_epochs") == times * whole["trainer"]["max_epochs"]
+        assert times * other["data"]["init_args"].pop("max_documents") == whole["data"]["init_args"]["max_documents"]
+        assert other["data"]["init_args"] == {
+            name: value for name, value in whole["data"]["init_args"].items() if name != "max_documents"
+        }
+        assert other["model"] == whole["model"]
+
+
 @pytest.mark.parametrize("path", sorted(Path("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem)
 def test_presets_touch_the_trainer_alone(path):
     assert set(yaml.safe_load(path.read_text())) == {"trainer"}
