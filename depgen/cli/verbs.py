@@ -167,7 +167,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """
     function = _target(verb.target)
     parser = _parser(name, verb, function)
-    config = parser.parse_args([_underscored(each) for each in arguments])
+    config = parser.parse_args(_spread([_underscored(each) for each in arguments], verb.lists))
     ready = parser.instantiate_classes(config)
     result = function(
         **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
@@ -181,6 +181,20 @@ def _underscored(argument: str) -> str:
         return argument
     name, separator, value = argument.partition("=")
     return f"--{name[2:].replace('-', '_')}{separator}{value}"
+
+
+def _spread(arguments: Sequence[str], lists: Sequence[str]) -> list[str]:
+    """Arguments in which options of several values, written as a list in YAML (`--splits [a, b]`), have these apart."""
+    found, option = list[str](), ""
+    for argument in arguments:
+        name, separator, value = argument.partition("=") if argument.startswith("--") else (option, "", argument)
+        option = name
+        if name.removeprefix("--") in lists and value.startswith("[") and value.endswith("]"):
+            found += [name] if separator else []
+            found += filter(None, map(str.strip, value[1:-1].split(",")))
+        else:
+            found.append(argument)
+    return found
 
 
 def _target(path: str) -> Callable[..., Any]:
@@ -215,7 +229,7 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         parser.add_argument(positional, type=kinds[positional], help=described.get(positional), **extra)
     for name in sorted({*verb.lists} - {*verb.positionals}):
         required = parameters[name].default is inspect.Parameter.empty
-        extra = {"required": True} if required else {"default": parameters[name].default}
+        extra = {"required": True} if required else {"default": list(parameters[name].default)}
         parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
     for flag in verb.flags:
         parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))

@@ -18,11 +18,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
+from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
+from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import load_trained
 from depgen.language_model import LanguageModel
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel
@@ -119,6 +120,7 @@ def head_correlations(
     runs, found = list[str](), list[HeadCorrelations]()
     for reference in run or (None,):
         trained = load_trained(reference, device=device)
+        warn_of_another_form(trained.run, corpus)
         runs.append(str(trained.run))
         found.append(correlate_heads(trained.model, trained.vocabulary, sentences))
     chosen = choose_relations(found[0].relations, relations)
@@ -176,7 +178,7 @@ def correlate_heads(model: LanguageModel, vocabulary: AnyVocabulary, sentences: 
     metric: RelationCorrelation | None = None
     unknown = words = 0
     with torch.inference_mode():
-        for batch, items in _batches(vocabulary, sentences):
+        for batch in sentence_batches(vocabulary, sentences, tokens_per_batch=TOKENS_PER_BATCH):
             here = batch.to(model.device)
             assert isinstance(here, WordBatch)
             assert here.heads is not None
@@ -184,7 +186,7 @@ def correlate_heads(model: LanguageModel, vocabulary: AnyVocabulary, sentences: 
             if attention is None:
                 raise UserError(f"{type(model).__name__} does not show what its attention heads weigh.")
             weights = edge_weights(attention, here.heads)
-            ids = [numbers[relation] for item in items for _, relation in _edges(sentences[item])]
+            ids = [numbers[relation] for item in batch.items.tolist() for _, relation in _edges(sentences[item])]
             if metric is None:
                 metric = RelationCorrelation(weights.shape[1:], len(relations)).to(model.device)
             metric.update(weights, torch.tensor(ids, dtype=torch.int64, device=model.device))
@@ -217,19 +219,6 @@ def _edges(sentence: Sentence) -> list[tuple[int, str]]:
     """Head and relation of each word that has a head among the words."""
     pairs = zip(sentence.heads or (), sentence.relations or (), strict=True)
     return [(head, relation) for head, relation in pairs if head > 0]
-
-
-def _batches(vocabulary: AnyVocabulary, sentences: Sequence[Sentence]) -> list[tuple[WordBatch, list[int]]]:
-    """The sentences as batches, and which each holds."""
-    encoded = [encode(vocabulary, sentence.words).ids for sentence in sentences]
-    lengths = np.array([len(ids) for ids in encoded])
-    found = []
-    for share in TokenBudgetBatches(lengths, tokens_per_batch=TOKENS_PER_BATCH, shuffle=False):
-        chosen = [int(index) for index in share.indices]
-        items = [TokenItem(index, encoded[index], np.array(sentences[index].heads)) for index in chosen]
-        batch = ItemBatch(items, share.global_tokens, vocabulary.eos, vocabulary.unk, mask=vocabulary.mask)
-        found.append((collate_words(batch), chosen))
-    return found
 
 
 def choose_relations(relations: Sequence[str], asked: Sequence[str] = ()) -> list[str]:

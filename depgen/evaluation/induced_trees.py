@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from depgen.annotation.spacy_parser import check_words
-from depgen.data.corpus import form_of
-from depgen.data.experiment import data_of
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.parsing import Decoding, predicted_heads
+from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.masked_language_model import HeadNetwork
 from depgen.training.runs import named_checkpoint
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
@@ -77,10 +75,8 @@ class InducedTrees:
         """
         check_words(sentences)
         kept = [FORMS[self.text_form].kept(sentence) for sentence in sentences]
-        model = self.trained.model
-        assert isinstance(model, HeadNetwork)
         found = predicted_heads(
-            model,
+            parser_of(self.trained),
             self.trained.vocabulary,
             [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
             decoding=self.decoding,
@@ -125,10 +121,11 @@ class InducedTrees:
         """The form that sentences are brought into.
 
         Raises:
-            UserError: none was named, and the run's corpus does not say.
+            UserError: none was named, and the run's corpus does not say; or the run does not parse.
         """
-        form = self.form or form_of(data_of(self.source[0] / "config.yaml").corpus)
+        form = self.form or form_of_run(self.source[0])
         if form is None:
+            parser_of(self.trained)  # what does not parse is refused for that
             raise UserError(
                 f"The corpus of {self.source[0]} does not say in which form its text is: name it by `form`, one of "
                 f"{', '.join(FORMS)} (depgen.trees.text_form)."
@@ -137,17 +134,8 @@ class InducedTrees:
 
     @cached_property
     def trained(self) -> Trained:
-        """The system, in evaluation mode.
-
-        Raises:
-            UserError: it does not parse.
-        """
-        trained = load_trained(self.source[1], device=self.device)
-        if not isinstance(trained.model, HeadNetwork):
-            raise UserError(
-                f"{trained.checkpoint} holds a {type(trained.model).__name__}, which has no trees: take a run of UDGN."
-            )
-        return trained
+        """The system, in evaluation mode."""
+        return load_trained(self.source[1], device=self.device)
 
 
 def _digest(path: Path) -> str:

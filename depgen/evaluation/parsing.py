@@ -18,11 +18,11 @@ from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
-from depgen.evaluation.attention_head import choose_attention_head
+from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.masked_language_model import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
@@ -97,12 +97,14 @@ def parsing_scores(
         UserError: no such run, one that does not parse, a treebank without trees or sentences, or one that would be
             judged by the trees that an attention head is chosen by.
     """
+    if resamples < 1:
+        raise UserError(f"--resamples must be at least 1, found {resamples}.")
     trained = load_trained(run, device=device)
-    chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits)
+    chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
+    warn_of_another_form(trained.run, corpus)
     sentences = sentences_with_trees(corpus, splits, max_words=max_words)
-    assert isinstance(trained.model, HeadNetwork)
     scores = score_parser(
-        trained.model, trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
+        parser_of(trained), trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
         tokens_per_batch=tokens_per_batch,
     )  # fmt: skip
     facts = {
@@ -118,13 +120,11 @@ def parsing_scores(
     return _as_json(facts, scores) if json else _as_table(facts, scores)
 
 
-def parses_by(
-    trained: Trained, corpus: Corpus, *, choose_on: Sequence[Split], splits: Sequence[Split]
-) -> dict[str, str]:
-    """What is to be said of the attention head that a run parses by, which is chosen where none was given.
+def parser_of(trained: Trained) -> HeadNetwork:
+    """A run's system as a network that parses.
 
     Raises:
-        UserError: the run does not parse, or would be judged by the trees that its head is chosen by.
+        UserError: it is none.
     """
     network: object = trained.model
     if not isinstance(network, HeadNetwork):
@@ -132,6 +132,23 @@ def parses_by(
             f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse: take a run of UDGN, "
             "StructFormer or a masked Transformer."
         )
+    return network
+
+
+def parses_by(
+    trained: Trained,
+    corpus: Corpus,
+    *,
+    choose_on: Sequence[Split],
+    splits: Sequence[Split],
+    tokens_per_batch: int = 8192,
+) -> dict[str, str]:
+    """What is to be said of the attention head that a run parses by, which is chosen where none was given.
+
+    Raises:
+        UserError: the run does not parse, or would be judged by the trees that its head is chosen by.
+    """
+    network = parser_of(trained)
     if not isinstance(network, AttentionParser):
         return {}
     if network.parses_by is not None:
@@ -141,7 +158,10 @@ def parses_by(
             f"An attention head is chosen on {' '.join(choose_on)}, which can't judge it too: leave that out of "
             "splits, or name other parts by choose_on."
         )
-    found = choose_attention_head(network, trained.vocabulary, sentences_with_trees(corpus, choose_on))
+    sentences = sentences_with_trees(corpus, choose_on)
+    found = network.choose_attention_head(
+        sentence_batches(trained.vocabulary, sentences, tokens_per_batch=tokens_per_batch)
+    )
     return {"attention_head": "layer {} head {}, best UDA on {}".format(*found, " ".join(choose_on))}
 
 
@@ -157,9 +177,10 @@ def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: 
             if not sentence.words or (max_words is not None and len(sentence) > max_words):
                 continue
             if sentence.heads is None or min(sentence.heads) < 0:
+                found = "none" if sentence.heads is None else "words without one"
                 raise UserError(
                     f"{corpus.name}, {document.identifier}, sentence {number}: expected a head for every word, found "
-                    "none. Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files."
+                    f"{found}. Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files."
                 )
             kept.append(sentence)
     if not kept:
@@ -178,16 +199,16 @@ def score_parser(
     tokens_per_batch: int = 8192,
 ) -> ParsingScores:
     """A network's accuracy on sentences with trees, by each decoding, beside floors; see `parsing_scores`."""
-    words = [sentence.words for sentence in sentences]
     gold = _heads_of(sentences)
-    found = _heads_by(DECODINGS, network, vocabulary, words, tokens_per_batch)
+    found = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
     counts: dict[str, list[InductionCounts]] = {name: [induction_counts(heads, gold)] for name, heads in found.items()}
     if isinstance(network, OwnDecoder):
-        counts["own rule"] = [induction_counts(_own_heads(network, vocabulary, words, tokens_per_batch), gold)]
+        counts["own rule"] = [induction_counts(_own_heads(network, vocabulary, sentences, tokens_per_batch), gold)]
     for name, annotators in floors(seeds).items():
         drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
         counts[name] = [induction_counts(heads, gold) for heads in drawn]
-    unknown = [vocabulary.pieces(word) == (vocabulary.unk,) for word in chain.from_iterable(words)]
+    words = chain.from_iterable(sentence.words for sentence in sentences)
+    unknown = [vocabulary.pieces(word) == (vocabulary.unk,) for word in words]
     return ParsingScores(
         sentences=len(sentences),
         words=len(unknown),
@@ -239,14 +260,15 @@ def predicted_heads(
             head by itself, which is no tree and has no root in sentences of more than one word.
         tokens_per_batch: padding included; the heads do not depend on it.
     """
-    return _heads_by((decoding,), network, vocabulary, sentences, tokens_per_batch)[decoding]
+    read = [Sentence(tuple(words)) for words in sentences]
+    return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch)[decoding]
 
 
 def _heads_by(
     decodings: Sequence[Decoding],
     network: HeadNetwork,
     vocabulary: AnyVocabulary,
-    sentences: Sequence[Sequence[str]],
+    sentences: Sequence[Sentence],
     tokens_per_batch: int,
 ) -> dict[Decoding, Heads]:
     """Heads by several decodings, the network being asked once."""
@@ -261,7 +283,7 @@ def _heads_by(
 
 
 def _own_heads(
-    network: OwnDecoder, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], tokens_per_batch: int
+    network: OwnDecoder, vocabulary: AnyVocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> Heads:
     """Heads by the rule of the network's own paper."""
     found: Heads = [[] for _ in sentences]
@@ -283,25 +305,17 @@ def _answers(
     network: HeadNetwork,
     ask: Callable[[Tensor, Tensor], Tensor],
     vocabulary: AnyVocabulary,
-    sentences: Sequence[Sequence[str]],
+    sentences: Sequence[Sentence],
     tokens_per_batch: int,
 ) -> Iterator[tuple[Int[np.ndarray, " batch"], np.ndarray, Int[np.ndarray, " batch"]]]:
     """Batches of sentences of like length: their places, what the network says of them, their lengths."""
     assert isinstance(network, torch.nn.Module)
     assert not network.training
     device = next(network.parameters()).device
-    encoded = [encode(vocabulary, words).ids for words in sentences]
-    lengths = np.array([len(ids) for ids in encoded])
-    assert lengths.tolist() == [len(words) for words in sentences], "heads are those of whole words"
-    filled = np.flatnonzero(lengths)
-    for share in TokenBudgetBatches(lengths[filled], tokens_per_batch=tokens_per_batch, shuffle=False):
-        rows = filled[share.indices]
-        tokens = np.full((len(rows), lengths[rows].max()), vocabulary.unk)
-        for line, row in enumerate(rows):
-            tokens[line, : lengths[row]] = encoded[row]
+    for batch in sentence_batches(vocabulary, sentences, tokens_per_batch=tokens_per_batch):
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            found = ask(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[rows]).to(device))
-        yield rows, found.cpu().numpy(), lengths[rows]
+            found = ask(batch.tokens.to(device), batch.lengths.to(device))
+        yield batch.items.numpy(), found.cpu().numpy(), batch.lengths.numpy()
 
 
 def _heads_of(sentences: Sequence[Sentence]) -> list[Sequence[int]]:

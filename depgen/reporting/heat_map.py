@@ -13,6 +13,7 @@ from depgen.evaluation.correlations import (
     correlate_heads,
     sentences_with_relations,
 )
+from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.jobs import run_of_row
 from depgen.reporting.plotting import check_png, figure, save
@@ -61,6 +62,7 @@ def draw_heat_map(
     check_png(output)
     sentences = sentences_with_relations(corpus, split)
     trained = load_trained(run if table is None else run_of_row(table, row, profile), device=device)
+    warn_of_another_form(trained.run, corpus)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
     shown = choose_relations(found.relations, relations or found.relations)
     save(heat_map_figure(found, shown, after_mask=after_mask), output)

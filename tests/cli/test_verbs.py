@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_verb_is_parsed_by_its_functions_signature():
     assert run_function("show", VERB, arguments) == "('a.txt', 'c', 5, True, 0.5)"
 
 
-def show_lists(*, names: list[str], files: list[Path], sizes: list[int] = [1]) -> str:  # noqa: B006
+def show_lists(*, names: Sequence[str], files: list[Path], sizes: Sequence[int] = (1,)) -> str:
     """Shows what it is given.
 
     Args:
@@ -90,6 +91,9 @@ def test_a_verb_takes_lists_of_values():
     shown = run_function("show", verb, ["a.txt", "b.txt", "--names", "A=x, y", "--sizes", "2", "3"])
     assert shown == repr((["A=x, y"], [Path("a.txt"), Path("b.txt")], [2, 3]))
     assert run_function("show", verb, ["a", "--names", "b"]) == repr((["b"], [Path("a")], [1]))
+    for apart in (["--sizes", "[2, 3]"], ["--sizes=[2,3]"], ["--sizes", "2", "[3]"]):
+        shown = run_function("show", verb, ["[a]", "--names", "[b]", "c [d]", *apart])
+        assert shown == repr((["b", "c [d]"], [Path("[a]")], [2, 3]))
     for arguments in (["a"], ["--names", "b"], ["a", "--names"], ["a", "--names", "b", "--sizes", "c"]):
         with pytest.raises(UserError):
             run_function("show", verb, arguments)

@@ -9,8 +9,8 @@ import torch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation import parsing
-from depgen.evaluation.attention_head import choose_attention_head
 from depgen.evaluation.parsing import parsing_scores, score_parser
+from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.sentence import Document, Sentence
@@ -36,7 +36,7 @@ def model_of(**options):
 @pytest.mark.parametrize("tokens_per_batch", [8, 8192])
 def test_the_chosen_head_has_the_highest_uda_of_argmax_heads(tokens_per_batch):
     model, sentences = model_of(), sentences_of(1)
-    found = choose_attention_head(model, VOCABULARY, sentences, tokens_per_batch=tokens_per_batch)
+    found = model.choose_attention_head(sentence_batches(VOCABULARY, sentences, tokens_per_batch=tokens_per_batch))
     figures = {}
     for layer in range(2):
         for head in range(2):
@@ -66,7 +66,7 @@ def scores_of(monkeypatch, model, **options):
 
 def test_scores_say_which_head_and_by_what_it_was_chosen(monkeypatch):
     model = model_of()
-    layer, head = choose_attention_head(model_of(), VOCABULARY, sentences_of(2))
+    layer, head = model_of().choose_attention_head(sentence_batches(VOCABULARY, sentences_of(2), tokens_per_batch=99))
     table = scores_of(monkeypatch, model)
     assert f"attention_head\tlayer {layer} head {head}, best UDA on valid" in table.splitlines()
     assert model.parses_by == (layer, head)

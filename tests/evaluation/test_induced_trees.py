@@ -146,5 +146,8 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
 
     monkeypatch.setattr(induced_trees, "load_trained", other)
-    with pytest.raises(UserError, match=r"best\.ckpt holds a LanguageModel, which has no trees"):
+    with pytest.raises(UserError, match=r"best\.ckpt holds a LanguageModel, which does not parse"):
         InducedTrees("udgn").annotate([QUOTED])
+    monkeypatch.setattr(induced_trees, "form_of_run", lambda run: None)
+    with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say
+        InducedTrees("udgn").fingerprint()

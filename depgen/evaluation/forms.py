@@ -1,0 +1,31 @@
+"""The form of the text that a run has learnt from (`depgen.trees.text_form`), and whether a corpus is in it."""
+
+import logging
+from pathlib import Path
+
+from depgen.data.corpus import Corpus, form_of
+from depgen.data.experiment import data_of
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+_BROUGHT_BY = {"bare": "depgen.data.bare_words.BareWords", "ptb": "depgen.data.normalized.NormalizedTreebank"}
+
+
+def form_of_run(run: Path) -> FormName | None:
+    """The form of a run's corpus, where its settings name one that says it."""
+    settings = run / "config.yaml"
+    corpus: Corpus | None = getattr(data_of(settings), "corpus", None) if settings.is_file() else None
+    return None if corpus is None else form_of(corpus)
+
+
+def warn_of_another_form(run: Path, corpus: Corpus) -> None:
+    """Say in the log that a corpus is not in the form of the text that a run has learnt from, where that is known."""
+    learnt, given = form_of_run(run), form_of(corpus)
+    if learnt in _BROUGHT_BY and learnt != given:
+        logger.warning(
+            "%s has learnt from text in the form `%s`, but %s %s: punctuation is read too or missing, and words that "
+            "are spelt otherwise are unknown. %s brings a corpus into that form.",
+            run, learnt, corpus.name, f"is in the form `{given}`" if given else "does not say that it is in it",
+            _BROUGHT_BY[learnt],
+        )  # fmt: skip
