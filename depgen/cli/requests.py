@@ -40,7 +40,10 @@ class Request:
         parser.add_argument("--resume", nargs="?", const="")
         parser.add_argument("--run")
         parser.add_argument("--ckpt_path")
+        parser.add_argument("--input")
         found, _ = parser.parse_known_args(list(arguments))
+        if found.input is not None:
+            raise UserError(f"--input is a file to be parsed: say depgen predict --input {found.input}.")
         if verb == "fit" and found.ckpt_path is not None:
             raise refused_start(found.ckpt_path)
         if verb == "fit" and found.run is not None:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "wandb")
+OWN_OPTIONS = ("resume", "run", "input", "wandb")
 TRAINER_DEFAULTS = {
     "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
     "reload_dataloaders_every_n_epochs": 1,  # each epoch has its own number of batches
@@ -119,6 +119,9 @@ class RunCLI(LightningCLI):
             "--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest"
         )
         parser.add_argument("--run", type=str, help="(validate, test, predict) the run; by default the newest")
+        parser.add_argument(
+            "--input", type=str, help="(predict) parse this file, with the other options of `depgen parse`"
+        )
         parser.add_argument(
             "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
         )

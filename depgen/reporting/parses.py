@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.evaluation.correlations import Direction, correlate_heads, sentences_with_relations
-from depgen.evaluation.parsing import floors, parses_by, score_parser, sentences_with_trees
+from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.evaluation.trained import load_trained
-from depgen.masked_language_model import HeadNetwork
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.definition import experiments_root
 from depgen.reporting.jobs import Job
@@ -88,9 +88,9 @@ def measure_trees(job: Job, run: Path) -> TreeNumbers:
         return TreeNumbers()
     treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
+    warn_of_another_form(trained.run, treebank.corpus)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits)
-    assert isinstance(trained.model, HeadNetwork)
-    scores = score_parser(trained.model, trained.vocabulary, sentences, resamples=1)
+    scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
     found = TreeNumbers()
     for decoding in ("argmax", "tree"):
         _add(found, decoding, scores.counts[decoding], _judged_by(treebank, scores.sentences))
@@ -124,6 +124,7 @@ def measure_correlations(job: Job, run: Path) -> TreeNumbers:
     if job.definition.correlations is None:
         return TreeNumbers()
     treebank, trained = treebank_of(job.definition.correlations), load_trained(run)
+    warn_of_another_form(trained.run, treebank.corpus)
     (split,) = treebank.splits
     sentences = sentences_with_relations(treebank.corpus, split)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)

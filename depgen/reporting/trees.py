@@ -10,6 +10,7 @@ from typing import cast
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
+from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.locations import write_atomically
 from depgen.trees.conllu import read_conllu
@@ -130,8 +131,11 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
 
 def _induced(run: str, corpus: Corpus | None, sentences: Sequence[Sentence]) -> list[Sentence]:
     """A run's trees; a corpus that is in a form of its own is read as it is."""
-    as_is = corpus is not None and form_of(corpus) is not None
-    return InducedTrees(run, form="as_is" if as_is else None).annotate(sentences)
+    if corpus is None or form_of(corpus) is None:
+        return InducedTrees(run).annotate(sentences)
+    trees = InducedTrees(run, form="as_is")
+    warn_of_another_form(trees.source[0], corpus)
+    return trees.annotate(sentences)
 
 
 def _same_sentences(gold: Path, other: Path, first: int, number: int) -> Iterator[Sentence]:

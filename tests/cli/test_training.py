@@ -152,6 +152,12 @@ def test_settings_that_change_no_number_follow_the_command_line(run, tiny, monke
     assert "asked for" not in capsys.readouterr().err
 
 
+def test_predict_lists_what_it_parses(capsys):
+    assert main(["predict", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "(predict) parse this file, with the other options of `depgen parse`" in shown
+
+
 def test_predict_says_that_there_is_nothing_to_predict(run, capsys):
     assert main(["predict"]) == 2
     assert "TinyModel has nothing to predict; `depgen generate` writes texts." in capsys.readouterr().err
@@ -253,6 +259,7 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
         (["--trainer.max_epochs", "3"], ["max_epochs is 3", "1 (first) + 1 (second)"]),
         (["--run", "x"], ["--resume x"]),
+        (["--input", "x"], ["say depgen predict --input x"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
         (["--resume_every_n_steps", "0"], ["resume_every_n_steps"]),
     ],

@@ -12,6 +12,7 @@ from depgen.errors import UserError
 from depgen.evaluation.correlations import best_heads, correlate_heads
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
+from depgen.reporting import parses
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.parses import WORDS, measure_correlations, measure_floor, measure_trees, treebank_of
@@ -142,6 +143,14 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
     assert any(
         found.metrics[f"{directions[0]}_{each}"] != found.metrics[f"{directions[1]}_{each}"] for each in relations
     )
+
+
+def test_a_treebank_in_another_form_than_the_runs_text_is_noticed(run, job, monkeypatch):
+    seen = []
+    monkeypatch.setattr(parses, "warn_of_another_form", lambda *given: seen.append(given))
+    for measure in (measure_trees, measure_correlations):
+        measure(job("UDGN"), run)
+    assert [(folder, corpus.name) for folder, corpus in seen] == [(run, "generated")] * 2
 
 
 def test_a_table_without_treebanks_asks_no_run(job):

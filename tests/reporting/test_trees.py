@@ -139,6 +139,7 @@ class RightChain:
     def __init__(self, run, form=None):
         assert run == "some/run"
         self.form = form
+        self.source = run, "best.ckpt"
 
     def annotate(self, sentences):
         forms.append(self.form)
@@ -148,13 +149,15 @@ class RightChain:
         ]
 
 
-forms = []
+forms, compared = [], []
 
 
 @pytest.fixture
 def run(monkeypatch):
     forms.clear()
+    compared.clear()
     monkeypatch.setattr(trees, "InducedTrees", RightChain)
+    monkeypatch.setattr(trees, "warn_of_another_form", lambda *given: compared.append(given))
     return "some/run"
 
 
@@ -171,6 +174,7 @@ def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run):
         assert len(texts(root, "word")) == 10
     assert text.endswith("trees of 2 sentences of Invented, test.")
     assert forms == [None, None]
+    assert not compared
 
 
 def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_it_is(tmp_path, run):
@@ -183,6 +187,7 @@ def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_i
     assert texts(ElementTree.fromstring(content), "word") == ["a", "N"]
     assert ">induced<" in content
     assert forms == ["as_is"]
+    assert compared == [(run, corpus)]
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
