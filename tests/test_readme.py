@@ -12,9 +12,11 @@ import pytest
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
+from depgen.trees.conllu import read_conllu
 from tests.annotation.conftest import tiny_spacy
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
+from tests.invented_similarity import write_similarity
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,6 +56,13 @@ def write_treebank(folder: Path) -> None:
     (folder / "wsj_0001.mrg").write_text(tree)
 
 
+def shorten(experiments: Path) -> None:
+    """Let every training end after two epochs, one a phase."""
+    for path in experiments.glob("*.yaml"):
+        text = re.sub(r"^( +\w+_modeling_epochs): \d+", r"\1: 1", path.read_text(), flags=re.MULTILINE)
+        path.write_text(re.sub(r"^( +max_epochs): \d+", r"\1: 2", text, flags=re.MULTILINE))
+
+
 def answer(questionnaire: Path) -> None:
     """Let all raters call everything a tie, but for one."""
     for sheet in (questionnaire / "raters").glob("*.csv"):
@@ -67,8 +76,11 @@ def answer(questionnaire: Path) -> None:
 def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     write_corpora(tmp_path / "data")
     write_treebank(tmp_path / "data/wsj_sample/constituency")
+    write_similarity(tmp_path / "data/sts")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    shorten(tmp_path / "experiments")
     (tmp_path / "prompts.txt").write_text("[FEMALE] was tired .\none day\n")
+    (tmp_path / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (tmp_path / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
     monkeypatch.chdir(tmp_path)
@@ -87,5 +99,11 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     assert len(Path("endings.txt").read_text().splitlines()) == 2
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
     assert "[FEMALE]" in Path("stories.csv").read_text()
-    assert sorted(os.listdir("runs")) == ["dmlm_rocstories_small", "on_lstm_ptb_small"]
+    fitted = re.findall(r"^depgen fit --config experiments/(\w+)\.yaml", README, re.MULTILINE)
+    assert sorted(os.listdir("runs")) == sorted(fitted)
+    parsed = [document.sentences[0].words for document in read_conllu(Path("sentences.conllu"), by_document=False)]
+    assert parsed == [("Ada", "lost", "her", "keys", ",", "again", "."), ("She", "ran", "!")]
+    assert Path("trees.html").read_text().count("<figure>") == 2
+    assert Path("gold-above-induced.svg").read_text().count("gold") >= 10
+    assert Path("heat-map.png").read_bytes().startswith(b"\x89PNG")
     assert len(list(Path("runs/on_lstm_ptb_small").glob("*/bracketings/layer-*.txt"))) == 2
