@@ -19,10 +19,11 @@ from depgen.errors import UserError
 
 @dataclass(frozen=True)
 class Share:
-    """One rank's items of a global batch, and the number of target tokens in all of it."""
+    """One rank's items of a global batch, and the numbers of target tokens and items in all of it."""
 
     indices: Int[np.ndarray, " share"]
     global_tokens: int
+    global_items: int
 
 
 class TokenBudgetBatches(Sampler[Share]):
@@ -38,6 +39,7 @@ class TokenBudgetBatches(Sampler[Share]):
         world: number of ranks that share a batch.
         rank: this rank.
         pool: batches' worth of items that are sorted by length together; larger means less padding and less mixing.
+        tokens: target tokens of each item, where `lengths` are something else; None: the lengths.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class TokenBudgetBatches(Sampler[Share]):
         world: int = 1,
         rank: int = 0,
         pool: int = 50,
+        tokens: Int[np.ndarray, " items"] | None = None,
     ) -> None:
         longest = int(lengths.max(initial=0))
         if shuffle and longest > tokens_per_batch:
@@ -59,6 +62,7 @@ class TokenBudgetBatches(Sampler[Share]):
                 f"{tokens_per_batch}. Set data.init_args.tokens_per_batch to at least {longest}."
             )
         self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
+        self.tokens = lengths if tokens is None else tokens
         self.start = 0
         if 0 < len(lengths) < world:
             raise UserError(f"{len(lengths)} items can't be shared by {world} devices: use fewer devices or more data.")
@@ -78,7 +82,7 @@ class TokenBudgetBatches(Sampler[Share]):
 
     def __iter__(self) -> Iterator[Share]:
         for batch in self.batches[self.start :]:
-            yield Share(batch[self.rank :: self.world], int(self.lengths[batch].sum()))
+            yield Share(batch[self.rank :: self.world], int(self.tokens[batch].sum()), len(batch))
 
 
 def _pools(order: Int[np.ndarray, " items"], size: int, world: int) -> Iterator[Int[np.ndarray, " _"]]:

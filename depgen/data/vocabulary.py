@@ -1,8 +1,8 @@
 """Vocabularies: whole words or subword pieces, built from a corpus, saved with the run as plain JSON.
 
 Both kinds begin with the same two ids: 0 is the end of sequence, which also stands in front as the beginning
-(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. A vocabulary of words for masked language models
-has `<mask>` as 2. Padding has no id: a mask says what is a token.
+(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. A vocabulary of words may have `<mask>` next, for
+masked language models, and a beginning of its own, `<s>`. Padding has no id: a mask says what is a token.
 """
 
 import json
@@ -20,8 +20,8 @@ from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import write_atomically
 
-EOS, UNK, MASK = 0, 1, 2
-EOS_WORD, UNK_WORD, MASK_WORD = "<eos>", "<unk>", "<mask>"
+EOS, UNK = 0, 1
+EOS_WORD, UNK_WORD, MASK_WORD, START_WORD = "<eos>", "<unk>", "<mask>", "<s>"
 SPECIAL, BYTES = 2, 256
 VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -44,11 +44,19 @@ class Encoding:
 
 @runtime_checkable
 class AnyVocabulary(Protocol):
-    """What data modules and decoding need of a vocabulary; `mask` is None where no word can be masked."""
+    """What data modules and decoding need of a vocabulary.
+
+    Attributes:
+        eos: the end of a sequence.
+        unk: the unknown word.
+        mask: a masked word; None where no word can be masked.
+        start: what stands in front of a sequence: its own id, or `eos`.
+    """
 
     eos: int
     unk: int
     mask: int | None
+    start: int
 
     @property
     def size(self) -> int:
@@ -77,7 +85,7 @@ def encode(vocabulary: AnyVocabulary, words: Sequence[str]) -> Encoding:
 
 
 class Vocabulary:
-    """Whole words: 0 `<eos>`, 1 `<unk>`, 2 `<mask>` where there is one, then by frequency.
+    """Whole words: 0 `<eos>`, 1 `<unk>`, then `<mask>` and `<s>` where there are such, then by frequency.
 
     >>> vocabulary = Vocabulary(["the", "cat"])
     >>> vocabulary.size, vocabulary.decode([2, 3, 1])
@@ -87,10 +95,11 @@ class Vocabulary:
     eos = EOS
     unk = UNK
 
-    def __init__(self, words: Sequence[str], *, masks: bool = False) -> None:
-        """Words in the order of their ids, without the special ones; `masks` gives it `<mask>`."""
-        self.mask: int | None = MASK if masks else None
-        special = (EOS_WORD, UNK_WORD, MASK_WORD) if masks else (EOS_WORD, UNK_WORD)
+    def __init__(self, words: Sequence[str], *, masks: bool = False, starts: bool = False) -> None:
+        """Words in the order of their ids, without the special ones; `masks` adds `<mask>`, `starts` adds `<s>`."""
+        special = special_words(masks=masks, starts=starts)
+        self.mask: int | None = special.index(MASK_WORD) if masks else None
+        self.start = special.index(START_WORD) if starts else EOS
         self.words: tuple[str, ...] = (*special, *words)
         self._special = len(special)
         self._ids = {word: index for index, word in enumerate(self.words)}
@@ -103,7 +112,7 @@ class Vocabulary:
         return len(self.words)
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` or `<mask>` in a text is an unknown word."""
+        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` in a text is an unknown word."""
         index = self._ids.get(word, UNK)
         return (UNK if index < self._special else index,)
 
@@ -114,19 +123,30 @@ class Vocabulary:
     def save(self, folder: Path) -> None:
         """Write `vocabulary.json`."""
         content: dict[str, object] = {"kind": "word", "words": list(self.words[self._special :])}
-        if self.mask is not None:
-            content["masks"] = True
+        flags = {"masks": self.mask is not None, "starts": self.start != EOS}
+        content |= {name: True for name, given in flags.items() if given}
         write_atomically(folder / VOCABULARY_FILE, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
     @classmethod
     def from_counts(
-        cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None, masks: bool = False
+        cls,
+        counts: Counter[str],
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        masks: bool = False,
+        starts: bool = False,
     ) -> "Vocabulary":
         """Words seen `min_count` times or more, at most `max_size` types with the special ones; ties by spelling."""
-        special = {EOS_WORD, UNK_WORD, *([MASK_WORD] if masks else [])}
+        special = special_words(masks=masks, starts=starts)
         kept = [word for word, count in counts.items() if count >= min_count and word not in special]
         kept.sort(key=lambda word: (-counts[word], word))
-        return cls(kept[: None if max_size is None else max(0, max_size - len(special))], masks=masks)
+        return cls(kept[: None if max_size is None else max(0, max_size - len(special))], masks=masks, starts=starts)
+
+
+def special_words(*, masks: bool = False, starts: bool = False) -> tuple[str, ...]:
+    """The words that are no words, in the order of their ids."""
+    return (EOS_WORD, UNK_WORD, *([MASK_WORD] if masks else []), *([START_WORD] if starts else []))
 
 
 class SubwordVocabulary:
@@ -155,6 +175,7 @@ class SubwordVocabulary:
             raise UserError(f"The tokenizer has no token {eos_token!r}; name its end-of-text token by eos_token.")
         unk = None if unk_token is None else self._tokenizer.token_to_id(unk_token)
         self.eos: int = eos
+        self.start: int = eos
         self.unk: int = -1 if unk is None else unk
         self._memory: dict[str, tuple[int, ...]] = {}
 
@@ -199,7 +220,7 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
         raise UserError(f"{path}: expected JSON, found: {error}. Copy the file again.") from error
     match content:
         case {"kind": "word", "words": list(words), **others}:
-            return Vocabulary(words, masks=bool(others.get("masks", False)))
+            return Vocabulary(words, masks=bool(others.get("masks")), starts=bool(others.get("starts")))
         case {"kind": "subword", "eos_token": eos_token, "unk_token": unk_token}:
             return SubwordVocabulary(_text(folder / TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
         case _:
@@ -233,22 +254,29 @@ class WordVocabulary:
         min_count: words seen less often become `<unk>`.
         max_size: keep at most so many types, the special ones included; at least one more than these.
         masks: whether there is a `<mask>`, which masked language models need.
+        starts: whether sequences begin with a `<s>` of their own instead of `<eos>`.
     """
 
-    def __init__(self, min_count: int = 1, max_size: int | None = None, masks: bool = False) -> None:
-        special = SPECIAL + masks
-        if max_size is not None and max_size <= special:
-            names = ", ".join((EOS_WORD, UNK_WORD, MASK_WORD)[:special])
-            raise UserError(f"max_size must be at least {special + 1}: {names} and a word; found {max_size}.")
-        self.min_count, self.max_size, self.masks = min_count, max_size, masks
+    def __init__(
+        self, min_count: int = 1, max_size: int | None = None, masks: bool = False, starts: bool = False
+    ) -> None:
+        special = special_words(masks=masks, starts=starts)
+        if max_size is not None and max_size <= len(special):
+            raise UserError(
+                f"max_size must be at least {len(special) + 1}: {', '.join(special)} and a word; found {max_size}."
+            )
+        self.min_count, self.max_size, self.masks, self.starts = min_count, max_size, masks, starts
 
     def build(self, counts: Counter[str]) -> AnyVocabulary:
         """The most frequent words."""
-        return Vocabulary.from_counts(counts, min_count=self.min_count, max_size=self.max_size, masks=self.masks)
+        return Vocabulary.from_counts(
+            counts, min_count=self.min_count, max_size=self.max_size, masks=self.masks, starts=self.starts
+        )
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        return f"word min_count={self.min_count} max_size={self.max_size}{' masks' if self.masks else ''}"
+        flags = f"{' masks' if self.masks else ''}{' starts' if self.starts else ''}"
+        return f"word min_count={self.min_count} max_size={self.max_size}{flags}"
 
 
 class SubwordPieces:

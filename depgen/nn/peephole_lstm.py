@@ -14,6 +14,7 @@ steps, and a step has two more.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,8 +25,8 @@ from torch import Tensor, nn
 from depgen.nn.recurrent_projection import RecurrentProjection
 
 
-class PeepholeState(NamedTuple):
-    """What a layer goes on from."""
+class LayerState(NamedTuple):
+    """What a layer of an LSTM goes on from."""
 
     hidden: Float[Tensor, "batch size"]
     cell: Float[Tensor, "batch size"]
@@ -54,7 +55,7 @@ class PeepholeLayer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Uniform within sqrt(6 / (rows + columns)) of each gate's matrix over all it reads; within sqrt(6 / H), biases."""
+        """Uniform within sqrt(6 / (rows + columns)) of each gate's matrix over all it reads; biases sqrt(6 / H)."""
         inputs = self.input_weight.shape[1]
         read = inputs + (0 if self.constant_weight is None else self.constant_weight.shape[1])
         matrices = [(self.input_weight, read), (self.hidden_weight, self.size), (self.peephole, self.size)]
@@ -69,7 +70,7 @@ class PeepholeLayer(nn.Module):
         inputs: Float[Tensor, "batch length inputs"],
         *,
         constant: Float[Tensor, "batch constants"] | None = None,
-        state: PeepholeState | None = None,
+        state: LayerState | None = None,
     ) -> tuple[Float[Tensor, "batch length size"], Float[Tensor, "batch length size"]]:
         """Hidden and cell states of every step; what stands behind a row's end is of no effect on what comes before.
 
@@ -100,10 +101,47 @@ class PeepholeLayer(nn.Module):
         return torch.stack(hiddens, 1), torch.stack(cells, 1)
 
     def _beginning(
-        self, additive: Float[Tensor, "length batch gates"], state: PeepholeState | None
+        self, additive: Float[Tensor, "length batch gates"], state: LayerState | None
     ) -> tuple[Float[Tensor, "batch size"], Float[Tensor, "batch size"], Float[Tensor, "batch size"]]:
         """h', c' and W_ci c' of the first step."""
         if state is None:
             zero = additive.new_zeros(additive.shape[1], self.size)
             return zero, zero, zero
         return state.hidden, state.cell, F.linear(state.cell, self.peephole[self.size :])
+
+
+class PeepholeLSTM(nn.Module):
+    """Layers one on the other; what stays the same through a sequence is read by the first.
+
+    Args:
+        input_size: of what comes anew at each step.
+        size: of all layers.
+        layers: how many.
+        constant_size: of what stays the same; 0 for none.
+        first_peephole: see `PeepholeLayer`.
+    """
+
+    def __init__(
+        self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0, first_peephole: bool = False
+    ) -> None:
+        super().__init__()
+        first = PeepholeLayer(input_size, size, constant_size=constant_size, first_peephole=first_peephole)
+        others = (PeepholeLayer(size, size, first_peephole=first_peephole) for _ in range(layers - 1))
+        self.layers = nn.ModuleList([first, *others])
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch length inputs"],
+        *,
+        constant: Float[Tensor, "batch constants"] | None = None,
+        state: Sequence[LayerState] | None = None,
+    ) -> tuple[Float[Tensor, "batch length size"], tuple[LayerState, ...]]:
+        """The last layer's hidden states, and every layer's state after the last step."""
+        ends, below = [], inputs
+        for number, layer in enumerate(self.layers):
+            hidden, cell = layer(
+                below, constant=None if number else constant, state=None if state is None else state[number]
+            )
+            ends.append(LayerState(hidden[:, -1], cell[:, -1]))
+            below = hidden
+        return below, tuple(ends)

@@ -154,3 +154,15 @@ def test_fingerprints_of_builders_without_masks_are_what_caches_were_made_under(
     assert WordVocabulary(min_count=5, max_size=9).fingerprint() == "word min_count=5 max_size=9"
     assert WordVocabulary(min_count=5, max_size=9, masks=True).fingerprint() == "word min_count=5 max_size=9 masks"
     assert SubwordPieces(size=300).fingerprint() == "bpe size=300"
+
+
+def test_sequences_may_begin_with_a_word_of_their_own(tmp_path):
+    both = WordVocabulary(masks=True, starts=True).build(Counter(["a", "<s>"]))
+    assert (both.eos, both.unk, both.mask, both.start, both.size) == (0, 1, 2, 3, 5)
+    assert both.pieces("<s>") == (both.unk,), "a literal <s> in a text is an unknown word"
+    both.save(tmp_path)
+    read = load_vocabulary(tmp_path)
+    assert (read.mask, read.start, read.pieces("a")) == (2, 3, (4,))
+    assert WordVocabulary(starts=True).build(Counter(["a"])).start == 2
+    assert WordVocabulary().build(Counter(["a"])).start == 0
+    assert WordVocabulary(starts=True).fingerprint() != WordVocabulary().fingerprint()

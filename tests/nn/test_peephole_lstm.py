@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from depgen.nn.peephole_lstm import PeepholeLayer, PeepholeState
+from depgen.nn.peephole_lstm import LayerState, PeepholeLayer, PeepholeLSTM
 
 
 def sigmoid(x):
@@ -48,7 +48,7 @@ def test_it_is_the_scalar_loop(first_peephole, with_state, constant_size):
     layer = PeepholeLayer(3, 4, constant_size=constant_size, first_peephole=first_peephole).double()
     inputs = torch.randn(2, 5, 3, dtype=torch.double)
     constant = torch.randn(2, constant_size, dtype=torch.double) if constant_size else None
-    state = PeepholeState(*torch.randn(2, 2, 4, dtype=torch.double)) if with_state else None
+    state = LayerState(*torch.randn(2, 2, 4, dtype=torch.double)) if with_state else None
     hidden, cell = layer(inputs, constant=constant, state=state)
     for row in range(2):
         expected = scalar_loop(
@@ -68,7 +68,7 @@ def test_its_gradients_are_those_of_finite_differences():
     names, parameters = zip(*layer.named_parameters(), strict=True)
 
     def run(inputs, constant, hidden, cell, *weights):
-        state = PeepholeState(hidden, cell)
+        state = LayerState(hidden, cell)
         options = {"constant": constant, "state": state}
         return torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (inputs,), options)
 
@@ -81,7 +81,7 @@ def test_two_calls_one_after_the_other_are_one():
     inputs = torch.randn(2, 6, 3, dtype=torch.double)
     whole, _ = layer(inputs)
     first, cell = layer(inputs[:, :2])
-    second, _ = layer(inputs[:, 2:], state=PeepholeState(first[:, -1], cell[:, -1]))
+    second, _ = layer(inputs[:, 2:], state=LayerState(first[:, -1], cell[:, -1]))
     torch.testing.assert_close(torch.cat((first, second), 1), whole, rtol=0, atol=1e-14)
 
 
@@ -101,3 +101,17 @@ def test_it_begins_within_the_published_bounds():
     }  # fmt: skip
     for name, parameter in layer.named_parameters():
         assert 0.9 * bounds[name] < parameter.abs().max().item() <= bounds[name], name
+
+
+def test_layers_stand_one_on_the_other_and_go_on_from_their_states():
+    torch.manual_seed(5)
+    stack = PeepholeLSTM(3, 4, layers=2, constant_size=2).double()
+    inputs, constant = torch.randn(2, 6, 3, dtype=torch.double), torch.randn(2, 2, dtype=torch.double)
+    whole, ends = stack(inputs, constant=constant)
+    below, _ = stack.layers[0](inputs, constant=constant)
+    torch.testing.assert_close(whole, stack.layers[1](below)[0], rtol=0, atol=0)
+    _, state = stack(inputs[:, :2], constant=constant)
+    rest, again = stack(inputs[:, 2:], constant=constant, state=state)
+    torch.testing.assert_close(rest, whole[:, 2:], rtol=0, atol=1e-14)
+    for first, second in zip(ends, again, strict=True):
+        torch.testing.assert_close(first.cell, second.cell, rtol=0, atol=1e-14)

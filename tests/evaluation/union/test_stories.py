@@ -22,7 +22,7 @@ def ready(data):
 
 def test_a_batch_holds_stories_and_then_their_corrupted_versions(ready):
     pairs = ready.pairs("train", epoch=0)
-    batch = pairs.__getitems__(Share(np.array([4, 1]), 0))
+    batch = pairs.__getitems__(Share(np.array([4, 1]), 0, 2))
     read = [
         " ".join(ready.tokenizer.convert_ids_to_tokens(tokens[mask][1:-1].tolist()))
         for tokens, mask in zip(batch.tokens, batch.mask, strict=True)

@@ -13,7 +13,7 @@ from tests.evaluation.union.conftest import small_encoder
 
 def batch_of(data, encoder, stories=8):
     data.tokenizer = encoder.tokenizer
-    return data.pairs("train", epoch=0).__getitems__(Share(np.arange(stories), 0))
+    return data.pairs("train", epoch=0).__getitems__(Share(np.arange(stories), 0, stories))
 
 
 @pytest.fixture

@@ -1,0 +1,305 @@
+"""Documents as sequences of sentences: segments of a few sentences in training, whole documents in evaluation.
+
+Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 3: a document is cut into segments of at most L sentences, in order, so
+that training stays short; nothing is carried from segment to segment.
+
+Deviations
+    D1. The authors' code keeps documents of at most 5 sentences and cuts longer ones every 6, by an off-by-one
+        (`segmentation: code2015`); the paper says at most L.
+    D2. Its reader repeats the last word of every line, in all splits, and counts it (`duplicate_final_word`).
+    D3. Sentences without a word are left out and counted in the log.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from depgen.data.batch import Batch
+from depgen.data.corpus import Corpus, Split
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.text import CorpusData, EncodedSplit
+from depgen.data.vocabulary import EOS, UNK, VocabularyBuilder
+from depgen.errors import UserError
+
+log = logging.getLogger(__name__)
+
+Segmentation = Literal["paper", "code2015"]
+
+
+@dataclass(frozen=True)
+class SegmentItem:
+    """Some sentences of a document, one after the other.
+
+    Attributes:
+        index: its place in the split.
+        document: the document's place in the split.
+        sentences: token ids of each, without beginning and end; none is empty.
+    """
+
+    index: int
+    document: int
+    sentences: Sequence[Int[np.ndarray, " _"]]
+
+
+@dataclass(frozen=True)
+class SegmentBatch:
+    """The segments of one rank's share of a global batch; see `depgen.data.batch.ItemBatch`."""
+
+    items: Sequence[SegmentItem]
+    global_tokens: int
+    global_items: int
+    eos: int = EOS
+    unk: int = UNK
+    start: int = EOS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentBatch(Batch):
+    """Segments of documents, padded at the right within sentences and behind the last one.
+
+    Attributes:
+        inputs: the beginning and the words of each sentence; its end is never an input.
+        targets: the words and the end of each sentence.
+        lengths: targets of each sentence; 0 where a segment has no more.
+        items: each segment's place in its split.
+        documents: its document's place.
+        global_tokens: targets in the global batch, over all devices.
+        global_items: segments in it.
+        unk: id of the unknown word.
+    """
+
+    inputs: Int[Tensor, "batch sentence word"]
+    targets: Int[Tensor, "batch sentence word"]
+    lengths: Int[Tensor, "batch sentence"]
+    items: Int[Tensor, " batch"]
+    documents: Int[Tensor, " batch"]
+    global_tokens: int
+    global_items: int
+    unk: int = UNK
+
+    @property
+    def mask(self) -> Bool[Tensor, "batch sentence word"]:
+        """True where a target is a token and no padding."""
+        return torch.arange(self.targets.shape[2], device=self.lengths.device) < self.lengths[:, :, None]
+
+
+def collate_documents(batch: SegmentBatch) -> DocumentBatch:
+    """Padded segments, each sentence read from its beginning on and predicted up to its end."""
+    most = max(len(item.sentences) for item in batch.items)
+    lengths = np.zeros((len(batch.items), most), dtype=np.int64)
+    for row, item in enumerate(batch.items):
+        lengths[row, : len(item.sentences)] = [len(ids) + 1 for ids in item.sentences]
+    inputs = np.full((*lengths.shape, int(lengths.max())), batch.start, dtype=np.int64)
+    targets = np.full_like(inputs, batch.eos)
+    for row, item in enumerate(batch.items):
+        for place, ids in enumerate(item.sentences):
+            inputs[row, place, 1 : len(ids) + 1] = ids
+            targets[row, place, : len(ids)] = ids
+    return DocumentBatch(
+        inputs=torch.from_numpy(inputs),
+        targets=torch.from_numpy(targets),
+        lengths=torch.from_numpy(lengths),
+        items=torch.tensor([item.index for item in batch.items]),
+        documents=torch.tensor([item.document for item in batch.items]),
+        global_tokens=batch.global_tokens,
+        global_items=batch.global_items,
+        unk=batch.unk,
+    )
+
+
+def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
+    """Where the segments of a document begin, and its end; None keeps it whole.
+
+    >>> segment_bounds(11, 5), segment_bounds(11, 5, "code2015"), segment_bounds(5, 5, "code2015")
+    ([0, 5, 10, 11], [0, 6, 11], [0, 5])
+    """
+    if longest is None or sentences <= longest:
+        return [0, sentences]
+    step = longest if segmentation == "paper" else longest + 1
+    return [*range(0, sentences, step), sentences]
+
+
+class SegmentedSplit(Dataset[SegmentItem]):
+    """A split's documents in segments.
+
+    Args:
+        encoded: one item a document.
+        sentence_lengths: words of every sentence, document by document.
+        sentences_of: how many sentences each document has.
+        longest: sentences of a segment; None for whole documents.
+        segmentation: see D1.
+        duplicate_final_word: see D2.
+        start: id of what stands in front of a sentence.
+    """
+
+    def __init__(
+        self,
+        encoded: EncodedSplit,
+        sentence_lengths: Int[np.ndarray, " sentences"],
+        sentences_of: Int[np.ndarray, " documents"],
+        *,
+        longest: int | None,
+        segmentation: Segmentation = "paper",
+        duplicate_final_word: bool = False,
+        start: int = EOS,
+    ) -> None:
+        self.encoded, self.duplicate_final_word, self.start = encoded, duplicate_final_word, start
+        ends = np.cumsum(sentence_lengths)
+        if encoded.word_ends is not None:  # pieces: a sentence ends with the last piece of its last word
+            ends = (np.flatnonzero(encoded.word_ends) + 1)[ends - 1]
+        bounds = np.concatenate([[0], ends])
+        self.sentences = [bounds[i : i + 2] for i in range(len(ends)) if bounds[i] < bounds[i + 1]]
+        self.segments: list[tuple[int, int, int]] = []  # document, first sentence, the one after its last
+        first = sentence = 0
+        for document, count in enumerate(sentences_of.tolist()):
+            filled = int((sentence_lengths[sentence : sentence + count] > 0).sum())
+            sentence += count
+            cuts = segment_bounds(filled, longest, segmentation) if filled else [0]
+            self.segments += [(document, first + begin, first + end) for begin, end in pairwise(cuts)]
+            first += filled
+        self.empty = len(sentence_lengths) - len(self.sentences)
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " segments"]:
+        """Target tokens of each segment: its words and an end a sentence."""
+        more = 1 + self.duplicate_final_word
+        tokens = np.array([end - begin + more for begin, end in self.sentences], dtype=np.int64)
+        sums = np.concatenate([[0], np.cumsum(tokens)])
+        return np.array([sums[end] - sums[begin] for _, begin, end in self.segments], dtype=np.int64)
+
+    def __getitem__(self, index: int) -> SegmentItem:
+        document, first, last = self.segments[index]
+        return SegmentItem(int(index), document, [self._ids(place) for place in range(first, last)])
+
+    def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
+        begin, end = self.sentences[sentence]
+        ids = self.encoded.ids[begin:end]
+        return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
+
+    def __getitems__(self, share: Share) -> SegmentBatch:
+        """The segments of one rank's share of a batch (called by torch's fetcher)."""
+        items = [self[int(index)] for index in share.indices]
+        return SegmentBatch(
+            items, share.global_tokens, share.global_items, self.encoded.eos, self.encoded.unk, self.start
+        )
+
+
+class DocumentData(CorpusData):
+    """Documents of a corpus as sentences in order; more in `CorpusData`.
+
+    Args:
+        corpus: where the documents come from.
+        vocabulary: how the vocabulary is built; the published one has 10,000 words beside `<unk>`, `<eos>` and `<s>`
+            (max_size: 10003, starts: true).
+        vocabulary_splits: splits whose words it may see.
+        sentences_per_segment: L, in training.
+        segmentation: `paper`, or `code2015` (D1).
+        duplicate_final_word: repeat the last word of every sentence (D2).
+        tokens_per_batch: budget of the global batch in training, the tokens of its longest segment times its segments.
+        segments_per_batch: so many segments a batch instead, whatever their length; 1 is published.
+        eval_tokens_per_batch: budget at validation and test, where documents stay whole; a longer one is a batch by
+            itself.
+        eval_sentences_per_segment: cut them there too; None keeps them whole, as published.
+        workers: processes that collate; 0 collates in the training process.
+        max_documents: use only the first so many documents of the training split; None for all.
+        seed: seed of the order of the training segments.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        vocabulary: VocabularyBuilder | None = None,
+        vocabulary_splits: Sequence[Split] = ("train",),
+        sentences_per_segment: int = 5,
+        segmentation: Segmentation = "paper",
+        duplicate_final_word: bool = False,
+        tokens_per_batch: int = 4096,
+        segments_per_batch: int | None = None,
+        eval_tokens_per_batch: int = 16384,
+        eval_sentences_per_segment: int | None = None,
+        workers: int = 0,
+        max_documents: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            corpus, vocabulary=vocabulary, vocabulary_splits=vocabulary_splits, workers=workers,
+            max_documents=max_documents, seed=seed,
+        )  # fmt: skip
+        for name, number in (
+            ("sentences_per_segment", sentences_per_segment),
+            ("segments_per_batch", segments_per_batch),
+        ):
+            if number is not None and number < 1:
+                raise UserError(f"{name}: expected at least 1, found {number}.")
+        self.sentences_per_segment, self.segmentation = sentences_per_segment, segmentation
+        self.duplicate_final_word = duplicate_final_word
+        self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch
+        self.eval_tokens_per_batch, self.eval_sentences_per_segment = eval_tokens_per_batch, eval_sentences_per_segment
+
+    def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
+        """A split's documents in segments of so many sentences; None: whole.
+
+        Raises:
+            UserError: it is empty.
+        """
+        encoded, table = self.filled_split(split), self._kept(split)
+        lengths = table.with_format("arrow")[:]["sentence_lengths"].combine_chunks()
+        found = SegmentedSplit(
+            encoded,
+            lengths.values.to_numpy().astype(np.int64),
+            np.diff(lengths.offsets.to_numpy()).astype(np.int64),
+            longest=longest,
+            segmentation=self.segmentation,
+            duplicate_final_word=self.duplicate_final_word,
+            start=self.vocabulary.start,
+        )
+        if found.empty:
+            log.warning("%s %s: left out %d sentences without words.", self.corpus.name, split, found.empty)
+        return found
+
+    def _kept(self, split: Split) -> Any:  # noqa: ANN401
+        table = self._table(split)
+        if split == "train" and self.max_documents is not None:
+            table = table.select(range(min(self.max_documents, len(table))))
+        return table
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Shuffled segments of this epoch."""
+        assert self.trainer is not None
+        data = self.segmented("train", longest=self.sentences_per_segment)
+        world, rank = self.processes
+        lengths, budget = data.lengths, self.tokens_per_batch
+        if self.segments_per_batch is not None:
+            lengths, budget = np.ones_like(lengths), self.segments_per_batch
+        batches = TokenBudgetBatches(
+            lengths, tokens_per_batch=budget, seed=self.seed, epoch=self.trainer.current_epoch, world=world, rank=rank,
+            tokens=data.lengths,
+        )  # fmt: skip
+        return self.loader(data, batches)
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, every document once."""
+        return self._whole("valid")
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test split, every document once."""
+        return self._whole("test")
+
+    def _whole(self, split: Split) -> ResumableLoader:
+        data = self.segmented(split, longest=self.eval_sentences_per_segment)
+        world, rank = self.processes
+        batches = TokenBudgetBatches(
+            data.lengths, tokens_per_batch=self.eval_tokens_per_batch, shuffle=False, world=world, rank=rank
+        )
+        return self.loader(data, batches)

@@ -1,0 +1,496 @@
+"""Document-context language models. Ji, Cohn, Kong, Dyer & Eisenstein (2015), "Document Context Language Models".
+
+A recurrent language model reads a document sentence by sentence, each from a zero state; what it takes along from the
+sentence before is a context, and the models differ in where it enters.
+
+    paper     here                                     context of a sentence
+    RNNLM     `NoContext`                              none
+    DRNNLM    `CarriedState`                           the state that the sentence before has left, in all layers
+    HRNNLM    `HierarchicalContext` (Lin et al. 2015)  a second network over the sentences before
+    CCDCLM    `ContextToContext`, Eq. 4, 5             its last hidden state, beside each input
+    CODCLM    `ContextToOutput`, Eq. 6, 7              the same, beside each output
+    ADCLM     `AttentionContext`, Eq. 8 to 12          its hidden states, weighed anew at each word
+
+    w_{t,n}   `DocumentBatch.inputs` and `targets`: <s> and words in, words and <eos> out; <eos> is never an input
+    c_{t-1}   the last hidden state of the top layer after the last word; gradients flow through it
+    c_0       `first_context`, learnt; it begins every segment
+
+Deviations
+    D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`);
+        `cell: standard` is torch's LSTM.
+    D2. The loss is the sum over the tokens of a segment, averaged over the segments of a batch (`loss_per: segment`),
+        so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.
+    D3. Matrices begin uniformly within sqrt(6 / (rows + columns)), as in paper and code. The code's bound for one-row
+        parameters is sqrt(6 / size), for which it takes every embedding by itself (`initialization: code2015`); `paper`
+        takes the embedding table as a matrix and biases as columns.
+    D4. The authors' DRNNLM begins every sentence from zero, which makes it an RNNLM; ours carries hidden states and
+        cells.
+    D5. ADCLM as printed weighs by h_{t,n}, which depends on the outcome: the query is h_{t,n-1}, and there is none at
+        the first word. `variant: code2015` is what the code does instead: the final states of all earlier sentences in
+        both layers, zeros for the first sentence, an output that mixes the word's embedding in.
+    D6. HRNNLM's sentence network has its own loss, the words of the next sentence as a bag, and neither network's loss
+        reaches the other, as in the code, whose two optimisers touch nothing in common: one optimiser with two groups,
+        each clipped by itself, is the same. The code counts the first word of a bag twice (`first_word_twice`) and
+        leaves its output biases unused, which its parameter count includes; ours are used.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torchmetrics import MeanMetric
+
+from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents
+from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.metrics.perplexity import Perplexity
+from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
+from depgen.nn.standard_lstm import StandardLSTM
+from depgen.nn.vocabulary import word_log_probs
+
+Cell = Literal["cnn2015", "standard"]
+Variant = Literal["paper", "code2015"]
+ATTENTION_SIZE = 48
+"""The paper's size of ADCLM's attention (A)."""
+
+
+def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> nn.Module:
+    """The LSTM that all six models share."""
+    if cell == "standard":
+        return StandardLSTM(input_size, size, layers=layers, constant_size=constant_size)
+    return PeepholeLSTM(input_size, size, layers=layers, constant_size=constant_size)
+
+
+@dataclass(frozen=True)
+class ContextOutput:
+    """What a network makes of documents.
+
+    Attributes:
+        features: of every position, for the output matrix; without meaning at padding.
+        bags: states that the bag of words of the next sentence is predicted from, where a network learns by that.
+    """
+
+    features: Float[Tensor, "batch sentence word features"]
+    bags: Float[Tensor, "batch sentence size"] | None = None
+
+
+class ContextNetwork(nn.Module):
+    """Embedded documents in, features out.
+
+    Attributes:
+        features: their size.
+        output_bias: whether the output has a bias.
+    """
+
+    features: int
+    output_bias: bool = True
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """Features of each position, which depend on earlier positions and sentences alone."""
+        raise NotImplementedError
+
+
+class NoContext(ContextNetwork):
+    """RNNLM: every sentence by itself.
+
+    Args:
+        embedding_size: of the words (K).
+        size: of the LSTM (H).
+        layers: of it.
+        cell: which LSTM.
+    """
+
+    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+        super().__init__()
+        self.features = size
+        self.core = recurrent_core(cell, embedding_size, size, layers=layers)
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """All sentences at once."""
+        return ContextOutput(_alone(self.core, embedded))
+
+
+class CarriedState(NoContext):
+    """DRNNLM: the document as one sequence, every sentence read from where the one before has ended."""
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """One sequence a document, without the padding between sentences."""
+        words = _mask(embedded, lengths)
+        places = words.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
+        rows = torch.arange(len(words), device=places.device)[:, None]
+        hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places])[0]
+        return ContextOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
+
+
+class ContextToContext(ContextNetwork):
+    """CCDCLM: the context stands beside each input of the first layer.
+
+    Args:
+        embedding_size: of the words (K).
+        size: of the LSTM (H).
+        layers: of it.
+        cell: which LSTM.
+    """
+
+    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+        super().__init__()
+        self.features = size
+        self.core = recurrent_core(cell, embedding_size, size, layers=layers, constant_size=size)
+        self.first_context = nn.Parameter(_one_row(size))
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """Sentence by sentence."""
+        context = self.first_context.expand(len(embedded), -1)
+        found = []
+        for sentence in range(embedded.shape[1]):
+            hidden, _ = self.core(embedded[:, sentence], constant=context)
+            context = _last(hidden, lengths[:, sentence], otherwise=context)
+            found.append(hidden)
+        return ContextOutput(torch.stack(found, 1))
+
+
+class ContextToOutput(ContextNetwork):
+    """CODCLM: the context stands beside each hidden state that the output reads; sentences are read all at once.
+
+    Args:
+        embedding_size: of the words (K).
+        size: of the LSTM (H).
+        layers: of it.
+        cell: which LSTM.
+    """
+
+    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+        super().__init__()
+        self.features = 2 * size
+        self.core = recurrent_core(cell, embedding_size, size, layers=layers)
+        self.first_context = nn.Parameter(_one_row(size))
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """[h; c] of each position: the output matrix holds both of Eq. 7's."""
+        hidden = _alone(self.core, embedded)
+        last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+        first = self.first_context.expand(len(embedded), 1, -1)
+        context = torch.cat((first, last[:, :-1]), 1)
+        return ContextOutput(torch.cat((hidden, context[:, :, None].expand_as(hidden)), -1))
+
+
+class AttentionContext(ContextNetwork):
+    """ADCLM: at each word a mean of what the sentence before (`code2015`: all before) has left, weighed by a query.
+
+    Args:
+        embedding_size: of the words (K).
+        size: of the LSTM (H).
+        attention_size: of the weighing network (A).
+        variant: see D5.
+        layers: of the LSTM.
+        cell: which.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        size: int = 48,
+        attention_size: int = ATTENTION_SIZE,
+        variant: Variant = "paper",
+        layers: int = 2,
+        cell: Cell = "cnn2015",
+    ) -> None:
+        super().__init__()
+        self.features, self.variant = size, variant
+        context = size if variant == "paper" else layers * size
+        self.core = recurrent_core(cell, embedding_size + context, size, layers=layers)
+        self.query = nn.Linear(context, attention_size, bias=False)  # W_a
+        self.key = nn.Linear(context, attention_size, bias=False)  # U_a
+        self.weigh = nn.Linear(attention_size, 1, bias=False)  # v_a
+        self.from_context = nn.Linear(context, size, bias=variant == "paper")
+        self.output_bias = variant == "code2015"
+        if variant == "paper":
+            self.from_hidden: nn.Linear | None = nn.Linear(size, size, bias=False)
+            self.from_word: nn.Linear | None = None
+            self.first_context: nn.Parameter | None = nn.Parameter(_one_row(size))
+        else:
+            self.from_hidden, self.first_context = None, None
+            self.from_word = nn.Linear(embedding_size, size, bias=False)
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """Word by word, since the context of each depends on the hidden state before."""
+        found, memory = [], self._beginning(embedded)
+        for sentence in range(embedded.shape[1]):
+            features, states = self._read(embedded[:, sentence], memory)
+            found.append(features)
+            memory = self._remembered(memory, states, lengths[:, sentence])
+        return ContextOutput(torch.stack(found, 1))
+
+    def _beginning(self, embedded: Tensor) -> "_Memory":
+        """What the first sentence looks back at: the learnt context, or nothing."""
+        if self.first_context is None:
+            size = self.query.in_features
+            return _Memory(
+                embedded.new_zeros(len(embedded), 0, size),
+                torch.zeros(len(embedded), 0, dtype=torch.bool, device=embedded.device),
+            )
+        slots = self.first_context.expand(len(embedded), 1, -1)
+        return _Memory(slots, torch.ones(slots.shape[:2], dtype=torch.bool, device=embedded.device))
+
+    def _read(
+        self, embedded: Float[Tensor, "batch word embedding"], memory: "_Memory"
+    ) -> tuple[Float[Tensor, "batch word size"], Float[Tensor, "batch word states"]]:
+        """Features of a sentence, and the states that later ones look back at."""
+        keys = self.key(memory.slots)
+        state: tuple[LayerState, ...] | None = None
+        features, states = [], []
+        for word in embedded.unbind(1):
+            query = None if state is None else self.query(self._looked_by(state))
+            context = memory.mean(self.weigh((keys if query is None else keys + query[:, None]).tanh())[:, :, 0])
+            hidden, state = self.core(torch.cat((word, context), -1)[:, None], state=state)
+            features.append(self._mixed(hidden[:, 0], context, word))
+            states.append(self._looked_by(state))
+        return torch.stack(features, 1), torch.stack(states, 1)
+
+    def _looked_by(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
+        if self.variant == "paper":
+            return state[-1].hidden
+        return torch.cat([layer.hidden for layer in state], -1)
+
+    def _mixed(
+        self, hidden: Float[Tensor, "batch size"], context: Float[Tensor, "batch states"], word: Tensor
+    ) -> Float[Tensor, "batch size"]:
+        """Tanh of what the output matrix reads: Eq. 12, or the code's mixture."""
+        own = hidden if self.from_hidden is None else self.from_hidden(hidden)
+        mixed: Tensor = own + self.from_context(context)
+        return (mixed if self.from_word is None else mixed + self.from_word(word)).tanh()
+
+    def _remembered(
+        self, memory: "_Memory", states: Float[Tensor, "batch word states"], lengths: Int[Tensor, " batch"]
+    ) -> "_Memory":
+        """The states of each position of the sentence, or one more final state."""
+        if self.variant == "paper":
+            kept = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
+            return _Memory(states, kept)
+        final = _last(states, lengths)
+        slots = torch.cat((memory.slots, final[:, None]), 1)
+        return _Memory(slots, torch.cat((memory.filled, (lengths > 0)[:, None]), 1))
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Slots that attention looks at, and which of them are filled."""
+
+    slots: Float[Tensor, "batch slots states"]
+    filled: Bool[Tensor, "batch slots"]
+
+    def mean(self, scores: Float[Tensor, "batch slots"]) -> Float[Tensor, "batch states"]:
+        """The slots weighed by a softmax over the filled ones; zeros where there are none."""
+        weights = scores.masked_fill(~self.filled, torch.finfo(scores.dtype).min).softmax(-1) * self.filled
+        return (weights[:, :, None] * self.slots).sum(1)
+
+
+class HierarchicalContext(ContextNetwork):
+    """HRNNLM: the context is the state of a second network over the sentences before, which learns their words (D6).
+
+    Args:
+        embedding_size: of the words (K).
+        size: of both LSTMs (H).
+        layers: of each.
+        cell: which LSTM.
+    """
+
+    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+        super().__init__()
+        self.features = size
+        self.core = recurrent_core(cell, embedding_size, size, layers=layers, constant_size=size)
+        self.sentences = recurrent_core(cell, embedding_size, size, layers=layers)
+        self.first_context = nn.Parameter(_one_row(size))
+
+    def forward(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> ContextOutput:
+        """The sentences' network first, then all sentences at once."""
+        words = _mask(embedded, lengths)
+        words[:, :, 0] = False  # the beginning is no word
+        bags = (embedded.detach() * words[..., None]).sum(2)
+        states, _ = self.sentences(bags)
+        first = self.first_context.expand(len(embedded), 1, -1)
+        context = torch.cat((first, states[:, :-1].detach()), 1)
+        hidden, _ = self.core(embedded.flatten(0, 1), constant=context.flatten(0, 1))
+        return ContextOutput(hidden.view(*lengths.shape, *hidden.shape[1:]), states)
+
+
+def _alone(
+    core: nn.Module, embedded: Float[Tensor, "batch sentence word embedding"]
+) -> Float[Tensor, "batch sentence word size"]:
+    """Hidden states of all sentences, each from a zero state."""
+    hidden: Tensor = core(embedded.flatten(0, 1))[0]
+    return hidden.view(*embedded.shape[:3], -1)
+
+
+def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tensor, "batch sentence word"]:
+    return torch.arange(embedded.shape[2], device=lengths.device) < lengths[:, :, None]
+
+
+def _last(
+    hidden: Float[Tensor, "rows word size"], lengths: Int[Tensor, " rows"], *, otherwise: Tensor | None = None
+) -> Float[Tensor, "rows size"]:
+    """What each row's last word has left; `otherwise`, or anything, where there is none."""
+    rows = torch.arange(len(hidden), device=hidden.device)
+    found = hidden[rows, (lengths - 1).clamp_min(0)]
+    return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
+
+
+def _one_row(size: int) -> Float[Tensor, " size"]:
+    """A vector that begins uniformly within sqrt(6 / size)."""
+    return torch.empty(size).uniform_(-1, 1).mul_((6 / size) ** 0.5)
+
+
+ContextFactory = Callable[[int], ContextNetwork]
+"""From the embeddings' size to a network: in YAML, a class path with all its other arguments."""
+
+
+class DCLM(LanguageModel):
+    """Word embeddings, a network with some context, a softmax over the vocabulary.
+
+    Args:
+        vocabulary_size: number of token types; linked from the data.
+        context: makes the network from the size of embeddings; in YAML a class path of this module.
+        embedding_size: of the words (K).
+        dropout: of embeddings and features; none in the paper.
+        loss_per: see D2.
+        initialization: see D3.
+        first_word_twice: see D6.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        context: ContextFactory = ContextToContext,
+        embedding_size: int = 48,
+        dropout: float = 0.0,
+        loss_per: Literal["segment", "token"] = "segment",
+        initialization: Variant = "paper",
+        first_word_twice: bool = False,
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.save_hyperparameters()
+        self.embedding = nn.Embedding(vocabulary_size, embedding_size)
+        self.context = context(embedding_size)
+        self.output = nn.Linear(self.context.features, vocabulary_size, bias=self.context.output_bias)
+        self.bag_output: nn.Linear | None = None
+        if isinstance(self.context, HierarchicalContext):
+            self.bag_output = nn.Linear(self.context.features, vocabulary_size)
+        self.dropout, self.loss_per, self.first_word_twice = dropout, loss_per, first_word_twice
+        self._initialize(initialization)
+        self.val_perplexity, self.test_perplexity = Perplexity(), Perplexity()
+        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
+
+    @torch.no_grad()
+    def _initialize(self, initialization: Variant) -> None:
+        """Uniform within the published bounds (D3); LSTMs and first contexts have begun so themselves."""
+        vocabulary, size = self.embedding.weight.shape
+        code = initialization == "code2015"
+        self.embedding.weight.uniform_(-1, 1).mul_((6 / (size if code else vocabulary + size)) ** 0.5)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    module.bias.uniform_(-1, 1).mul_((6 / (len(module.bias) + (not code))) ** 0.5)
+
+    @property
+    def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]
+        """Padded segments of documents."""
+        return collate_documents
+
+    # -- scoring --------------------------------------------------------------------------------------------------
+
+    def read(self, batch: DocumentBatch) -> ContextOutput:
+        """Features of every position."""
+        embedded = F.dropout(self.embedding(batch.inputs), self.dropout, self.training)
+        output: ContextOutput = self.context(embedded, batch.lengths)
+        return ContextOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
+
+    def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
+        return self._log_probs(self.read(batch), batch)
+
+    def _log_probs(self, output: ContextOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        mask = batch.mask
+        found = word_log_probs(output.features[mask], self.output.weight, self.output.bias, batch.targets[mask])
+        return found.new_zeros(mask.shape).masked_scatter(mask, found)
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: DocumentBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """The nll of a segment, or of a token, in the mean over the global batch; and that of the bags (D6)."""
+        output = self.read(batch)
+        nll = -self._log_probs(output, batch).sum()
+        self.log_train(nll, batch.global_tokens)
+        divisor = batch.global_items if self.loss_per == "segment" else batch.global_tokens
+        loss = nll * (self.trainer.world_size / divisor)
+        if self.bag_output is None:
+            return loss
+        bags = self._bag_nll(output, batch)
+        self.log_train(bags, batch.global_tokens, name="bag_loss")
+        return loss + bags * (self.trainer.world_size / divisor)
+
+    def _bag_nll(self, output: ContextOutput, batch: DocumentBatch) -> Float[Tensor, ""]:
+        """Nats of every sentence's words given the sentences before it, in no order."""
+        assert output.bags is not None
+        assert self.bag_output is not None
+        words = batch.mask & (torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1)
+        words[:, 0] = False  # nothing stands before the first
+        states = output.bags.roll(1, 1)[:, :, None].expand(*words.shape, -1)[words]
+        weight, bias = self.bag_output.weight, self.bag_output.bias
+        nll = -word_log_probs(states, weight, bias, batch.targets[words])
+        if self.first_word_twice:
+            nll = nll * (1 + (words.nonzero()[:, 2] == 0))
+        return nll.sum()
+
+    # -- evaluation -----------------------------------------------------------------------------------------------
+
+    def validation_step(self, batch: DocumentBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the validation split."""
+        self._evaluate("val", batch)
+
+    def test_step(self, batch: DocumentBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the test split, without autocast after mixed precision too."""
+        with torch.autocast(self.device.type, enabled=False):
+            nll = self._evaluate("test", batch)
+        self.keep_scores(batch.items, nll.double().sum((1, 2)), batch.lengths.sum(1))
+
+    def _evaluate(self, stage: str, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """Add a batch's tokens to the split's figures (words and `<eos>` count); their nats."""
+        nll = -self.log_probs(batch)
+        tokens = batch.lengths.sum()
+        perplexity: Perplexity = getattr(self, f"{stage}_perplexity")
+        perplexity.update(nll.double().sum(), tokens)
+        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
+        unknown.update((batch.mask & (batch.targets == batch.unk)).sum() / tokens, tokens)
+        self.log(f"{stage}/perplexity", perplexity, prog_bar=stage == "val", on_epoch=True, batch_size=1)
+        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
+        return nll
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the loss that phases are judged by."""
+        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the loss beside its exponential."""
+        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)

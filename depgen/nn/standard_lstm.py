@@ -1,0 +1,40 @@
+"""Torch's own LSTM with an input that stays the same through a sequence: what fused kernels compute."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from depgen.nn.peephole_lstm import LayerState
+
+
+class StandardLSTM(nn.Module):
+    """The interface of `depgen.nn.peephole_lstm.PeepholeLSTM` over `torch.nn.LSTM`.
+
+    Args:
+        input_size: of what comes anew at each step.
+        size: of all layers.
+        layers: how many.
+        constant_size: of what stays the same; 0 for none.
+    """
+
+    def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(input_size + constant_size, size, layers, batch_first=True)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch length inputs"],
+        *,
+        constant: Float[Tensor, "batch constants"] | None = None,
+        state: Sequence[LayerState] | None = None,
+    ) -> tuple[Float[Tensor, "batch length size"], tuple[LayerState, ...]]:
+        """The last layer's hidden states, and every layer's state after the last step."""
+        if constant is not None:
+            inputs = torch.cat((inputs, constant[:, None].expand(-1, inputs.shape[1], -1)), -1)
+        begun = None
+        if state is not None:
+            begun = torch.stack([each.hidden for each in state]), torch.stack([each.cell for each in state])
+        outputs, (hidden, cell) = self.lstm(inputs, begun)
+        return outputs, tuple(LayerState(*each) for each in zip(hidden, cell, strict=True))

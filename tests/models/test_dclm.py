@@ -1,0 +1,250 @@
+"""The six document-context language models against one-document loops, their sizes, and what each may look at."""
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
+from depgen.models.dclm import (
+    DCLM,
+    AttentionContext,
+    CarriedState,
+    ContextToContext,
+    ContextToOutput,
+    HierarchicalContext,
+    NoContext,
+)
+
+VOCABULARY, EMBEDDING, SIZE = 23, 5, 4
+EOS, START = 0, 2
+CONTEXTS = {
+    "rnnlm": NoContext,
+    "drnnlm": CarriedState,
+    "hrnnlm": HierarchicalContext,
+    "ccdclm": ContextToContext,
+    "codclm": ContextToOutput,
+    "adclm": AttentionContext,
+    "adclm code2015": partial(AttentionContext, variant="code2015"),
+}
+
+
+def model(name, *, cell="cnn2015", seed=0):
+    torch.manual_seed(seed)
+    more = {"attention_size": 3} if name.startswith("adclm") else {}
+    found = DCLM(VOCABULARY, context=partial(CONTEXTS[name], size=SIZE, cell=cell, **more), embedding_size=EMBEDDING)
+    for parameter in found.parameters():  # so that no part is too small to be seen
+        torch.nn.init.normal_(parameter, std=0.7)
+    return found.double().eval()
+
+
+def batch_of(documents):
+    items = [SegmentItem(k, k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
+    tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
+    return collate_documents(SegmentBatch(items, tokens, len(items), start=START))
+
+
+DOCUMENTS = [
+    [[5, 6, 7], [8], [9, 10, 11, 12], [13, 5]],
+    [[14]],
+    [[7, 7], [6, 15, 16, 17, 18], [19]],
+]
+
+
+def softmaxed(found, features, word):
+    return found.output(features).log_softmax(-1)[word]
+
+
+def steps(core, inputs, constant=None, state=None):
+    """Hidden states of one sentence read word by word, and the state after each."""
+    states = []
+    for each in inputs:
+        hidden, state = core(each[None, None], constant=None if constant is None else constant[None], state=state)
+        states.append((hidden[0, 0], state))
+    return states
+
+
+def expected_log_probs(found, name, sentences):
+    """Each sentence's log-probabilities, by the equations, one document and one word at a time."""
+    net, embed = found.context, found.embedding
+    result, last, carried, memory, bag_state, bag = [], None, None, [], None, None
+    for ids in sentences:
+        inputs, targets = embed(torch.tensor([START, *ids])), [*ids, EOS]
+        first = getattr(net, "first_context", None)
+        if name in ("rnnlm", "drnnlm", "codclm"):
+            read = steps(net.core, inputs, state=carried if name == "drnnlm" else None)
+            carried = read[-1][1]
+            context = first if last is None else last
+            feats = [torch.cat((h, context)) if name == "codclm" else h for h, _ in read]
+            last = read[-1][0]
+        elif name == "ccdclm":
+            read = steps(net.core, inputs, constant=first if last is None else last)
+            feats, last = [h for h, _ in read], read[-1][0]
+        elif name == "hrnnlm":
+            feats = [h for h, _ in steps(net.core, inputs, constant=first if bag is None else bag)]
+            hidden, bag_state = net.sentences(embed(torch.tensor(ids)).sum(0)[None, None], state=bag_state)
+            bag = hidden[0, 0]
+        else:
+            code, state, feats, kept = name == "adclm code2015", None, [], []
+            slots = memory if memory or code else [first]
+            for word in inputs:
+                look = (
+                    None if state is None else torch.cat([s.hidden[0] for s in state]) if code else state[-1].hidden[0]
+                )
+                if slots:
+                    query = 0 if look is None else net.query(look)
+                    scores = torch.stack([net.weigh((net.key(m) + query).tanh())[0] for m in slots])
+                    context = sum(w * m for w, m in zip(scores.softmax(0), slots, strict=True))
+                else:
+                    context = torch.zeros(2 * SIZE, dtype=torch.double)
+                hidden, state = net.core(torch.cat((word, context))[None, None], state=state)
+                own = hidden[0, 0] if code else net.from_hidden(hidden[0, 0])
+                mixed = own + net.from_context(context) + (net.from_word(word) if code else 0)
+                feats.append(mixed.tanh())
+                kept.append(torch.cat([s.hidden[0] for s in state]) if code else state[-1].hidden[0])
+            memory = [*memory, kept[-1]] if code else kept
+        result.append(torch.stack([softmaxed(found, f, t) for f, t in zip(feats, targets, strict=True)]))
+    return result
+
+
+@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_ragged_batch_is_its_documents_read_word_by_word(name, cell):
+    found = model(name, cell=cell)
+    batch = batch_of(DOCUMENTS)
+    log_probs = found.log_probs(batch)
+    for row, sentences in enumerate(DOCUMENTS):
+        for place, expected in enumerate(expected_log_probs(found, name, sentences)):
+            here = log_probs[row, place]
+            torch.testing.assert_close(here[: len(expected)], expected, rtol=0, atol=1e-12)
+            assert not here[len(expected) :].any()
+        assert not log_probs[row, len(sentences) :].any()
+
+
+def scores_of(found, sentences):
+    with torch.no_grad():
+        return found.log_probs(batch_of([sentences]))[0].sum(-1)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_what_comes_later_changes_nothing_before(name):
+    found = model(name)
+    document = DOCUMENTS[0]
+    changed = [*document[:3], [20, 21]]
+    before, after = scores_of(found, document), scores_of(found, changed)
+    torch.testing.assert_close(after[:3], before[:3], rtol=0, atol=0)
+    assert after[3] != before[3]
+    words = found.log_probs(batch_of([[[5, 6, 7]]]))[0, 0], found.log_probs(batch_of([[[5, 6, 9]]]))[0, 0]
+    torch.testing.assert_close(words[0][:2], words[1][:2], rtol=0, atol=0)
+
+
+REACH = {"rnnlm": 0, "codclm": 1, "adclm": 3, "ccdclm": 3, "drnnlm": 3, "hrnnlm": 3, "adclm code2015": 3}
+
+
+@pytest.mark.parametrize(("name", "reach"), REACH.items())
+def test_how_far_back_a_context_reaches(name, reach):
+    found = model(name)
+    document = DOCUMENTS[0]
+    before = scores_of(found, document)
+    for back in (1, 2, 3):
+        changed = [ids if place != 3 - back else [20, 21, 22] for place, ids in enumerate(document)]
+        moved = abs(float(scores_of(found, changed)[3] - before[3]))
+        assert (moved > 1e-9) == (back <= reach), (back, moved)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_the_end_is_never_an_input_and_the_beginning_never_a_target(name):
+    batch = batch_of(DOCUMENTS)
+    assert not (batch.inputs == EOS).any()
+    assert not (batch.targets[batch.mask] == START).any()
+    found = model(name)
+    found.log_probs(batch).sum().backward()
+    assert not found.embedding.weight.grad[EOS].any()
+    assert found.embedding.weight.grad[START].any()
+    if getattr(found.context, "first_context", None) is not None:
+        assert found.context.first_context.grad.any()
+
+
+V, K, H, A = 10_003, 16, 48, 48
+PUBLISHED = {
+    "rnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),
+    "drnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),
+    "ccdclm": H * (16 * H + 3 * K + 6) + V * (H + K + 1) + H,
+    "codclm": H * (13 * H + 3 * K + 6) + V * (2 * H + K + 1) + H,
+    "hrnnlm": H * (16 * H + 3 * K + 6) + V * (H + K + 1) + H + H * (13 * H + 3 * K + 6) + V * (H + 1),
+    "adclm": H * (16 * H + 3 * K + 6) + 2 * H * H + H + 2 * A * H + A + V * (H + K) + H,
+    "adclm code2015": H * (21 * H + 4 * K + 6 + 4 * A) + V * (H + K + 1) + A,
+}
+
+
+@pytest.mark.parametrize(("name", "count"), PUBLISHED.items())
+def test_it_has_the_published_number_of_parameters(name, count):
+    found = DCLM(V, context=partial(CONTEXTS[name], size=H), embedding_size=K)
+    assert sum(parameter.numel() for parameter in found.parameters()) == count
+
+
+def test_the_published_numbers_themselves():
+    assert PUBLISHED["rnnlm"] == 682_739
+    assert PUBLISHED["ccdclm"] == 689_651 + 48
+    assert PUBLISHED["codclm"] == 1_162_883 + 48
+    assert (PUBLISHED["hrnnlm"], PUBLISHED["adclm code2015"]) == (1_212_390, 711_203)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_hrnnlms_bags_are_the_words_of_the_next_sentence(twice):
+    found = model("hrnnlm")
+    found.first_word_twice = twice
+    batch = batch_of(DOCUMENTS)
+    with torch.no_grad():
+        nll = found._bag_nll(found.read(batch), batch)
+        expected = 0.0
+        for sentences in DOCUMENTS:
+            state = None
+            for ids, following in pairwise(sentences):
+                hidden, state = found.context.sentences(
+                    found.embedding(torch.tensor(ids)).sum(0)[None, None], state=state
+                )
+                words = [following[0], *following] if twice else following
+                expected -= float(found.bag_output(hidden[0, 0]).log_softmax(-1)[words].sum())
+    assert float(nll) == pytest.approx(expected, abs=1e-10)
+
+
+def test_neither_of_hrnnlms_losses_reaches_the_other_network():
+    found = model("hrnnlm")
+    batch = batch_of(DOCUMENTS)
+    output = found.read(batch)
+    found._bag_nll(output, batch).backward(retain_graph=True)
+    assert found.embedding.weight.grad is None
+    assert all(parameter.grad is None for parameter in found.context.core.parameters())
+    found.zero_grad()
+    found._log_probs(output, batch).sum().backward()
+    assert all(parameter.grad is None for parameter in found.context.sentences.parameters())
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_it_learns_eight_documents(name):
+    torch.manual_seed(0)
+    more = {"attention_size": 8} if name.startswith("adclm") else {}
+    found = DCLM(VOCABULARY, context=partial(CONTEXTS[name], size=16, cell="standard", **more), embedding_size=16)
+    generator = np.random.default_rng(0)
+    batch = batch_of([[generator.integers(3, VOCABULARY, 3).tolist() for _ in range(2)] for _ in range(8)])
+    optimizer = torch.optim.Adam(found.parameters(), lr=0.02)
+    losses = []
+    for _ in range(120):
+        optimizer.zero_grad()
+        loss = -found.log_probs(batch).sum() / batch.global_tokens
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.45 * losses[0], (losses[0], losses[-1])
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_odd_documents(name):
+    found = model(name)
+    one_word, long = [[5]], [[6] * 300]
+    together = found.log_probs(batch_of([one_word, long]))
+    torch.testing.assert_close(together[0, :, :2], found.log_probs(batch_of([one_word]))[0], rtol=0, atol=1e-12)
+    assert torch.isfinite(together).all()
