@@ -36,7 +36,8 @@ class InducedTrees:
         decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
             cut at their first words: one of them is the root, and the others hang on it.
         form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus;
-            `as_is` for text that is in it already; `bare` or `ptb` where the corpus does not say.
+            `as_is` for text that is in it already, where `bare` would take the `N` of numbers for a letter; `bare` or
+            `ptb` where the corpus does not say.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
     """
