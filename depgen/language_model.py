@@ -24,7 +24,7 @@ NEVER = 1 << 60
 """An epoch that is not reached: Lightning steps a plateau's schedule only after an epoch's checkpoint is written, which
 would be a step too few after a resume."""
 
-OptimizerFactory = Callable[[Iterable[Parameter]], Optimizer]
+OptimizerFactory = Callable[[Iterable[Parameter] | Iterable[dict[str, Any]]], Optimizer]
 SchedulerFactory = Callable[[Optimizer], LRScheduler]
 
 
@@ -69,10 +69,14 @@ class LanguageModel(L.LightningModule):
         """What the present phase changes: by default all that require a gradient."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
+    def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
+        """The same as the optimiser is to treat it: in one group unless a system says otherwise."""
+        return self.trained_parameters()
+
     def configure_optimizers(self) -> Any:  # noqa: ANN401
         """A fresh optimiser and schedule; called at the start of every phase."""
         make = self._optimizer or _adam
-        optimizer = make(self.trained_parameters())
+        optimizer = make(self.parameter_groups())
         if self._scheduler is None:
             return optimizer
         schedule = self._scheduler(optimizer)
@@ -160,5 +164,5 @@ class LanguageModel(L.LightningModule):
         return items, nll, tokens
 
 
-def _adam(parameters: Iterable[Parameter]) -> Optimizer:
+def _adam(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
     return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)

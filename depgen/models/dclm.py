@@ -36,12 +36,13 @@ Deviations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents
@@ -412,6 +413,15 @@ class DCLM(LanguageModel):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     module.bias.uniform_(-1, 1).mul_((6 / (len(module.bias) + (not code))) ** 0.5)
+
+    def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
+        """HRNNLM's two networks are groups of their own (D6)."""
+        if self.bag_output is None or not isinstance(self.context, HierarchicalContext):
+            return super().parameter_groups()
+        sentences = [*self.context.sentences.parameters(), *self.bag_output.parameters()]
+        known = {id(parameter) for parameter in sentences}
+        words = [parameter for parameter in self.parameters() if id(parameter) not in known]
+        return [{"params": words}, {"params": sentences}]
 
     @property
     def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]

@@ -248,3 +248,14 @@ def test_odd_documents(name):
     together = found.log_probs(batch_of([one_word, long]))
     torch.testing.assert_close(together[0, :, :2], found.log_probs(batch_of([one_word]))[0], rtol=0, atol=1e-12)
     assert torch.isfinite(together).all()
+
+
+def test_hrnnlms_networks_are_clipped_apart():
+    found = model("hrnnlm")
+    groups = [{id(parameter) for parameter in group["params"]} for group in found.parameter_groups()]
+    batch = batch_of(DOCUMENTS)
+    output = found.read(batch)
+    for loss, group in ((-found._log_probs(output, batch).sum(), 0), (found._bag_nll(output, batch), 1)):
+        found.zero_grad()
+        loss.backward(retain_graph=True)
+        assert {id(parameter) for parameter in found.parameters() if parameter.grad is not None} == groups[group]
