@@ -119,9 +119,7 @@ class RunCLI(LightningCLI):
             "--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest"
         )
         parser.add_argument("--run", type=str, help="(validate, test, predict) the run; by default the newest")
-        parser.add_argument(
-            "--input", type=str, help="(predict) parse this file, with the other options of `depgen parse`"
-        )
+        parser.add_argument("--input", type=str, help="(predict) parse this file, by the options of `depgen parse`")
         parser.add_argument(
             "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
         )

@@ -45,8 +45,11 @@ def spearman_interval(
 ) -> Interval:
     """Spearman's correlation with its bootstrap percentile interval over pairs; each resample is ranked anew.
 
-    Cost: O(resamples * pairs) after one sort.
+    Cost: O(resamples * pairs) after one sort. All NaN where there is no correlation.
     """
+    value = spearman(first, second)
+    if math.isnan(value):
+        return Interval(value, value, value)
     generator, pairs = np.random.default_rng(seed), len(first)
     rankings = _Ranking.of(first), _Ranking.of(second)
     rows, drawn = max(1, _CHUNK // max(1, pairs)), []
@@ -58,7 +61,7 @@ def spearman_interval(
         drawn.append(_weighted_pearson(ranks[0], ranks[1], weights))
     means = np.concatenate(drawn)
     low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(spearman(first, second), 100 * float(low), 100 * float(high))
+    return Interval(value, 100 * float(low), 100 * float(high))
 
 
 @dataclass(frozen=True)

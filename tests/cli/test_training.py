@@ -155,7 +155,7 @@ def test_settings_that_change_no_number_follow_the_command_line(run, tiny, monke
 def test_predict_lists_what_it_parses(capsys):
     assert main(["predict", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--input INPUT (predict) parse this file, with the other options of `depgen parse`" in shown
+    assert "--input INPUT (predict) parse this file, by the options of `depgen parse`" in shown
 
 
 def test_predict_says_that_there_is_nothing_to_predict(run, capsys):

@@ -29,6 +29,13 @@ def test_no_correlation_without_two_different_values():
     assert math.isnan(pearson(np.empty(0), np.empty(0)))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("predicted", [np.ones(4), np.ones(1), np.empty(0)], ids=["constant", "one pair", "none"])
+def test_where_there_is_no_correlation_there_is_no_interval(predicted):
+    interval = spearman_interval(predicted, np.arange(len(predicted), dtype=float))
+    assert all(map(math.isnan, (interval.value, interval.low, interval.high)))
+
+
 def test_a_sample_is_ranked_as_if_it_were_sorted(sides):
     values, weights = sides[0], np.random.default_rng(0).integers(0, 4, 200).astype(float)
     ranks = _Ranking.of(values).ranks(weights[None])[0]
