@@ -1,12 +1,11 @@
 """Treebanks with gold trees: CoNLL-U files, and NLTK's `.dp` files such as the sample of the Wall Street Journal."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, lowercased
+from depgen.data.files import content_fingerprint, lowercased, seeded_split
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
@@ -68,8 +67,7 @@ class ConlluTreebank:
 class DependencyColumns:
     """A treebank in NLTK's `.dp` files, one document each; by default the 5 % sample of the Wall Street Journal.
 
-    The sample has no official splits. Files not listed are split here, by document: in the order of the SHA-256 of
-    "{seed}:{file name}", the first `test_documents` are test, the next `valid_documents` validation, the rest training.
+    The sample has no official splits. Files not listed are split by document: see `depgen.data.files.seeded_split`.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
@@ -124,11 +122,10 @@ class DependencyColumns:
         folder = find_data(self.folder, how_to_get=how_to_get)
         if self.files:
             return [find_file(folder.absolute() / name, how_to_get=how_to_get) for name in self.files[split]]
-        paths = sorted(folder.glob("*.dp"), key=self._rank)
-        test, valid = self.test_documents, self.test_documents + self.valid_documents
-        if len(paths) <= valid:
-            raise UserError(f"{folder}: expected more than {valid} files *.dp to split, found {len(paths)}.")
-        return sorted({"test": paths[:test], "valid": paths[test:valid], "train": paths[valid:]}[split])
-
-    def _rank(self, path: Path) -> bytes:
-        return hashlib.sha256(f"{self.seed}:{path.name}".encode()).digest()
+        return seeded_split(
+            list(folder.glob("*.dp")),
+            valid=self.valid_documents,
+            test=self.test_documents,
+            seed=self.seed,
+            where=f"{folder}/*.dp",
+        )[split]
