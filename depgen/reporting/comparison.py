@@ -40,7 +40,7 @@ class Comparison:
         other: the one it is compared with.
         column: the measure's key.
         gain: by how much the system is better, in the measure's units (negative: worse).
-        margin: two standard errors of the gain over seeds; None where a system has one seed.
+        margin: two standard errors of the gain over seeds; None where a system, but not a floor, has one seed.
         p_value: two-sided, corrected; None where nothing was tested.
         untested: why nothing was tested; None where something was.
         seeds: of the system and of the other one.
@@ -139,7 +139,7 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
                 other.name,
                 column.key,
                 gain(column, _mean(mine, column), _mean(theirs, column)),
-                _margin(mine, theirs, column.key),
+                _margin(mine, row, theirs, other, column.key),
                 corrected[pair] if outcome.untested is None else None,
                 outcome.untested,
                 (len(_figures(mine, column.key)), len(_figures(theirs, column.key))),
@@ -240,9 +240,12 @@ def _unequal_empty_texts(
     )
 
 
-def _margin(mine: Sequence[Result], theirs: Sequence[Result], key: str) -> float | None:
-    """Two standard errors of the difference over seeds; None where a system has one seed."""
-    error = standard_error_over_seeds(_figures(mine, key), _figures(theirs, key))
+def _margin(mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row, key: str) -> float | None:
+    """Two standard errors of the difference over seeds; None where a system has one seed. No seed varies a floor."""
+    first, second = (
+        _figures(results, key) * (2 if each.is_floor else 1) for results, each in ((mine, row), (theirs, other))
+    )
+    error = standard_error_over_seeds(first, second)
     return None if math.isnan(error) else 2 * error
 
 

@@ -278,3 +278,20 @@ def test_sentences_without_their_weights_are_not_tested(store):
     comparisons, tests = compare(definition, results)
     assert tests == 0
     assert {each.untested for each in comparisons} == {"no per-item scores of DM-Base"}
+
+
+def test_no_seed_varies_a_floor(store):
+    definition = load_definition("toy")
+    rows = [
+        dataclasses.replace(row, floor_of="base_toy" if row.name == "Base" else None, against=("Base",))
+        for row in definition.rows
+        if row.name in ("Base", "DM-Base")
+    ]
+    definition = dataclasses.replace(definition, rows=tuple(rows))
+    floor = [store("Base", 1, {"perplexity": 50.0})]
+    seeds = [store("DM-Base", seed, {"perplexity": value}) for seed, value in ((1, 48.0), (2, 49.0))]
+    ((found,), _) = compare(definition, {"Base": floor, "DM-Base": seeds})
+    assert (found.gain, found.verdict) == (1.5, "wins")
+    assert found.margin == pytest.approx(2 * math.sqrt(0.5 / 2))
+    ((alone,), _) = compare(definition, {"Base": floor, "DM-Base": seeds[:1]})
+    assert (alone.margin, alone.verdict) == (None, "undecided")
