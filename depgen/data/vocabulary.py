@@ -84,6 +84,15 @@ def encode(vocabulary: AnyVocabulary, words: Sequence[str]) -> Encoding:
     return Encoding(ids, np.repeat(np.arange(len(words), dtype=np.int32), counts))
 
 
+def is_unknown(vocabulary: AnyVocabulary, word: str) -> bool:
+    """Whether nothing but `<unk>` stands for a word.
+
+    >>> [is_unknown(Vocabulary(["the"]), word) for word in ("the", "cat", "<unk>")]
+    [False, True, True]
+    """
+    return tuple(vocabulary.pieces(word)) == (vocabulary.unk,)
+
+
 class Vocabulary:
     """Whole words: 0 `<eos>`, 1 `<unk>`, then `<mask>` and `<s>` where there are such, then by frequency.
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 
 from depgen.backbones.backbone import DistanceNetwork
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary, encode, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.locations import find_data
@@ -94,7 +94,7 @@ def bracketing_f1(
         **floors([len(tree.words) for tree in trees], seeds=seeds, lone_word=lone_word),
     }.items():
         rows[name] = [_agreement(trees, each, whole_sentence, single_words) for each in drawn]
-    unknown = np.mean([trained.vocabulary.pieces(word) == (trained.vocabulary.unk,) for each in words for word in each])
+    unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
     facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_words": float(unknown)}
     return _as_json(facts, rows) if json else _as_table(facts, rows)
 

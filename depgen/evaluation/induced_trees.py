@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.annotation.spacy_parser import check_words
-from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.data.vocabulary import VOCABULARY_FILE, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
@@ -94,7 +94,7 @@ class InducedTrees:
         """How many of the words that are read the run's vocabulary lacks, and how many there are."""
         form, vocabulary = FORMS[self.text_form], self.trained.vocabulary
         words = [word for sentence in sentences for word in self._read(sentence, form.kept(sentence))]
-        return sum(tuple(vocabulary.pieces(word)) == (vocabulary.unk,) for word in words), len(words)
+        return sum(is_unknown(vocabulary, word) for word in words), len(words)
 
     def _read(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
         spelt = FORMS[self.text_form].spelt

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import AnyVocabulary, is_unknown
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
@@ -208,7 +208,7 @@ def score_parser(
         drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
         counts[name] = [induction_counts(heads, gold) for heads in drawn]
     words = chain.from_iterable(sentence.words for sentence in sentences)
-    unknown = [vocabulary.pieces(word) == (vocabulary.unk,) for word in words]
+    unknown = [is_unknown(vocabulary, word) for word in words]
     return ParsingScores(
         sentences=len(sentences),
         words=len(unknown),
