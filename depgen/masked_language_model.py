@@ -111,9 +111,11 @@ class MaskedLanguageModel(LanguageModel):
 
     Attributes:
         backbone: the network that reads, in systems that take one.
+        needs_trees: whether sentences are read by trees that are given.
     """
 
     backbone: Transformer
+    needs_trees: bool = False
 
     def __init__(
         self,

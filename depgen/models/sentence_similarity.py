@@ -200,6 +200,11 @@ class SentenceSimilarity(LanguageModel):
             weights = load_checkpoint(checkpoint)["state_dict"]
             log.info("Encoder: %s", checkpoint)
         self.encoder = built(self.architecture)
+        if self.encoder.needs_trees:
+            raise UserError(
+                f"The encoder is a {type(self.encoder).__name__} that reads by given trees (mask_from: trees), and "
+                "pairs of sentences have none: name a run with mask_from: parser by data.init_args.encoder."
+            )
         if weights is not None:
             self.encoder.load_state_dict(weights)
         types, width = self.encoder.output_weight.shape

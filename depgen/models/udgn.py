@@ -159,7 +159,7 @@ class UDGN(MaskedLanguageModel):
         self.norm = nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.dropout, self.marginals, self.mask_from, self.mask_floor = dropout, marginals, mask_from, mask_floor
-        self.supervised_weight = supervised_weight
+        self.supervised_weight, self.needs_trees = supervised_weight, mask_from == "trees"
         if not self._parser_learns:
             self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
 

@@ -33,7 +33,7 @@ BACKBONE = {
     "class_path": "depgen.backbones.transformer.Transformer",
     "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8},
 }
-BOTH_SIDES = {**BACKBONE, "init_args": {**BACKBONE["init_args"], "causal": False}}
+BOTH_SIDES = {**BACKBONE, "init_args": {**BACKBONE["init_args"], "causal": False, "output_bias": True}}
 SYSTEMS = {
     "udgn": ("udgn.UDGN", {"width": 8, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}),
     "structformer": ("structformer.StructFormer", {"backbone": BOTH_SIDES}),
@@ -162,8 +162,8 @@ def test_the_encoder_begins_with_the_weights_of_its_run(place):
     [
         ("udgn", "full", ("encoder.bias",)),
         ("udgn", "frozen_parser", ("encoder.bias", "encoder.parser.")),
-        ("structformer", "frozen_parser", ("encoder.parser.",)),
-        ("masked_transformer", "full", ("encoder.backbone.output_bias",)),
+        ("structformer", "frozen_parser", ("encoder.backbone.bias", "encoder.parser.")),
+        ("masked_transformer", "full", ("encoder.backbone.bias",)),
         ("udgn", "classifier", ("encoder.",)),
     ],
 )
@@ -176,7 +176,9 @@ def test_what_is_to_be_trained_changes_and_the_rest_does_not(place, name, finetu
     optimizer.step()
     changed = {key for key, value in model.named_parameters() if not torch.equal(value, before[key])}
     assert changed
-    assert changed <= {key for key in before if not key.startswith(frozen)}
+    assert all(any(key.startswith(part) for key in before) for part in frozen)
+    trained = {key for key, value in model.named_parameters() if value.requires_grad}
+    assert changed <= trained == {key for key in before if not key.startswith(frozen)}
     assert any(key.startswith("encoder.") for key in changed) == (finetune != "classifier")
     if name == "udgn" and finetune == "full":
         assert any(key.startswith("encoder.parser.") for key in changed)
@@ -213,6 +215,9 @@ def test_an_encoder_that_is_none_is_refused(place):
         model_of(place, "causal")
     with pytest.raises(UserError, match="frozen_parser needs an encoder with a parser, found MaskedTransformer"):
         model_of(place, "masked_transformer", finetune="frozen_parser")
+    told = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": 9, "mask_from": "trees"})
+    with pytest.raises(UserError, match=r"a UDGN that reads by given trees .*, and pairs of sentences have none"):
+        SentenceSimilarity(9, architecture=told).configure_model()
     model = SentenceSimilarity(9)
     model._trainer = SimpleNamespace(datamodule="text")
     with pytest.raises(UserError, match=r"set data to .*SentencePairs, found str"):
