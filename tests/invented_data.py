@@ -11,7 +11,7 @@ from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write stories, treebanks (`ud_english_ewt`, `wsj_sample/dependency`), `emnlp_news`, `wikinews`, `ptb`."""
+    """Write stories, treebanks (`ud_english_ewt`, `wsj_sample/dependency`), `emnlp_news`, `wikinews`, `ptb`, `brown`."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
@@ -28,6 +28,10 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for number in range(44):  # more than the 40 that are held out
         path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
         path.write_text("\n".join(map(_columns, documents[number % stories].sentences)), encoding="utf-8")
+    (folder / "brown").mkdir()
+    for number in range(102):  # more than the 100 that are held out
+        lines = [" ".join(f"{word}/nn" for word in s.words) for s in documents[number % stories].sentences]
+        (folder / "brown" / f"c{'abc'[number // 50]}{number % 50:02}").write_text("\n\n".join(lines), encoding="utf-8")
     (folder / "emnlp_news").mkdir()
     for split in ("train", "valid", "test"):
         sentences = (" ".join(s.words) for document in corpus.documents(split) for s in document.sentences)

@@ -24,6 +24,7 @@ SIZES = {
     "warmup_steps",
     "restart_at",  # half of the epochs
     "max_documents",
+    "size", "segments_per_batch",
     "path",  # a parser that a laptop trains
     "run",  # another one
     "encoder",  # a run of a laptop's size
