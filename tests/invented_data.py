@@ -11,7 +11,7 @@ from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write stories, treebanks (`ud_english_ewt`, `wsj_sample/dependency`), `emnlp_news`, `wikinews`, `ptb`, `brown`."""
+    """Write stories, `brown`, `ud_english_ewt`, `wsj_sample/dependency`, `emnlp_news`, `wikinews` and `ptb`."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):

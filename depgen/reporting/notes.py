@@ -276,9 +276,11 @@ def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
 
 
 def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """A warning where not all systems saw the same data."""
+    """A warning where not all systems saw the same data; a floor's rule saw none."""
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
+        if row.floor is not None:
+            continue
         for fingerprint in dict.fromkeys(result.data.fingerprint for result in shown.get(row.name, ())):
             versions.setdefault(fingerprint, []).append(row.name)
     if len(versions) > 1:

@@ -152,6 +152,19 @@ def test_unequal_data_is_called_so(store):
     assert "these don't compare: Base | DM-Base." in table("toy", profile="small")
 
 
+def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, project):
+    from depgen.reporting.results import DataSource
+
+    path = project / "experiments" / "published" / "toy.yaml"
+    floor = "  - {name: Later, floor: next word}"
+    path.write_text(
+        path.read_text().replace("  - {name: Later, group: b, values: {bleu1: 11.0}}", floor) + "parsing: p\n"
+    )
+    store("Base", 1, {"bleu1": 1.0})
+    store("Later", 1, {"bleu1": 1.0}, data=DataSource("A treebank", reduced=False, fingerprint="other"))
+    assert "NOT the same data" not in table("toy", profile="small")
+
+
 def test_unequal_budgets_are_called_so(store):
     from depgen.reporting.results import Budget
 
