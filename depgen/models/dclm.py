@@ -183,8 +183,7 @@ class ContextToOutput(ContextNetwork):
         """[h; c] of each position: the output matrix holds both of Eq. 7's."""
         hidden = _alone(self.core, embedded)
         last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        first = self.first_context.expand(len(embedded), 1, -1)
-        context = torch.cat((first, last[:, :-1]), 1)
+        context = _of_the_sentence_before(last, self.first_context)
         return ContextOutput(torch.cat((hidden, context[:, :, None].expand_as(hidden)), -1))
 
 
@@ -326,8 +325,7 @@ class HierarchicalContext(ContextNetwork):
         words[:, :, 0] = False  # the beginning is no word
         bags = (embedded.detach() * words[..., None]).sum(2)
         states, _ = self.sentences(bags)
-        first = self.first_context.expand(len(embedded), 1, -1)
-        context = torch.cat((first, states[:, :-1].detach()), 1)
+        context = _of_the_sentence_before(states.detach(), self.first_context)
         hidden, _ = self.core(embedded.flatten(0, 1), constant=context.flatten(0, 1))
         return ContextOutput(hidden.view(*lengths.shape, *hidden.shape[1:]), states)
 
@@ -351,6 +349,13 @@ def _last(
     rows = torch.arange(len(hidden), device=hidden.device)
     found = hidden[rows, (lengths - 1).clamp_min(0)]
     return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
+
+
+def _of_the_sentence_before(
+    states: Float[Tensor, "batch sentence size"], first: Float[Tensor, " size"]
+) -> Float[Tensor, "batch sentence size"]:
+    """What each sentence finds: the state that the one before has left; the first finds `first`."""
+    return torch.cat((first.expand(len(states), 1, -1), states[:, :-1]), 1)
 
 
 def _one_row(size: int) -> Float[Tensor, " size"]:

@@ -134,8 +134,8 @@ def union_score(
     folder = find_scorer(scorer)
     if folder is None:
         return NotComputed(
-            f"no UNION scorer {scorer!r} in {scorer_folder(scorer).parent}; train one by `depgen train-union --config "
-            "experiments/union_rocstories_small.yaml`"
+            f"no UNION scorer {scorer!r} in $DEPGEN_CACHE/union (by default ~/.cache/depgen/union); train one by "
+            "`depgen train-union --config experiments/union_rocstories_small.yaml`"
         )
     stories = texts if prompts is None else [f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)]
     scores = load_scorer(folder, device=device).score(stories, batch_size=batch_size)
