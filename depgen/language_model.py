@@ -1,8 +1,8 @@
 """The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import lightning as L
 import numpy as np
@@ -15,6 +15,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from depgen.data.batch import Batch, ItemBatch
+from depgen.data.vocabulary import AnyVocabulary
+from depgen.errors import UserError
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import Phase, monitored_value
 
@@ -26,6 +28,9 @@ would be a step too few after a resume."""
 
 OptimizerFactory = Callable[[Iterable[Parameter] | Iterable[dict[str, Any]]], Optimizer]
 SchedulerFactory = Callable[[Optimizer], LRScheduler]
+Likelihood = Literal["exact", "pseudo", "bound"]
+"""What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
+in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""
 
 
 class LanguageModel(L.LightningModule):
@@ -40,8 +45,15 @@ class LanguageModel(L.LightningModule):
             0.98, decoupled weight decay 0.01, learning rate 5e-4). Each phase gets a fresh one.
         scheduler: makes the learning-rate schedule, stepped every step; None = constant. Torch's ReduceLROnPlateau is
             stepped at every validation, by what the phase is judged by.
+
+    Attributes:
+        phases: the objectives, one after the other.
+        likelihood: what `sentence_log_probs` returns.
+        reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
     """
 
+    likelihood: Likelihood = "exact"
+    reads_sentences: bool = False
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
@@ -57,6 +69,23 @@ class LanguageModel(L.LightningModule):
     def collate(self) -> Callable[[ItemBatch], Batch]:
         """The function that makes this system's batches; picklable, so that worker processes can run it."""
         raise NotImplementedError(f"{type(self).__name__} has no collate function")
+
+    def sentence_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """Log-probabilities (nats) of each document's tokens, sentence by sentence; documents are read as one batch.
+
+        A sentence's tokens are its ids and, where the system predicts one there, the `<eos>` behind them. In evaluation
+        mode; nothing is carried from call to call.
+
+        Args:
+            documents: sentences of each as token ids, without beginning and end; none is empty.
+            vocabulary: that the system was trained with.
+
+        Raises:
+            UserError: the system gives texts no likelihood, or can't read documents of this length.
+        """
+        raise UserError(f"{type(self).__name__} gives texts no likelihood.")
 
     # -- phases and optimisers ------------------------------------------------------------------------------------
 

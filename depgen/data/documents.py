@@ -26,7 +26,7 @@ from depgen.data.batch import Batch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
-from depgen.data.vocabulary import EOS, UNK, VocabularyBuilder
+from depgen.data.vocabulary import EOS, UNK, AnyVocabulary, VocabularyBuilder
 from depgen.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -112,6 +112,18 @@ def collate_documents(batch: SegmentBatch) -> DocumentBatch:
         global_tokens=batch.global_tokens,
         global_items=batch.global_items,
         unk=batch.unk,
+    )
+
+
+def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary) -> DocumentBatch:
+    """A batch of documents whose sentences are given as token ids, without beginning and end."""
+    items = [
+        SegmentItem(place, place, [np.array(ids, dtype=np.int64) for ids in sentences])
+        for place, sentences in enumerate(documents)
+    ]
+    tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
+    return collate_documents(
+        SegmentBatch(items, tokens, len(items), eos=vocabulary.eos, unk=vocabulary.unk, start=vocabulary.start)
     )
 
 

@@ -34,10 +34,11 @@ Deviations
         leaves its output biases unused, which its parameter count includes; ours are used.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -45,7 +46,8 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
-from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents
+from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
@@ -382,6 +384,8 @@ class DCLM(LanguageModel):
         scheduler: see `LanguageModel`.
     """
 
+    reads_sentences = True
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -449,6 +453,18 @@ class DCLM(LanguageModel):
         mask = batch.mask
         found = word_log_probs(output.features[mask], self.output.weight, self.output.bias, batch.targets[mask])
         return found.new_zeros(mask.shape).masked_scatter(mask, found)
+
+    @torch.inference_mode()
+    def sentence_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """See `LanguageModel`; every sentence ends with `<eos>`."""
+        batch = whole_documents(documents, vocabulary).to(self.device)
+        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
+        return [
+            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
+            for row, sentences in enumerate(documents)
+        ]
 
     # -- training -------------------------------------------------------------------------------------------------
 

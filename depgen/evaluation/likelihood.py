@@ -1,0 +1,52 @@
+"""How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from tqdm import tqdm
+
+from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.vocabulary import AnyVocabulary
+from depgen.language_model import LanguageModel
+
+DocumentIds = Sequence[Sequence[int]]
+"""Token ids of a document's sentences, without beginning and end; none is empty."""
+
+
+def score_documents(
+    model: LanguageModel,
+    documents: Sequence[DocumentIds],
+    *,
+    vocabulary: AnyVocabulary,
+    tokens_per_batch: int = 16384,
+    progress: bool = False,
+) -> list[list[Float[np.ndarray, " tokens"]]]:
+    """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
+
+    What kind they are says `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
+
+    Args:
+        model: a system in evaluation mode.
+        documents: what it reads as one each; sentences to be read by themselves are documents of one sentence.
+        vocabulary: that it was trained with.
+        tokens_per_batch: a longer document is a batch by itself.
+        progress: show a progress bar.
+
+    Raises:
+        UserError: the system gives texts no likelihood, or can't read documents of this length.
+    """
+    assert not model.training, "scores are those of evaluation"
+    lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
+    batches = TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False)
+    found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
+    with tqdm(total=len(documents), desc="documents", disable=not progress, leave=False) as bar:
+        for share in batches:
+            places = share.indices.tolist()
+            with torch.autocast(model.device.type, enabled=False):
+                scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
+            for place, each in zip(places, scores, strict=True):
+                found[place] = each
+            bar.update(len(places))
+    return found

@@ -1,0 +1,41 @@
+"""Scores of documents do not depend on the batches they are read in, and are those of one document at a time."""
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.data.vocabulary import Vocabulary
+from depgen.evaluation.likelihood import score_documents
+from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
+
+VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
+
+
+@pytest.fixture(params=[NoContext, ContextToContext, ContextToOutput])
+def model(request):
+    torch.manual_seed(0)
+    return DCLM(VOCABULARY.size, context=lambda size: request.param(size, size=5), embedding_size=4).double().eval()
+
+
+@pytest.mark.parametrize("budget", [1, 30, 10_000])
+def test_the_batches_do_not_matter(model, budget):
+    generator = np.random.default_rng(0)
+    documents = [
+        [generator.integers(3, VOCABULARY.size, generator.integers(1, 7)).tolist() for _ in range(sentences)]
+        for sentences in (1, 4, 2, 7, 1)
+    ]
+    found = score_documents(model, documents, vocabulary=VOCABULARY, tokens_per_batch=budget)
+    for document, scores in zip(documents, found, strict=True):
+        (alone,) = model.sentence_log_probs([document], vocabulary=VOCABULARY)
+        assert [len(each) for each in scores] == [len(ids) + 1 for ids in document]
+        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(alone), rtol=1e-12)
+
+
+def test_a_first_word_has_the_probabilities_of_a_distribution(model):
+    every = [[[word]] for word in range(VOCABULARY.size)]
+    firsts = [scores[0][0] for scores in score_documents(model, every, vocabulary=VOCABULARY)]
+    assert np.exp(firsts).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_no_document_is_no_score(model):
+    assert score_documents(model, [], vocabulary=VOCABULARY) == []
