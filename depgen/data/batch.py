@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -80,11 +81,14 @@ class ItemBatch:
         ]
 
 
+_Any = TypeVar("_Any", bound="Batch")
+
+
 @dataclass(frozen=True)
 class Batch:
     """Base of all batches: moves its tensors to a device."""
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
+    def to(self: _Any, device: torch.device | str, *, non_blocking: bool = False) -> _Any:
         """The same batch on a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():

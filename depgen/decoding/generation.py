@@ -1,14 +1,14 @@
 """Text from a step function: prompts in batches of like length, finished texts leaving the batch."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
 from depgen.decoding.sampling import Mixture, Sampling, sample
+from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,10 @@ def generate(
     texts: list[list[int]] = [[] for _ in prompts]
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     cut = 0
-    with torch.inference_mode(), _progress(len(prompts), shown=progress) as advance:
+    with (
+        torch.inference_mode(),
+        progress_bar("generating", total=len(prompts), unit="texts", shown=progress) as advance,
+    ):
         for start in range(0, len(prompts), batch_size):
             items = by_length[start : start + batch_size]
             generators = [Generator(device).manual_seed(seeds[item]) for item in items]
@@ -150,25 +153,3 @@ class _Batch:
         self.tokens = self.tokens[places]
         selected: State = state.select(places)
         return selected
-
-
-@contextmanager
-def _progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A function that moves a progress bar on by some texts."""
-    if not shown:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("texts"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(TextColumn("generating"), *columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("generating", total=total)
-        yield lambda count: bar.update(task, advance=count)

@@ -90,7 +90,7 @@ def token_losses(model: LeftToRight, split: EncodedSplit, *, tokens_per_batch: i
     with torch.inference_mode():
         for share in batches:
             batch = collate_tokens(split.__getitems__(share)).to(model.device)
-            nll = -model.log_probs(batch).double().cpu().numpy()  # type: ignore[arg-type]
-            for row, item in enumerate(batch.items.tolist()):  # type: ignore[attr-defined]
+            nll = -model.log_probs(batch).double().cpu().numpy()
+            for row, item in enumerate(batch.items.tolist()):
                 found[item] = nll[row, : split.lengths[item]]
     return found

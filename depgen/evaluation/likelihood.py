@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from jaxtyping import Float
-from tqdm import tqdm
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.language_model import LanguageModel
+from depgen.progress import progress_bar
 
 DocumentIds = Sequence[Sequence[int]]
 """Token ids of a document's sentences, without beginning and end; none is empty."""
@@ -41,12 +41,12 @@ def score_documents(
     lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
     batches = TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False)
     found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
-    with tqdm(total=len(documents), desc="documents", disable=not progress, leave=False) as bar:
+    with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
         for share in batches:
             places = share.indices.tolist()
             with torch.autocast(model.device.type, enabled=False):
                 scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
             for place, each in zip(places, scores, strict=True):
                 found[place] = each
-            bar.update(len(places))
+            advance(len(places))
     return found
