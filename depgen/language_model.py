@@ -50,10 +50,13 @@ class LanguageModel(L.LightningModule):
         phases: the objectives, one after the other.
         likelihood: what `sentence_log_probs` returns.
         reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
+        longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
+            for any.
     """
 
     likelihood: Likelihood = "exact"
     reads_sentences: bool = False
+    longest_scored: int | None = None
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:

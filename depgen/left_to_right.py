@@ -3,6 +3,7 @@
 from collections.abc import MutableMapping, Sequence
 from typing import Any, cast
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from lightning.pytorch.trainer.states import TrainerFn
@@ -11,7 +12,8 @@ from torch.nn import ModuleDict
 from torchmetrics import MeanMetric, Metric
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, DistanceNetwork
-from depgen.data.batch import TokenBatch
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Mixture, Sampling
 from depgen.errors import UserError
@@ -63,6 +65,7 @@ class LeftToRight(LanguageModel):
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
         self.backbone, self.max_length = backbone, backbone.max_length
+        self.longest_scored = None if self.max_length is None else self.max_length - 1  # <eos> in front
         made_from = self.hparams.get("backbone")
         if isinstance(made_from, MutableMapping) and "init_args" in made_from:  # by class path, as YAML does
             made_from["init_args"].update(backbone.arguments_found)
@@ -133,6 +136,32 @@ class LeftToRight(LanguageModel):
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target given what stands before it; without meaning at padding."""
         raise NotImplementedError(f"{type(self).__name__} has no log_probs")
+
+    @torch.inference_mode()
+    def sentence_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`.
+
+        `<eos>` stands in front of the document and nowhere between its sentences. What a stream carries is neither read
+        nor changed.
+        """
+        items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
+        self._refuse_longer(max(len(item.ids) for item in items))
+        tokens = sum(len(item.ids) + 1 for item in items)
+        batch = collate_tokens(ItemBatch(items, tokens, eos=vocabulary.eos, unk=vocabulary.unk)).to(self.device)
+        scores = self.log_probs(batch).cpu().numpy()
+        return [
+            np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
+            for row, item, document in zip(scores, items, documents, strict=True)
+        ]
+
+    def _refuse_longer(self, tokens: int) -> None:
+        if self.longest_scored is not None and tokens > self.longest_scored:
+            raise UserError(
+                f"A text of {tokens} tokens does not fit into the {self.max_length} positions of this model, of which "
+                "<eos> takes the first: cut it into shorter ones, or read its sentences by themselves."
+            )
 
     def generation_step(
         self,

@@ -1,21 +1,27 @@
 """The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torchmetrics import MeanMetric
 
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import ItemBatch, WordBatch, collate_words
+from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
+from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_model import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
 from depgen.metrics.masked_perplexity import MaskedPerplexity
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs
+
+MASKED_AT_ONCE = 16384
+"""Tokens of the masked copies of sentences that are read at once, padding included."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,7 @@ class MaskedLanguageModel(LanguageModel):
         needs_trees: whether sentences are read by trees that are given.
     """
 
+    likelihood: Likelihood = "pseudo"
     backbone: Transformer
     needs_trees: bool = False
 
@@ -150,7 +157,7 @@ class MaskedLanguageModel(LanguageModel):
             raise UserError(
                 f"{type(self).__name__} reads from both sides: set model.init_args.backbone.init_args.causal to false."
             )
-        self.backbone = backbone
+        self.backbone, self.longest_scored = backbone, backbone.max_length
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -208,6 +215,51 @@ class MaskedLanguageModel(LanguageModel):
     ) -> Float[Tensor, " words"]:
         """Nats of each masked word, in the order of the batch."""
         return -word_log_probs(output.hidden[chosen], self.output_weight, self.output_bias, tokens[chosen])
+
+    # -- scoring --------------------------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def sentence_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """See `LanguageModel`; each word is hidden in turn and predicted from all others of its sentence.
+
+        Salazar, Liang, Nguyen & Kirchhoff (2020), Eq. 1. Sentences are read one by one, whatever the document, and have
+        no `<eos>`; a sentence of n words is read n times. An unknown word is hidden too and scored as `<unk>`, which no
+        training has asked for: it comes out as unlikely as anything can be.
+        """
+        if self.needs_trees:
+            raise UserError(
+                f"This {type(self).__name__} reads sentences by trees that it is given, and a text to be scored has "
+                "none: take a run that needs no trees."
+            )
+        sentences = [np.asarray(ids) for document in documents for ids in document]
+        longest = max(map(len, sentences))
+        if self.longest_scored is not None and longest > self.longest_scored:
+            raise UserError(
+                f"A sentence of {longest} words does not fit into the {self.longest_scored} positions of this model: "
+                "cut it into shorter ones."
+            )
+        found = iter(self._hidden_in_turn(sentences, vocabulary))
+        return [[next(found) for _ in document] for document in documents]
+
+    def _hidden_in_turn(
+        self, sentences: Sequence[Int[np.ndarray, " _"]], vocabulary: AnyVocabulary
+    ) -> list[Float[np.ndarray, " words"]]:
+        """Each word's log-probability where it alone is hidden; copies of sentences are read in bounded batches."""
+        lengths = np.array([len(ids) for ids in sentences])
+        places = np.concatenate([np.arange(length) for length in lengths])  # the hidden word of each copy
+        copied = np.repeat(np.arange(len(sentences)), lengths)
+        log_probs = torch.empty(len(places), dtype=torch.float64)
+        for share in TokenBudgetBatches(lengths[copied], tokens_per_batch=MASKED_AT_ONCE, shuffle=False):
+            items = [TokenItem(int(copy), sentences[copied[copy]]) for copy in share.indices]
+            batch = collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask=vocabulary.mask))
+            batch = batch.to(self.device)
+            chosen = torch.zeros_like(batch.mask)
+            chosen[torch.arange(len(items)), torch.from_numpy(places[share.indices])] = True
+            output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths)
+            log_probs[share.indices] = -self._nll(output, batch.tokens, chosen).double().cpu()
+        return np.split(log_probs.numpy(), np.cumsum(lengths)[:-1])
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 

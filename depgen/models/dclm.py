@@ -34,22 +34,19 @@ Deviations
         leaves its output biases unused, which its parameter count includes; ours are used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torchmetrics import MeanMetric
 
-from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
-from depgen.data.vocabulary import AnyVocabulary
-from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.metrics.perplexity import Perplexity
+from depgen.data.documents import DocumentBatch
+from depgen.document_language_model import DocumentLanguageModel, DocumentOutput
+from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
@@ -67,19 +64,6 @@ def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, const
     return PeepholeLSTM(input_size, size, layers=layers, constant_size=constant_size)
 
 
-@dataclass(frozen=True)
-class ContextOutput:
-    """What a network makes of documents.
-
-    Attributes:
-        features: of every position, for the output matrix; without meaning at padding.
-        bags: states that the bag of words of the next sentence is predicted from, where a network learns by that.
-    """
-
-    features: Float[Tensor, "batch sentence word features"]
-    bags: Float[Tensor, "batch sentence size"] | None = None
-
-
 class ContextNetwork(nn.Module):
     """Embedded documents in, features out.
 
@@ -93,7 +77,7 @@ class ContextNetwork(nn.Module):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """Features of each position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError
 
@@ -115,9 +99,9 @@ class NoContext(ContextNetwork):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """All sentences at once."""
-        return ContextOutput(_alone(self.core, embedded))
+        return DocumentOutput(_alone(self.core, embedded))
 
 
 class CarriedState(NoContext):
@@ -125,13 +109,13 @@ class CarriedState(NoContext):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """One sequence a document, without the padding between sentences."""
         words = _mask(embedded, lengths)
         places = words.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
         rows = torch.arange(len(words), device=places.device)[:, None]
         hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places])[0]
-        return ContextOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
+        return DocumentOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
 
 
 class ContextToContext(ContextNetwork):
@@ -152,7 +136,7 @@ class ContextToContext(ContextNetwork):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """Sentence by sentence."""
         context = self.first_context.expand(len(embedded), -1)
         found = []
@@ -160,7 +144,7 @@ class ContextToContext(ContextNetwork):
             hidden, _ = self.core(embedded[:, sentence], constant=context)
             context = _last(hidden, lengths[:, sentence], otherwise=context)
             found.append(hidden)
-        return ContextOutput(torch.stack(found, 1))
+        return DocumentOutput(torch.stack(found, 1))
 
 
 class ContextToOutput(ContextNetwork):
@@ -181,12 +165,12 @@ class ContextToOutput(ContextNetwork):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """[h; c] of each position: the output matrix holds both of Eq. 7's."""
         hidden = _alone(self.core, embedded)
         last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
         context = _of_the_sentence_before(last, self.first_context)
-        return ContextOutput(torch.cat((hidden, context[:, :, None].expand_as(hidden)), -1))
+        return DocumentOutput(torch.cat((hidden, context[:, :, None].expand_as(hidden)), -1))
 
 
 class AttentionContext(ContextNetwork):
@@ -229,14 +213,14 @@ class AttentionContext(ContextNetwork):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
         found, memory = [], self._beginning(embedded)
         for sentence in range(embedded.shape[1]):
             features, states = self._read(embedded[:, sentence], memory)
             found.append(features)
             memory = self._remembered(memory, states, lengths[:, sentence])
-        return ContextOutput(torch.stack(found, 1))
+        return DocumentOutput(torch.stack(found, 1))
 
     def _beginning(self, embedded: Tensor) -> "_Memory":
         """What the first sentence looks back at: the learnt context, or nothing."""
@@ -321,7 +305,7 @@ class HierarchicalContext(ContextNetwork):
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> ContextOutput:
+    ) -> DocumentOutput:
         """The sentences' network first, then all sentences at once."""
         words = _mask(embedded, lengths)
         words[:, :, 0] = False  # the beginning is no word
@@ -329,7 +313,7 @@ class HierarchicalContext(ContextNetwork):
         states, _ = self.sentences(bags)
         context = _of_the_sentence_before(states.detach(), self.first_context)
         hidden, _ = self.core(embedded.flatten(0, 1), constant=context.flatten(0, 1))
-        return ContextOutput(hidden.view(*lengths.shape, *hidden.shape[1:]), states)
+        return DocumentOutput(hidden.view(*lengths.shape, *hidden.shape[1:]), states)
 
 
 def _alone(
@@ -369,7 +353,7 @@ ContextFactory = Callable[[int], ContextNetwork]
 """From the embeddings' size to a network: in YAML, a class path with all its other arguments."""
 
 
-class DCLM(LanguageModel):
+class DCLM(DocumentLanguageModel):
     """Word embeddings, a network with some context, a softmax over the vocabulary.
 
     Args:
@@ -384,8 +368,6 @@ class DCLM(LanguageModel):
         scheduler: see `LanguageModel`.
     """
 
-    reads_sentences = True
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -398,7 +380,7 @@ class DCLM(LanguageModel):
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(loss_per=loss_per, optimizer=optimizer, scheduler=scheduler)
         self.save_hyperparameters()
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.context = context(embedding_size)
@@ -406,10 +388,8 @@ class DCLM(LanguageModel):
         self.bag_output: nn.Linear | None = None
         if isinstance(self.context, HierarchicalContext):
             self.bag_output = nn.Linear(self.context.features, vocabulary_size)
-        self.dropout, self.loss_per, self.first_word_twice = dropout, loss_per, first_word_twice
+        self.dropout, self.first_word_twice = dropout, first_word_twice
         self._initialize(initialization)
-        self.val_perplexity, self.test_perplexity = Perplexity(), Perplexity()
-        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
 
     @torch.no_grad()
     def _initialize(self, initialization: Variant) -> None:
@@ -433,58 +413,25 @@ class DCLM(LanguageModel):
         return [{"params": words}, {"params": sentences}]
 
     @property
-    def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]
-        """Padded segments of documents."""
-        return collate_documents
+    def output_weight(self) -> Float[Tensor, "vocab features"]:
+        """The output matrix."""
+        return self.output.weight
 
-    # -- scoring --------------------------------------------------------------------------------------------------
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        return self.output.bias
 
-    def read(self, batch: DocumentBatch) -> ContextOutput:
+    def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         embedded = F.dropout(self.embedding(batch.inputs), self.dropout, self.training)
-        output: ContextOutput = self.context(embedded, batch.lengths)
-        return ContextOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
+        output: DocumentOutput = self.context(embedded, batch.lengths)
+        return DocumentOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
 
-    def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
-        return self._log_probs(self.read(batch), batch)
-
-    def _log_probs(self, output: ContextOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        mask = batch.mask
-        found = word_log_probs(output.features[mask], self.output.weight, self.output.bias, batch.targets[mask])
-        return found.new_zeros(mask.shape).masked_scatter(mask, found)
-
-    @torch.inference_mode()
-    def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
-    ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; every sentence ends with `<eos>`."""
-        batch = whole_documents(documents, vocabulary).to(self.device)
-        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
-        return [
-            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
-            for row, sentences in enumerate(documents)
-        ]
-
-    # -- training -------------------------------------------------------------------------------------------------
-
-    def training_step(self, batch: DocumentBatch, batch_idx: int) -> Float[Tensor, ""]:
-        """The nll of a segment, or of a token, in the mean over the global batch; and that of the bags (D6)."""
-        output = self.read(batch)
-        nll = -self._log_probs(output, batch).sum()
-        self.log_train(nll, batch.global_tokens)
-        divisor = batch.global_items if self.loss_per == "segment" else batch.global_tokens
-        loss = nll * (self.trainer.world_size / divisor)
-        if self.bag_output is None:
-            return loss
-        bags = self._bag_nll(output, batch)
-        self.log_train(bags, batch.global_tokens, name="bag_loss")
-        return loss + bags * (self.trainer.world_size / divisor)
-
-    def _bag_nll(self, output: ContextOutput, batch: DocumentBatch) -> Float[Tensor, ""]:
-        """Nats of every sentence's words given the sentences before it, in no order."""
-        assert output.bags is not None
-        assert self.bag_output is not None
+    def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
+        """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""
+        if output.bags is None or self.bag_output is None:
+            return None
         words = batch.mask & (torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1)
         words[:, 0] = False  # nothing stands before the first
         states = output.bags.roll(1, 1)[:, :, None].expand(*words.shape, -1)[words]
@@ -493,35 +440,3 @@ class DCLM(LanguageModel):
         if self.first_word_twice:
             nll = nll * (1 + (words.nonzero()[:, 2] == 0))
         return nll.sum()
-
-    # -- evaluation -----------------------------------------------------------------------------------------------
-
-    def validation_step(self, batch: DocumentBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the validation split."""
-        self._evaluate("val", batch)
-
-    def test_step(self, batch: DocumentBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split, without autocast after mixed precision too."""
-        with torch.autocast(self.device.type, enabled=False):
-            nll = self._evaluate("test", batch)
-        self.keep_scores(batch.items, nll.double().sum((1, 2)), batch.lengths.sum(1))
-
-    def _evaluate(self, stage: str, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """Add a batch's tokens to the split's figures (words and `<eos>` count); their nats."""
-        nll = -self.log_probs(batch)
-        tokens = batch.lengths.sum()
-        perplexity: Perplexity = getattr(self, f"{stage}_perplexity")
-        perplexity.update(nll.double().sum(), tokens)
-        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
-        unknown.update((batch.mask & (batch.targets == batch.unk)).sum() / tokens, tokens)
-        self.log(f"{stage}/perplexity", perplexity, prog_bar=stage == "val", on_epoch=True, batch_size=1)
-        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
-        return nll
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the loss that phases are judged by."""
-        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
-
-    def on_test_epoch_end(self) -> None:
-        """Log the loss beside its exponential."""
-        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)

@@ -146,6 +146,7 @@ class UDGN(MaskedLanguageModel):
         )  # fmt: skip
         self.embedding = nn.Embedding(vocabulary_size, width)
         self.positions = nn.Embedding(max_length, width) if positions else None
+        self.longest_scored = max_length if positions else None
         for embedding in filter(None, (self.embedding, self.positions)):
             nn.init.uniform_(embedding.weight, -0.1, 0.1)
         self.layers = nn.ModuleList(

@@ -198,7 +198,7 @@ def test_hrnnlms_bags_are_the_words_of_the_next_sentence(twice):
     found.first_word_twice = twice
     batch = batch_of(DOCUMENTS)
     with torch.no_grad():
-        nll = found._bag_nll(found.read(batch), batch)
+        nll = found.extra_nll(found.read(batch), batch)
         expected = 0.0
         for sentences in DOCUMENTS:
             state = None
@@ -215,7 +215,7 @@ def test_neither_of_hrnnlms_losses_reaches_the_other_network():
     found = model("hrnnlm")
     batch = batch_of(DOCUMENTS)
     output = found.read(batch)
-    found._bag_nll(output, batch).backward(retain_graph=True)
+    found.extra_nll(output, batch).backward(retain_graph=True)
     assert found.embedding.weight.grad is None
     assert all(parameter.grad is None for parameter in found.context.core.parameters())
     found.zero_grad()
@@ -255,7 +255,7 @@ def test_hrnnlms_networks_are_clipped_apart():
     groups = [{id(parameter) for parameter in group["params"]} for group in found.parameter_groups()]
     batch = batch_of(DOCUMENTS)
     output = found.read(batch)
-    for loss, group in ((-found._log_probs(output, batch).sum(), 0), (found._bag_nll(output, batch), 1)):
+    for loss, group in ((-found._log_probs(output, batch).sum(), 0), (found.extra_nll(output, batch), 1)):
         found.zero_grad()
         loss.backward(retain_graph=True)
         assert {id(parameter) for parameter in found.parameters() if parameter.grad is not None} == groups[group]

@@ -1,0 +1,149 @@
+"""The base of the systems that read a document sentence by sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
+from depgen.data.vocabulary import AnyVocabulary
+from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.metrics.perplexity import Perplexity
+from depgen.nn.vocabulary import word_log_probs
+
+
+@dataclass(frozen=True)
+class DocumentOutput:
+    """What a network makes of documents.
+
+    Attributes:
+        features: of every position, for the output matrix; without meaning at padding.
+        bags: states that the bag of words of the next sentence is predicted from, where a network learns by that.
+    """
+
+    features: Float[Tensor, "batch sentence word features"]
+    bags: Float[Tensor, "batch sentence size"] | None = None
+
+
+class DocumentLanguageModel(LanguageModel):
+    """Base of the systems that read a document sentence by sentence, each from `<s>` to `<eos>`.
+
+    Args:
+        loss_per: the loss is the sum over the tokens of a segment, averaged over the segments of a batch, or the mean
+            per token of the batch.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+    """
+
+    reads_sentences = True
+
+    def __init__(
+        self,
+        *,
+        loss_per: Literal["segment", "token"] = "token",
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        self.loss_per = loss_per
+        self.val_perplexity, self.test_perplexity = Perplexity(), Perplexity()
+        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
+
+    @property
+    def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]
+        """Padded segments of documents."""
+        return collate_documents
+
+    # -- what a system provides -----------------------------------------------------------------------------------
+
+    def read(self, batch: DocumentBatch) -> DocumentOutput:
+        """Features of every position, which depend on earlier positions and sentences alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no read")
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab features"]:
+        """The output matrix."""
+        raise NotImplementedError(f"{type(self).__name__} has no output matrix")
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        raise NotImplementedError(f"{type(self).__name__} has no output bias")
+
+    def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
+        """Nats that a system learns by beside those of the words, over the batch."""
+        return None
+
+    # -- scoring --------------------------------------------------------------------------------------------------
+
+    def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
+        return self._log_probs(self.read(batch), batch)
+
+    def _log_probs(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        mask = batch.mask
+        found = word_log_probs(output.features[mask], self.output_weight, self.output_bias, batch.targets[mask])
+        return found.new_zeros(mask.shape).masked_scatter(mask, found)
+
+    @torch.inference_mode()
+    def sentence_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """See `LanguageModel`; every sentence ends with `<eos>`."""
+        batch = whole_documents(documents, vocabulary).to(self.device)
+        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
+        return [
+            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
+            for row, sentences in enumerate(documents)
+        ]
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: DocumentBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """The nll of a segment, or of a token, in the mean over the global batch."""
+        output = self.read(batch)
+        nll = -self._log_probs(output, batch).sum()
+        self.log_train(nll, batch.global_tokens)
+        extra = self.extra_nll(output, batch)
+        if extra is not None:
+            self.log_train(extra, batch.global_tokens, name="extra_loss")
+            nll = nll + extra
+        divisor = batch.global_items if self.loss_per == "segment" else batch.global_tokens
+        return nll * (self.trainer.world_size / divisor)
+
+    # -- evaluation -----------------------------------------------------------------------------------------------
+
+    def validation_step(self, batch: DocumentBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the validation split."""
+        self._evaluate("val", batch)
+
+    def test_step(self, batch: DocumentBatch, batch_idx: int) -> None:
+        """Loss and perplexity on the test split, without autocast after mixed precision too."""
+        with torch.autocast(self.device.type, enabled=False):
+            nll = self._evaluate("test", batch)
+        self.keep_scores(batch.items, nll.double().sum((1, 2)), batch.lengths.sum(1))
+
+    def _evaluate(self, stage: str, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """Add a batch's tokens to the split's figures (words and `<eos>` count); their nats."""
+        nll = -self.log_probs(batch)
+        tokens = batch.lengths.sum()
+        perplexity: Perplexity = getattr(self, f"{stage}_perplexity")
+        perplexity.update(nll.double().sum(), tokens)
+        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
+        unknown.update((batch.mask & (batch.targets == batch.unk)).sum() / tokens, tokens)
+        self.log(f"{stage}/perplexity", perplexity, prog_bar=stage == "val", on_epoch=True, batch_size=1)
+        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
+        return nll
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the loss that phases are judged by."""
+        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the loss beside its exponential."""
+        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)
