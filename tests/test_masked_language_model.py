@@ -1,4 +1,5 @@
-"""Masked language models: which words are masked, what the loss divides by, and figures that depend on no batch."""
+"""Masked language models: which words are masked, what the loss divides by, and figures that depend on no batch; scores
+of documents by hiding each word in turn."""
 
 import lightning as L
 import numpy as np
@@ -7,8 +8,14 @@ import torch
 from torch.utils.data import DataLoader
 
 from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.likelihood import score_documents
 from depgen.masked_language_model import MaskedLanguageModel, MaskedOutput
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.structformer import StructFormer
+from depgen.models.udgn import UDGN
+from tests.models.encoders import encoder, spread
 from tests.models.masked import MASK, UNK, alone, batch_of
 
 WORDS = 8
@@ -182,3 +189,74 @@ def test_sentences_come_as_they_are():
     batch = Neighbours().collate(ItemBatch(items, 25, mask=MASK))
     assert batch.tokens[0].tolist()[:5] == SENTENCES[0]
     assert batch.masked == MASK
+
+
+# -- scores of documents -----------------------------------------------------------------------------------------------
+
+SMALL_UDGN = {"width": 4, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
+SYSTEMS = {
+    "masked Transformer": lambda: MaskedTransformer(encoder(max_length=12), VOCABULARY.size),
+    "StructFormer": lambda: StructFormer(encoder(max_length=12), VOCABULARY.size, parser_kernel=3),
+    "UDGN": lambda: UDGN(VOCABULARY.size, **SMALL_UDGN),
+    "UDGN, positions": lambda: UDGN(VOCABULARY.size, **SMALL_UDGN, positions=True, max_length=12),
+}
+VOCABULARY = Vocabulary(list("abcdefgh"), masks=True)
+DOCUMENTS = [[[3, 4, 5, UNK, 7], [6, 3], [10, 9, 8, 3]], [[UNK]], [[5], [7, 7, UNK, 4], [UNK, UNK, 3, 6, 5, 4]]]
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request):
+    return spread(SYSTEMS[request.param]()).double().eval()
+
+
+def scores_of(model, documents, **options):
+    return score_documents(model, documents, vocabulary=VOCABULARY, **options)
+
+
+@torch.no_grad()
+def hidden_one_by_one(model, sentence):
+    """Nats of each word, the sentence read once for each, by itself, with this word hidden."""
+    found = []
+    for place, word in enumerate(sentence):
+        tokens = torch.tensor([[*sentence[:place], MASK, *sentence[place + 1 :]]])
+        hidden = model.read(tokens, torch.tensor([len(sentence)])).hidden[0, place]
+        found.append((hidden @ model.output_weight.T + model.output_bias).log_softmax(-1)[word].item())
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 13, 10_000])
+def test_each_word_is_hidden_in_turn_and_predicted_from_its_whole_sentence(system, monkeypatch, at_once):
+    monkeypatch.setattr("depgen.masked_language_model.MASKED_AT_ONCE", at_once)
+    assert system.likelihood == "pseudo"
+    for document, scores in zip(DOCUMENTS, scores_of(system, DOCUMENTS), strict=True):
+        for sentence, found in zip(document, scores, strict=True):
+            np.testing.assert_allclose(found, hidden_one_by_one(system, sentence), rtol=1e-6)
+
+
+@pytest.mark.parametrize("budget", [1, 9])
+def test_scores_depend_on_no_batch_and_no_neighbour(system, budget):
+    together = [each for scores in scores_of(system, DOCUMENTS) for each in scores]
+    sentences = [[sentence] for document in DOCUMENTS for sentence in document]
+    apart = [each for (each,) in scores_of(system, sentences[::-1], tokens_per_batch=budget)[::-1]]
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["masked Transformer", "UDGN, positions"])
+def test_a_sentence_longer_than_the_positions_is_refused_and_one_that_fills_them_is_not(name):
+    model = SYSTEMS[name]().eval()
+    assert model.longest_scored == 12
+    assert len(scores_of(model, [[[3] * 12]])[0][0]) == 12
+    with pytest.raises(UserError, match="A sentence of 13 words does not fit into the 12 positions"):
+        scores_of(model, [[[3], [3] * 13]])
+
+
+def test_a_system_that_reads_by_given_trees_is_refused():
+    model = UDGN(VOCABULARY.size, **SMALL_UDGN, mask_from="trees").eval()
+    with pytest.raises(UserError, match="This UDGN reads sentences by trees that it is given"):
+        scores_of(model, DOCUMENTS)
+
+
+def test_a_vocabulary_that_can_hide_nothing_is_refused(system):
+    with pytest.raises(UserError, match="needs a vocabulary with <mask>"):
+        score_documents(system, DOCUMENTS, vocabulary=Vocabulary(list("abcdefghi")))
