@@ -1,0 +1,277 @@
+"""A Transformer that reads documents with the contexts of document-context language models, or simply reads more.
+
+Ji, Cohn, Kong, Dyer & Eisenstein (2015), "Document Context Language Models", gave recurrent networks, which forget, a
+context from the sentence before. Does a network that could read that sentence itself gain by it? No paper says; here
+the same Transformer reads each sentence from `<s>` on, alone or with what the sentence before has left.
+
+    of the paper                   here                    what a sentence knows of those before it
+    RNNLM                          `SentenceAlone`         nothing
+    CCDCLM, context to context     `PrefixContext`         one vector, added to `<s>`: the last hidden state before
+    CODCLM, context to output      `OutputContext`         the same vector, added to every last hidden state
+    ADCLM, attention               `AttentionContext`      the hidden states of the sentence before, weighed by a query
+    (a Transformer of today)       `PreviousSentences`     the words of the sentences before, read as tokens
+
+Deviations
+    D1. Where the paper puts a context beside a vector, it is added after a matrix here: Transformers have one width,
+        and the output stays tied to the embedding.
+    D2. ADCLM's weights come from a small network and a hidden state one word back; ours from scaled products of a
+        query and keys, and from the word's own state, which here does not depend on the weights.
+    D3. `PreviousSentences` sees whole sentences in evaluation as in training: a sentence is read again for each one
+        behind it, where a document has more of them than are read.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from depgen.backbones.backbone import BackboneFactory
+from depgen.backbones.transformer import Transformer
+from depgen.data.documents import DocumentBatch
+from depgen.document_language_model import DocumentLanguageModel, DocumentOutput
+from depgen.errors import UserError
+from depgen.language_model import OptimizerFactory, SchedulerFactory
+
+
+class SentenceContext(nn.Module):
+    """How a Transformer reads the sentences of documents.
+
+    Args:
+        width: of the Transformer.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """Features of each position, for the output matrix; zeros or without meaning at padding."""
+        raise NotImplementedError
+
+
+class SentenceAlone(SentenceContext):
+    """Every sentence by itself."""
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """All sentences at once."""
+        filled = lengths > 0
+        hidden = backbone(inputs[filled]).hidden
+        return hidden.new_zeros(*inputs.shape, self.width).index_put((filled,), hidden)
+
+
+class PrefixContext(SentenceContext):
+    """Context to context: what the last word before has left is added to the `<s>` that a sentence begins with.
+
+    Since that state has itself read such a beginning, the context reaches back to the first sentence.
+
+    Args:
+        width: of the Transformer.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.first_context = nn.Parameter(torch.zeros(width))
+        self.prefix = nn.Linear(width, width)
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """Sentence by sentence."""
+        context = self.first_context.expand(len(inputs), -1)
+        found = []
+        for sentence, length in zip(inputs.unbind(1), lengths.unbind(1), strict=True):
+            added = F.pad(self.prefix(context)[:, None], (0, 0, 0, sentence.shape[1] - 1))
+            hidden = backbone(sentence, added_embedding=added).hidden
+            context = torch.where((length > 0)[:, None], _last(hidden, length), context)
+            found.append(hidden)
+        return torch.stack(found, 1)
+
+
+class OutputContext(SentenceAlone):
+    """Context to output: what the last word before has left is added to every hidden state.
+
+    Args:
+        width: of the Transformer.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.first_context = nn.Parameter(torch.zeros(width))
+        self.from_context = nn.Linear(width, width)
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """All sentences at once."""
+        hidden = super().forward(backbone, inputs, lengths)
+        last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+        context = torch.cat((self.first_context.expand(len(last), 1, -1), last[:, :-1]), 1)
+        return hidden + self.from_context(context)[:, :, None]
+
+
+class AttentionContext(SentenceAlone):
+    """Attention over the hidden states of the sentence before; what it finds is added to every hidden state.
+
+    Args:
+        width: of the Transformer.
+        attention_size: of queries and keys.
+    """
+
+    def __init__(self, width: int, attention_size: int = 48) -> None:
+        super().__init__(width)
+        self.first_context = nn.Parameter(torch.zeros(width))
+        self.query = nn.Linear(width, attention_size)
+        self.key = nn.Linear(width, attention_size, bias=False)
+        self.from_context = nn.Linear(width, width)
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """All sentences at once; the first looks at a learnt state."""
+        hidden = super().forward(backbone, inputs, lengths)
+        first = F.pad(self.first_context[None], (0, 0, 0, inputs.shape[2] - 1)).expand(len(inputs), 1, -1, -1)
+        memory = torch.cat((first, hidden[:, :-1]), 1)
+        filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
+        seen = torch.arange(inputs.shape[2], device=lengths.device) < filled.clamp_min(1)[:, :, None]
+        scores = self.query(hidden) @ self.key(memory).transpose(2, 3) / math.sqrt(self.query.out_features)
+        weights = scores.masked_fill(~seen[:, :, None], -torch.inf).softmax(-1)
+        return hidden + self.from_context(weights @ memory)
+
+
+class PreviousSentences(SentenceContext):
+    """The sentences before as tokens: each sentence is read behind so many others, in one sequence.
+
+    Args:
+        width: of the Transformer.
+        sentences: how many are read before each one.
+    """
+
+    def __init__(self, width: int, sentences: int = 4) -> None:
+        super().__init__(width)
+        if sentences < 1:
+            raise UserError(f"PreviousSentences: expected sentences of at least 1, found {sentences}.")
+        self.sentences = sentences
+
+    def forward(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> Float[Tensor, "batch sentence word width"]:
+        """One sequence a document where all that stands before is read, else one a sentence.
+
+        Raises:
+            UserError: they are longer than the Transformer can read.
+        """
+        words = torch.arange(inputs.shape[2], device=lengths.device) < lengths[:, :, None]
+        ends = lengths.cumsum(1)
+        starts = ends - lengths
+        place = (starts[:, :, None] + torch.arange(inputs.shape[2], device=lengths.device))[words]  # in its document
+        row, sentence, _ = words.nonzero(as_tuple=True)
+        documents = inputs.new_zeros(len(inputs), int(lengths.sum(1).max()))
+        documents[row, place] = inputs[words]
+        features = inputs.new_zeros(*inputs.shape, self.width, dtype=backbone.output_weight.dtype)
+        if inputs.shape[1] <= self.sentences + 1:
+            hidden = self._read(backbone, documents)
+            return features.to(hidden.dtype).index_put((words,), hidden[row, place])
+        first = F.pad(starts, (self.sentences, 0))[:, : starts.shape[1]]  # where a sentence's sequence begins
+        longest = int((ends - first).max())
+        steps = first[:, :, None] + torch.arange(longest, device=lengths.device)
+        whole = steps.clamp_max(documents.shape[1] - 1).flatten(1)
+        sequences = documents.gather(1, whole).view(*steps.shape)
+        hidden = self._read(backbone, sequences[lengths > 0])
+        number = ((lengths > 0).flatten().cumsum(0) - 1).view(lengths.shape)  # of a sentence among those with words
+        return features.to(hidden.dtype).index_put(
+            (words,), hidden[number[row, sentence], place - first[row, sentence]]
+        )
+
+    def _read(self, backbone: Transformer, tokens: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length width"]:
+        if backbone.max_length is not None and tokens.shape[1] > backbone.max_length:
+            raise UserError(
+                f"{self.sentences} sentences before one make {tokens.shape[1]} tokens here, but the Transformer reads "
+                f"at most {backbone.max_length}: raise its max_length, read fewer sentences, or take sinusoids."
+            )
+        return backbone(tokens).hidden
+
+
+def _last(hidden: Float[Tensor, "rows word width"], lengths: Int[Tensor, " rows"]) -> Float[Tensor, "rows width"]:
+    """What each row's last word has left; anything where there is none."""
+    return hidden[torch.arange(len(hidden), device=hidden.device), (lengths - 1).clamp_min(0)]
+
+
+ContextFactory = Callable[[int], SentenceContext]
+"""From the Transformer's width to how it reads documents: in YAML, a class path with all its other arguments."""
+
+
+class DocumentTransformer(DocumentLanguageModel):
+    """A Transformer over the sentences of documents.
+
+    Args:
+        vocabulary_size: number of token types; linked from the data.
+        context: how sentences know of those before; in YAML a class path of this module.
+        backbone: the network that reads; a Transformer, in YAML `depgen.backbones.transformer.Transformer`.
+        loss_per: see `DocumentLanguageModel`.
+        optimizer: see `LanguageModel`.
+        scheduler: see `LanguageModel`.
+
+    Raises:
+        UserError: the backbone is no causal Transformer.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        context: ContextFactory = SentenceAlone,
+        backbone: BackboneFactory = Transformer,
+        loss_per: Literal["segment", "token"] = "token",
+        optimizer: OptimizerFactory | None = None,
+        scheduler: SchedulerFactory | None = None,
+    ) -> None:
+        super().__init__(loss_per=loss_per, optimizer=optimizer, scheduler=scheduler)
+        self.save_hyperparameters()
+        network = backbone(vocabulary_size)
+        if not isinstance(network, Transformer) or not network.causal:
+            raise UserError(
+                f"DocumentTransformer: expected a Transformer with causal: true, found a {type(network).__name__}"
+                f"{' with causal: false' if isinstance(network, Transformer) else ''}. Recurrent networks with a "
+                "context are depgen.models.dclm.DCLM."
+            )
+        self.backbone = network
+        self.context = context(network.width)
+
+    def read(self, batch: DocumentBatch) -> DocumentOutput:
+        """Features of every position."""
+        return DocumentOutput(self.context(self.backbone, batch.inputs, batch.lengths))
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab features"]:
+        """The backbone's."""
+        return self.backbone.output_weight
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The backbone's."""
+        return self.backbone.output_bias
