@@ -256,8 +256,8 @@ class RunCLI(LightningCLI):
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
         update_record(self.folder, record)
-        if hasattr(self.datamodule, "save_vocabulary"):
-            self.datamodule.save_vocabulary(self.folder / "vocabulary")
+        if hasattr(self.datamodule, "save_into"):
+            self.datamodule.save_into(self.folder)
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Ours, in their order: `Resume` saves when all others have settled."""

@@ -1,6 +1,6 @@
 """The protocol of corpora: documents by split, with the statistics that were published for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -39,6 +39,15 @@ class Corpus(Protocol):
 
     def fingerprint(self, split: Split) -> str:
         """A hex digest of the split's content and of the reading options."""
+        ...
+
+
+@runtime_checkable
+class DrawnSplits(Protocol):
+    """A corpus without official splits, whose documents a seed has drawn into them."""
+
+    def drawn(self) -> Mapping[Split, Sequence[str]]:
+        """Identifiers of each split's documents; empty where there are official splits after all."""
         ...
 
 

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from depgen.data.corpus import Split
+from depgen.data.corpus import SPLITS, Split
 from depgen.errors import UserError
 from depgen.trees.sentence import Document
 
@@ -30,20 +31,32 @@ def lowercased(document: Document) -> Document:
 
 
 def seeded_split(paths: Sequence[Path], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[Path]]:
-    """Documents, one a file, in splits that depend on the seed and the files' names alone.
-
-    In the order of the SHA-256 of "{seed}:{file name}", the first are test, the next validation, the rest training.
+    """Documents, one a file, in splits that depend on the seed and the files' names alone; see `seeded_names`.
 
     Raises:
-        UserError: nothing is left to train on.
+        UserError: nothing is left to train on, or two files have one name.
     """
-    if len(paths) <= valid + test:
-        raise UserError(f"{where}: expected more than {valid + test} files to split, found {len(paths)}.")
-    ranked = sorted(paths, key=lambda path: hashlib.sha256(f"{seed}:{path.name}".encode()).digest())
-    parts: dict[Split, list[Path]] = {
-        "test": ranked[:test], "valid": ranked[test : test + valid], "train": ranked[test + valid :],
-    }  # fmt: skip
-    return {split: sorted(part) for split, part in parts.items()}
+    by_name = {path.name: path for path in paths}
+    parts = seeded_names([path.name for path in paths], valid=valid, test=test, seed=seed, where=where)
+    return {split: sorted(by_name[name] for name in part) for split, part in parts.items()}
+
+
+def seeded_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
+    """Documents in splits that depend on the seed and their names alone, each split in the order given.
+
+    By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
+
+    Raises:
+        UserError: nothing is left to train on, or two documents have one name.
+    """
+    if len(names) <= valid + test:
+        raise UserError(f"{where}: expected more than {valid + test} documents to split, found {len(names)}.")
+    if len(set(names)) < len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise UserError(f"{where}: two documents are called {twice}; a draw by name needs a name for each.")
+    ranked = sorted(names, key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
+    chosen = {name: "test" if rank < test else "valid" for rank, name in enumerate(ranked[: valid + test])}
+    return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
 
 
 def log_left_out(count: int, what: str, *, corpus: str, split: str) -> None:

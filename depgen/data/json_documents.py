@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
-from depgen.data.tokenization import split_sentences, tokenize
+from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
 from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.lines import read_lines
@@ -28,7 +28,7 @@ class JsonDocuments:
         text_field: the field of the text; read where `sentences_field` is None.
         sentences_field: the field of the list of sentences.
         identifier_field: the field of the identifier; file and line where an object lacks it or has null.
-        sentence_splitter: how a text becomes sentences: each line one, or by `depgen.data.tokenization`.
+        sentence_splitter: how a text becomes sentences; see `depgen.data.tokenization`.
         tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
         lowercase: whether words are lower-cased.
         name: what results call the corpus.
@@ -46,7 +46,7 @@ class JsonDocuments:
         text_field: str = "text",
         sentences_field: str | None = None,
         identifier_field: str = "id",
-        sentence_splitter: Literal["lines", "rules"] = "rules",
+        sentence_splitter: SentenceSplitter = "rules",
         tokens: Literal["whitespace", "rules"] = "whitespace",
         lowercase: bool = False,
         name: str | None = None,
@@ -101,7 +101,7 @@ class JsonDocuments:
         value: Any = fields[name]
         if self.sentences_field:
             return list(value)
-        return split_sentences(value) if self.sentence_splitter == "rules" else str(value).splitlines()
+        return list(sentences_of(value, self.sentence_splitter))
 
     def _words(self, sentence: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401, a JSON value
         if isinstance(sentence, str):

@@ -205,9 +205,9 @@ class SentencePairs(L.LightningDataModule):
         """Number of token types; the command line links it to the model."""
         return self.vocabulary.size
 
-    def save_vocabulary(self, folder: Path) -> None:
+    def save_into(self, run: Path) -> None:
         """Write the vocabulary into a run folder."""
-        self.vocabulary.save(folder)
+        self.vocabulary.save(run / "vocabulary")
 
     def use_vocabulary(self, folder: Path) -> None:
         """Take the vocabulary of a run folder; the encoder's run need not be there any more."""

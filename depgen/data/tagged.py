@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.data.files import content_fingerprint, lowercased, seeded_split
 from depgen.errors import UserError
 from depgen.locations import find_data
@@ -59,6 +59,10 @@ class TaggedDocuments:
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files and of whether they are lower-cased."""
         return content_fingerprint(self._paths(split), reader="TaggedDocuments", lowercase=self.lowercase)
+
+    def drawn(self) -> dict[Split, list[str]]:
+        """Identifiers of each split's documents."""
+        return {split: [path.name for path in self._paths(split)] for split in SPLITS}
 
     def _paths(self, split: Split) -> list[Path]:
         folder = find_data(self.folder, how_to_get="The Brown corpus is NLTK's: nltk.download('brown').")

@@ -1,6 +1,7 @@
 """Corpus, trees and vocabulary as token ids; and the data module that batches them item by item."""
 
 import hashlib
+import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,11 +17,11 @@ from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.corpus import Corpus, Split
+from depgen.data.corpus import Corpus, DrawnSplits, Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError
-from depgen.locations import cache_root
+from depgen.locations import cache_root, write_atomically
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
@@ -127,9 +128,12 @@ class CorpusData(L.LightningDataModule):
         """Number of token types; the command line links it to the model."""
         return self.vocabulary.size
 
-    def save_vocabulary(self, folder: Path) -> None:
-        """Write the vocabulary into a run folder."""
-        self.vocabulary.save(folder)
+    def save_into(self, run: Path) -> None:
+        """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
+        self.vocabulary.save(run / "vocabulary")
+        drawn = self.corpus.drawn() if isinstance(self.corpus, DrawnSplits) else {}
+        if drawn:
+            write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
     def use_vocabulary(self, folder: Path) -> None:
         """Take the vocabulary of a run folder; nothing is rebuilt."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
-from depgen.data.tokenization import split_sentences
+from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.lines import read_lines
@@ -43,8 +43,8 @@ class TextLines:
         train: the training split's file; `.gz` is unpacked.
         valid: the validation split's file.
         test: the test split's file.
-        sentence_splitter: how a line becomes sentences: it is one, or, where lines are paragraphs (WikiText), by
-            `depgen.data.tokenization`.
+        sentence_splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as
+            `depgen.data.tokenization` says.
         lowercase: whether words are lower-cased, as the paper's EMNLP news are.
         name: what results call the corpus; the folder's name if not given.
         published: the published statistics to compare with: those of Mikolov's Penn Treebank or of the EMNLP 2017 news.
@@ -57,7 +57,7 @@ class TextLines:
         train: str = "train.txt",
         valid: str = "valid.txt",
         test: str = "test.txt",
-        sentence_splitter: Literal["lines", "rules"] = "lines",
+        sentence_splitter: SentenceSplitter = "lines",
         lowercase: bool = False,
         name: str | None = None,
         published: PublishedLines | None = None,
@@ -76,7 +76,7 @@ class TextLines:
         kept = blank = 0
         for number, line in read_lines(path):
             if line.strip():
-                texts = split_sentences(line) if self.sentence_splitter == "rules" else [line]
+                texts = sentences_of(line, self.sentence_splitter)
                 sentences = tuple(Sentence(tuple(text.split())) for text in texts)
                 document = Document(sentences, f"{path.name}:{number}")
                 yield lowercased(document) if self.lowercase else document

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.data.files import content_fingerprint, lowercased, seeded_split
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
@@ -116,6 +116,10 @@ class DependencyColumns:
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files and of whether they are lower-cased."""
         return content_fingerprint(self._paths(split), reader="DependencyColumns", lowercase=self.lowercase)
+
+    def drawn(self) -> dict[Split, list[str]]:
+        """Identifiers of each split's documents; empty where files are listed."""
+        return {} if self.files else {split: [path.stem for path in self._paths(split)] for split in SPLITS}
 
     def _paths(self, split: Split) -> list[Path]:
         how_to_get = "The sample is NLTK's: nltk.download('dependency_treebank')."

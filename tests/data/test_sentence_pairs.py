@@ -105,9 +105,9 @@ def test_the_vocabulary_is_the_encoders_until_a_run_has_its_own(run, tmp_path):
         data = data_of(reference, *MANY)
         assert data.vocabulary_size == 7
         assert data.encoder_checkpoint == run / "checkpoints" / "best.ckpt"
-    data.save_vocabulary(tmp_path / "kept")
+    data.save_into(tmp_path)
     alone = data_of("gone", *MANY)
-    alone.use_vocabulary(tmp_path / "kept")
+    alone.use_vocabulary(tmp_path / "vocabulary")
     assert alone.vocabulary_size == 7
     np.testing.assert_array_equal(alone.split("train").pairs[0].first, [3, 4])
 

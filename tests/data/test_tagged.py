@@ -48,7 +48,7 @@ def test_every_document_is_in_one_split_whatever_the_order_of_files(folder):
 
 
 def test_what_is_wrong_is_named(folder, tmp_path):
-    with pytest.raises(UserError, match="expected more than 6 files to split, found 6"):
+    with pytest.raises(UserError, match="expected more than 6 documents to split, found 6"):
         list(corpus(folder, test_documents=5).documents("train"))
     (path,) = [folder / document.identifier for document in corpus(folder).documents("valid")]
     path.write_text("The/at\nCrane\n")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.data.tokenization import split_sentences, tokenize
+from depgen.data.tokenization import sentences_of, split_sentences, tokenize
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,12 @@ def test_sentences(text, sentences):
 @given(st.text("aB.!?\"' \n", max_size=30))
 def test_sentences_lose_no_word(text):
     assert " ".join(split_sentences(text)).split() == text.split()
+
+
+def test_splitters_leave_lines_apart_and_out_what_is_blank():
+    text = "He left. She stayed in the U.S. forever\n\n  \nA title\n"
+    assert sentences_of(text, "lines") == ["He left. She stayed in the U.S. forever", "A title"]
+    for splitter in ("rules", "sentencizer"):
+        assert sentences_of(text, splitter) == ["He left.", "She stayed in the U.S. forever", "A title"]
+    assert sentences_of("who came? nobody.", "sentencizer") == ["who came?", "nobody."]
+    assert sentences_of("\n \n", "sentencizer") == []

@@ -52,5 +52,5 @@ def test_listed_files(sample):
 def test_errors(sample):
     with pytest.raises(UserError, match="for train, valid and test or for none"):
         DependencyColumns(str(sample), train=["wsj_3.dp"])
-    with pytest.raises(UserError, match=r"\*\.dp: expected more than 40 files to split, found 10"):
+    with pytest.raises(UserError, match=r"\*\.dp: expected more than 40 documents to split, found 10"):
         list(DependencyColumns(str(sample)).documents("train"))

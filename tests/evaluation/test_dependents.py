@@ -37,7 +37,7 @@ def experiment(tmp_path, monkeypatch):
 def trained(experiment, tmp_path, monkeypatch):
     torch.manual_seed(0)
     data = data_of(experiment)
-    data.save_vocabulary(tmp_path / "vocabulary")
+    data.save_into(tmp_path)
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
     found = Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
     monkeypatch.setattr(dependents, "load_trained", lambda reference, device: found)

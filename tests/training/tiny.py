@@ -112,7 +112,8 @@ class TinyData(L.LightningDataModule):
         self.sets = {"train": Sequences(items, 1), "valid": Sequences(12, 2), "test": Sequences(12, 3)}
         self.seed, self.workers = seed, workers
 
-    def save_vocabulary(self, folder) -> None:
+    def save_into(self, run) -> None:
+        folder = run / "vocabulary"
         folder.mkdir()
         (folder / "vocabulary.json").write_text(str(self.vocabulary_size))
 

@@ -1,0 +1,64 @@
+"""Splits for a corpus that has none: its documents drawn by a seed."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
+from depgen.data.files import seeded_names
+from depgen.trees.sentence import Document
+
+
+class SeededSplits:
+    """All documents of one split of a corpus, drawn into three by their identifiers; see `depgen.data.files`.
+
+    Args:
+        corpus: any; such as JSON lines in a single file.
+        of: the split of it that is read; its others are not.
+        valid_documents: size of the validation split.
+        test_documents: size of the test split.
+        seed: of the draw.
+        name: what results call it; the corpus's name if not given.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        of: Split = "train",
+        valid_documents: int = 50,
+        test_documents: int = 50,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
+        self.corpus, self.of = corpus, of
+        self.valid_documents, self.test_documents, self.seed = valid_documents, test_documents, seed
+        self.name = name or corpus.name
+        self.form = form_of(corpus)
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split, in the corpus's order."""
+        wanted = frozenset(self._parts[split])
+        return (document for document in self.corpus.documents(self.of) if document.identifier in wanted)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the corpus and of the draw."""
+        draw = f"{self.valid_documents} {self.test_documents} {self.seed}"
+        parts = ["SeededSplits", split, draw, self.corpus.fingerprint(self.of)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def drawn(self) -> Mapping[Split, list[str]]:
+        """Identifiers of each split's documents."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> Mapping[Split, list[str]]:
+        return seeded_names(
+            [document.identifier for document in self.corpus.documents(self.of)],
+            valid=self.valid_documents,
+            test=self.test_documents,
+            seed=self.seed,
+            where=self.corpus.name,
+        )
