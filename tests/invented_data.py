@@ -11,7 +11,7 @@ from depgen.trees.sentence import Document, Sentence
 
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
-    """Write stories, `brown`, `ud_english_ewt`, `wsj_sample/dependency`, `emnlp_news`, `wikinews` and `ptb`."""
+    """Write stories, `ud_english_ewt`, `emnlp_news`, `wikinews`, `ptb` and the documents of `write_documents`."""
     corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
@@ -23,15 +23,7 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
         path = folder / "ud_english_ewt" / f"en_ewt-ud-{name}.conllu"
         write_conllu(corpus.documents(split), path)
-    documents = list(corpus.documents("train"))
-    (folder / "wsj_sample" / "dependency").mkdir(parents=True)
-    for number in range(44):  # more than the 40 that are held out
-        path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
-        path.write_text("\n".join(map(_columns, documents[number % stories].sentences)), encoding="utf-8")
-    (folder / "brown").mkdir()
-    for number in range(102):  # more than the 100 that are held out
-        lines = [" ".join(f"{word}/nn" for word in s.words) for s in documents[number % stories].sentences]
-        (folder / "brown" / f"c{'abc'[number // 50]}{number % 50:02}").write_text("\n\n".join(lines), encoding="utf-8")
+    write_documents(folder, corpus)
     (folder / "emnlp_news").mkdir()
     for split in ("train", "valid", "test"):
         sentences = (" ".join(s.words) for document in corpus.documents(split) for s in document.sentences)
@@ -45,6 +37,33 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for split in ("train", "valid", "test"):
         lines = "".join(f" {_line(document)} \n" for document in corpus.documents(split))
         (folder / "ptb" / f"ptb.{split}.txt").write_text(lines, encoding="utf-8")
+
+
+def write_documents(folder: Path, corpus: GeneratedStories) -> None:
+    """Write `wsj_sample/dependency`, `brown`, `wsj`, `wikitext2` and `nant`."""
+    documents = list(corpus.documents("train"))
+    (folder / "wsj_sample" / "dependency").mkdir(parents=True)
+    for number in range(44):  # more than the 40 that are held out
+        path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
+        sentences = documents[number % len(documents)].sentences
+        path.write_text("\n".join(map(_columns, sentences)), encoding="utf-8")
+    (folder / "brown").mkdir()
+    for number in range(102):  # more than the 100 that are held out
+        lines = [" ".join(f"{word}/nn" for word in s.words) for s in documents[number % len(documents)].sentences]
+        (folder / "brown" / f"c{'abc'[number // 50]}{number % 50:02}").write_text("\n\n".join(lines), encoding="utf-8")
+    for section in range(25):
+        path = folder / "wsj" / f"{section:02}" / f"wsj_{section:02}01.mrg"
+        path.parent.mkdir(parents=True)
+        sentences = documents[section % len(documents)].sentences
+        path.write_text("".join(f"( (S {' '.join(f'(NN {word})' for word in s.words)}) )\n" for s in sentences))
+    for name in ("wikitext2", "nant"):
+        (folder / name).mkdir()
+    for split in ("train", "valid", "test"):
+        texts = [[" ".join(s.words) for s in document.sentences] for document in corpus.documents(split)]
+        articles = "".join(f" \n = Story = \n \n {' '.join(text)} \n" for text in texts)
+        (folder / "wikitext2" / f"wiki.{split}.tokens").write_text(articles, encoding="utf-8")
+        lines = "".join("".join(f"{sentence}\n" for sentence in text) + "=\n" for text in texts)
+        (folder / "nant" / f"{split}.txt").write_text(lines, encoding="utf-8")
 
 
 def _columns(sentence: Sentence) -> str:
