@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -14,6 +14,7 @@ from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity
+from depgen.nn.pairwise_softmax import pairwise_word_log_probs
 from depgen.nn.vocabulary import word_log_probs
 
 
@@ -28,6 +29,19 @@ class DocumentOutput:
 
     features: Float[Tensor, "batch sentence word features"]
     bags: Float[Tensor, "batch sentence size"] | None = None
+
+
+@dataclass(frozen=True)
+class SeparateFeatures:
+    """Features that are a sum of what a sentence says by itself and of what the one before it has left.
+
+    Attributes:
+        own: of every position, whatever stands before its sentence; without meaning at padding.
+        added: to all positions of a sentence at the beginning of a document (0) and behind each sentence (from 1 on).
+    """
+
+    own: Float[Tensor, "batch sentence word features"]
+    added: Float[Tensor, "batch before features"]
 
 
 class DocumentLanguageModel(LanguageModel):
@@ -75,6 +89,10 @@ class DocumentLanguageModel(LanguageModel):
         """The output bias, where there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no output bias")
 
+    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+        """Features in two summands, from systems that have such."""
+        return None
+
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """Nats that a system learns by beside those of the words, over the batch."""
         return None
@@ -101,6 +119,21 @@ class DocumentLanguageModel(LanguageModel):
             [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
             for row, sentences in enumerate(documents)
         ]
+
+    @torch.inference_mode()
+    def pair_log_likelihoods(
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
+    ) -> Float64[np.ndarray, "sentences before"] | None:
+        """See `LanguageModel`; where features have two summands, for about the cost of reading the sentences once."""
+        batch = whole_documents([sentences], vocabulary).to(self.device)
+        found, mask = self.read_separately(batch), batch.mask
+        if found is None:
+            return None
+        log_probs = pairwise_word_log_probs(
+            found.own[mask], found.added[0], self.output_weight, self.output_bias, batch.targets[mask]
+        )
+        sums = log_probs.new_zeros(len(sentences), log_probs.shape[1])
+        return sums.index_add_(0, mask.nonzero()[:, 1], log_probs).cpu().numpy()
 
     # -- training -------------------------------------------------------------------------------------------------
 

@@ -50,12 +50,14 @@ class LanguageModel(L.LightningModule):
         phases: the objectives, one after the other.
         likelihood: what `sentence_log_probs` returns.
         reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
+        sentences_alone: whether `sentence_log_probs` scores each sentence of a document as if it stood alone.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any.
     """
 
     likelihood: Likelihood = "exact"
     reads_sentences: bool = False
+    sentences_alone: bool = False
     longest_scored: int | None = None
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
@@ -89,6 +91,16 @@ class LanguageModel(L.LightningModule):
             UserError: the system gives texts no likelihood, or can't read documents of this length.
         """
         raise UserError(f"{type(self).__name__} gives texts no likelihood.")
+
+    def pair_log_likelihoods(
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
+    ) -> Float64[np.ndarray, "sentences before"] | None:
+        """Nats of each sentence at the beginning of a document (column 0) and behind each of these (from 1 on).
+
+        Every order of the sentences is a sum of such entries. None where a sentence depends on more than the one before
+        it, or where a table would cost more than reading. In evaluation mode.
+        """
+        return None
 
     # -- phases and optimisers ------------------------------------------------------------------------------------
 

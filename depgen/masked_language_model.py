@@ -121,6 +121,7 @@ class MaskedLanguageModel(LanguageModel):
     """
 
     likelihood: Likelihood = "pseudo"
+    sentences_alone = True
     backbone: Transformer
     needs_trees: bool = False
 

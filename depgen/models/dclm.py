@@ -36,7 +36,7 @@ Deviations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.data.documents import DocumentBatch
-from depgen.document_language_model import DocumentLanguageModel, DocumentOutput
+from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
 from depgen.nn.standard_lstm import StandardLSTM
@@ -70,16 +70,29 @@ class ContextNetwork(nn.Module):
     Attributes:
         features: their size.
         output_bias: whether the output has a bias.
+        sentences_alone: whether there is no context at all.
     """
 
     features: int
     output_bias: bool = True
+    sentences_alone: bool = False
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """Features of each position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError
+
+
+@runtime_checkable
+class PairwiseContext(Protocol):
+    """A network in which a sentence depends on the one before it alone, by a vector that its features hold."""
+
+    def separately(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> SeparateFeatures:
+        """The features in two summands."""
+        ...
 
 
 class NoContext(ContextNetwork):
@@ -91,6 +104,8 @@ class NoContext(ContextNetwork):
         layers: of it.
         cell: which LSTM.
     """
+
+    sentences_alone = True
 
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
@@ -106,6 +121,8 @@ class NoContext(ContextNetwork):
 
 class CarriedState(NoContext):
     """DRNNLM: the document as one sequence, every sentence read from where the one before has ended."""
+
+    sentences_alone = False
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -167,10 +184,24 @@ class ContextToOutput(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """[h; c] of each position: the output matrix holds both of Eq. 7's."""
+        hidden, contexts = self._read(embedded, lengths)
+        return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
+
+    def separately(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> SeparateFeatures:
+        """[h; 0] and [0; c]."""
+        hidden, contexts = self._read(embedded, lengths)
+        size = hidden.shape[-1]
+        return SeparateFeatures(F.pad(hidden, (0, size)), F.pad(contexts, (size, 0)))
+
+    def _read(
+        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+    ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
+        """Hidden states, and the contexts at the beginning and behind each sentence."""
         hidden = _alone(self.core, embedded)
         last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        context = _of_the_sentence_before(last, self.first_context)
-        return DocumentOutput(torch.cat((hidden, context[:, :, None].expand_as(hidden)), -1))
+        return hidden, torch.cat((self.first_context.expand(len(last), 1, -1), last), 1)
 
 
 class AttentionContext(ContextNetwork):
@@ -388,6 +419,7 @@ class DCLM(DocumentLanguageModel):
         self.bag_output: nn.Linear | None = None
         if isinstance(self.context, HierarchicalContext):
             self.bag_output = nn.Linear(self.context.features, vocabulary_size)
+        self.sentences_alone = self.context.sentences_alone
         self.dropout, self.first_word_twice = dropout, first_word_twice
         self._initialize(initialization)
 
@@ -427,6 +459,12 @@ class DCLM(DocumentLanguageModel):
         embedded = F.dropout(self.embedding(batch.inputs), self.dropout, self.training)
         output: DocumentOutput = self.context(embedded, batch.lengths)
         return DocumentOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
+
+    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+        """The summands of a context that a sentence takes from the one before it alone."""
+        if not isinstance(self.context, PairwiseContext):
+            return None
+        return self.context.separately(self.embedding(batch.inputs), batch.lengths)
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""

@@ -1,0 +1,50 @@
+"""The log-probabilities of all pairs against one softmax a pair, in float64 and float32, at chunk's edges."""
+
+import pytest
+import torch
+
+from depgen.nn import pairwise_softmax
+from depgen.nn.pairwise_softmax import pairwise_word_log_probs
+
+WORDS, CONTEXTS, FEATURES, VOCABULARY = 11, 4, 5, 7
+
+
+def case(dtype, scale=1.0):
+    torch.manual_seed(0)
+    sizes = ((WORDS, FEATURES), (CONTEXTS, FEATURES), (VOCABULARY, FEATURES), (VOCABULARY,))
+    return [scale * torch.randn(size, dtype=dtype) for size in sizes], torch.randint(VOCABULARY, (WORDS,))
+
+
+def expected(own, added, weight, bias, targets):
+    features = (own[:, None] + added).double()
+    log_probs = (features @ weight.T.double() + (0 if bias is None else bias.double())).log_softmax(-1)
+    return log_probs.gather(2, targets[:, None, None].expand(-1, len(added), 1))[:, :, 0]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, WORDS, 1 << 10])
+def test_each_pair_has_its_own_softmax(monkeypatch, chunk):
+    monkeypatch.setitem(pairwise_softmax.CHUNK_ELEMENTS, "cpu", 2 * VOCABULARY * chunk)
+    tensors, targets = case(torch.float64)
+    for bias in (tensors[3], None):
+        found = pairwise_word_log_probs(*tensors[:3], bias, targets)
+        torch.testing.assert_close(found, expected(*tensors[:3], bias, targets), rtol=0, atol=1e-12)
+
+
+def test_logits_far_apart_lose_nothing():
+    tensors, targets = case(torch.float64, scale=8.0)  # logits of some hundred nats
+    spread = tensors[0] @ tensors[2].T
+    assert spread.max() - spread.min() > 400
+    found = pairwise_word_log_probs(*tensors, targets)
+    torch.testing.assert_close(found, expected(*tensors, targets), rtol=1e-12, atol=1e-10)
+
+
+def test_single_precision_is_as_precise_as_its_logits():
+    tensors, targets = case(torch.float32)
+    found = pairwise_word_log_probs(*tensors, targets)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected(*tensors, targets), rtol=0, atol=2e-6)
+
+
+def test_no_word_is_no_row():
+    tensors, targets = case(torch.float64)
+    assert pairwise_word_log_probs(tensors[0][:0], *tensors[1:], targets[:0]).shape == (0, CONTEXTS)
