@@ -1,0 +1,106 @@
+"""Documents without words, of one sentence and of two thousand, from the file through the data module to a model."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+
+from depgen.data.documents import DocumentData, collate_documents
+from depgen.data.json_documents import JsonDocuments
+from depgen.data.vocabulary import WordVocabulary
+from depgen.errors import UserError
+from depgen.evaluation.likelihood import score_documents
+from depgen.models.dclm import (
+    DCLM,
+    AttentionContext,
+    CarriedState,
+    ContextToContext,
+    ContextToOutput,
+    HierarchicalContext,
+    NoContext,
+)
+
+LONG = 2000
+CONTEXTS = {
+    "rnnlm": NoContext,
+    "drnnlm": CarriedState,
+    "hrnnlm": HierarchicalContext,
+    "ccdclm": ContextToContext,
+    "codclm": ContextToOutput,
+    "adclm": AttentionContext,
+    "adclm code2015": partial(AttentionContext, variant="code2015"),
+}
+
+
+class Trainer:
+    world_size, global_rank, current_epoch = 1, 0, 0
+
+    class lightning_module:  # noqa: N801
+        collate = staticmethod(collate_documents)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Beside documents of words: an empty one, one of empty sentences, and sentences without words between others."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    documents = [
+        [], ["", "  "], ["one alone"], ["a", "", "b c", " ", "d"], [f"w{n % 7}" for n in range(LONG)],
+    ]  # fmt: skip
+    rows = "".join(json.dumps({"id": f"d{n}", "sentences": each}) + "\n" for n, each in enumerate(documents))
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(rows)
+    files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
+    corpus = JsonDocuments(str(tmp_path), sentences_field="sentences", **files)
+    found = DocumentData(corpus, WordVocabulary(starts=True))
+    found.trainer = Trainer()
+    return found
+
+
+def tiny(context, data):
+    torch.manual_seed(0)
+    return DCLM(data.vocabulary_size, context=partial(context, size=3), embedding_size=3).double().eval()
+
+
+def test_what_has_no_words_is_left_out_and_said(data, caplog):
+    assert [len(item.sentences) for item in map(data.segmented("test", longest=None).__getitem__, range(3))] == [
+        1, 3, LONG,
+    ]  # fmt: skip
+    assert [message.partition("left out ")[2] for message in caplog.messages if "test: left out" in message] == [
+        "2 sentences without a token.", "2 documents without a token.",
+    ]  # fmt: skip
+
+
+def test_long_documents_are_segments_in_training_and_whole_in_evaluation(data):
+    assert len(data.segmented("train", longest=5)) == 1 + 1 + LONG // 5
+    shapes = [tuple(batch.lengths.shape) for batch in data.test_dataloader()]
+    assert sum(rows for rows, _ in shapes) == 3
+    assert max(sentences for _, sentences in shapes) == LONG
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name != "adclm code2015" else pytest.param(name, marks=pytest.mark.slow) for name in CONTEXTS],
+)
+def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
+    model = tiny(CONTEXTS[name], data)
+    split = data.segmented("test", longest=None)
+    one, few, long = ([ids.tolist() for ids in split[row].sentences] for row in range(3))
+    with torch.no_grad():
+        together = score_documents(model, [one, few, long], vocabulary=data.vocabulary, tokens_per_batch=100_000)
+        alone = [
+            *score_documents(model, [one], vocabulary=data.vocabulary),
+            *score_documents(model, [few], vocabulary=data.vocabulary),
+            *score_documents(model, [long[:4]], vocabulary=data.vocabulary),
+        ]
+    assert [len(each) for each in together] == [1, 3, LONG]
+    for whole, part in zip(together, alone, strict=True):
+        for sentence, expected in zip(whole, part, strict=False):
+            torch.testing.assert_close(torch.tensor(sentence), torch.tensor(expected), rtol=0, atol=1e-12)
+    assert all(torch.tensor(sentence).isfinite().all() for sentence in together[2])
+
+
+def test_a_split_of_nothing_but_empty_documents_is_refused(data, tmp_path):
+    (tmp_path / "test.jsonl").write_text('{"sentences": []}\n')
+    with pytest.raises(UserError, match="expected documents, found none with a token"):
+        data.segmented("test", longest=None)
