@@ -61,6 +61,7 @@ def generate(
     batch_size: int,
     device: torch.device | str = "cpu",
     progress: bool = False,
+    begin: Callable[[Sequence[int]], State] | None = None,
 ) -> list[list[int]]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
 
@@ -77,6 +78,7 @@ def generate(
         batch_size: prompts per batch.
         device: where tokens and generators live.
         progress: show a progress bar, in texts.
+        begin: the state that a batch of these prompts, by number, begins from; None: the step gets None.
 
     Raises:
         ValueError: when there are not as many seeds as prompts, or a prompt is empty.
@@ -97,7 +99,7 @@ def generate(
             items = by_length[start : start + batch_size]
             generators = [Generator(device).manual_seed(seeds[item]) for item in items]
             batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=torch.device(device))
-            finished = batch.run(step, sampling, max_new_tokens, advance)
+            finished = batch.run(step, sampling, max_new_tokens, advance, None if begin is None else begin(items))
             cut += len(items) - finished
             for item, text in zip(items, batch.texts, strict=True):
                 texts[item] = text
@@ -124,9 +126,15 @@ class _Batch:
             missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
             self.padding = torch.arange(longest, device=device) < missing[:, None]
 
-    def run(self, step: Step, sampling: Sampling, max_new_tokens: int, advance: Callable[[int], None]) -> int:
+    def run(
+        self,
+        step: Step,
+        sampling: Sampling,
+        max_new_tokens: int,
+        advance: Callable[[int], None],
+        state: State | None = None,
+    ) -> int:
         """The number of texts that came to their end; `texts` holds them all."""
-        state: State | None = None
         running = set(self.rows)
         for _ in range(max_new_tokens):
             distribution, state = step(self.tokens, self.padding, state)

@@ -4,18 +4,25 @@ import hashlib
 import json as json_format
 import logging
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.decoding.generation import Writer
 from depgen.decoding.sampling import Sampling
+from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import UserError
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.document_generation import continue_documents
+from depgen.evaluation.text_documents import read_documents
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import write_atomically
 from depgen.training.guards import check_writable
 from depgen.trees.lines import read_lines
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def generate(
@@ -23,6 +30,7 @@ def generate(
     checkpoint: str | None = None,
     prompts: Path | None = None,
     number: int = 1,
+    sentences: int | None = None,
     top_p: float = 1.0,
     temperature: float = 1.0,
     top_k: int = 0,
@@ -40,51 +48,47 @@ def generate(
 
     Args:
         checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
-        prompts: a file of one prompt a line, words separated by spaces; without it texts begin from nothing.
+        prompts: a file of one prompt a line, words separated by spaces. For systems that read documents sentence by
+            sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
+            nothing.
         number: texts a prompt (`-n`).
+        sentences: how many sentences such systems write behind each document; 1 where nothing is said.
         top_p: nucleus sampling: the smallest set of words with this much probability.
         temperature: divides the log-probabilities of the (mixed) distribution.
         top_k: only the k most likely words; 0 for all.
         greedy: always the most likely word.
-        max_new_tokens: where a text is cut.
+        max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
         seed: of the sampling.
-        output: a file for the texts, one a line; without it they are printed.
-        json: JSON lines with prompt, text and seed instead of bare texts.
+        output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
+            printed.
+        json: JSON lines with prompt, text and seed instead of bare texts; of documents, lists of sentences.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
         UserError: no such run or file, an empty file of prompts, numbers out of range.
     """
-    for name, value in (("-n", number), ("--max-new-tokens", max_new_tokens), ("--batch-size", batch_size)):
-        if value < 1:
+    numbers = {"-n": number, "--max-new-tokens": max_new_tokens, "--batch-size": batch_size, "--sentences": sentences}
+    for name, value in numbers.items():
+        if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, found {value}.")
     if output is not None:
         check_writable(output.parent)
         if output.is_dir():
             raise UserError(f"--output {output} is a folder: name a file.")
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)
-    lines = [""] if prompts is None else read_prompts(prompts)
     trained = load_trained(checkpoint, device=device)
-    if not isinstance(trained.model, Writer):
-        raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which does not write texts.")
     log.info("Writing with %s", trained.checkpoint)
-    jobs = [(line, text_seed(seed, index, copy)) for index, line in enumerate(lines) for copy in range(number)]
-    _log_unknown(lines, trained.vocabulary)
-    texts = trained.model.generate(
-        [encode(trained.vocabulary, line.split()).ids.tolist() for line, _ in jobs],
-        eos=trained.vocabulary.eos,
-        sampling=sampling,
-        seeds=[item_seed for _, item_seed in jobs],
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        progress=sys.stderr.isatty(),
-    )
-    rows = []
-    for (line, item_seed), ids in zip(jobs, texts, strict=True):
-        text = " ".join(trained.vocabulary.decode(ids).split())  # one line, whatever the pieces hold
-        row = {"prompt": line, "text": text, "seed": item_seed}
-        rows.append(json_format.dumps(row, ensure_ascii=False) if json else text)
+    writing = _Writing(trained, number, seed, sampling, max_new_tokens, batch_size, json)
+    if isinstance(trained.model, DocumentLanguageModel):
+        rows = writing.documents(trained.model, prompts, sentences or 1)
+    elif sentences is not None:
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(trained.model).__name__}, which reads no sentences: leave --sentences "
+            "out, or take a system that reads documents sentence by sentence."
+        )
+    else:
+        rows = writing.texts(prompts)
     content = "".join(f"{row}\n" for row in rows)
     if output is None:
         return content
@@ -93,8 +97,94 @@ def generate(
     return None
 
 
-def _log_unknown(lines: list[str], vocabulary: AnyVocabulary) -> None:
-    ids = [i for line in lines for i in encode(vocabulary, line.split()).ids.tolist()]
+@dataclass(frozen=True)
+class _Writing:
+    """What is written with and how; see `generate`."""
+
+    trained: Trained
+    number: int
+    seed: int
+    sampling: Sampling
+    max_new_tokens: int
+    batch_size: int
+    json: bool
+
+    def texts(self, prompts: Path | None) -> list[str]:
+        """A line a text.
+
+        Raises:
+            UserError: the system does not write, or the prompts can't be read.
+        """
+        model, vocabulary = self.trained.model, self.trained.vocabulary
+        if not isinstance(model, Writer):
+            raise UserError(f"{self.trained.checkpoint} holds a {type(model).__name__}, which does not write texts.")
+        lines = [""] if prompts is None else read_prompts(prompts)
+        ids = [encode(vocabulary, line.split()).ids.tolist() for line in lines]
+        _log_unknown(ids, vocabulary)
+        seeds = self._seeds(len(lines))
+        texts = model.generate(
+            self._copies(ids),
+            eos=vocabulary.eos,
+            sampling=self.sampling,
+            seeds=seeds,
+            max_new_tokens=self.max_new_tokens,
+            batch_size=self.batch_size,
+            progress=sys.stderr.isatty(),
+        )
+        decoded = [_one_line(vocabulary, each) for each in texts]
+        return self._json(self._copies(lines), decoded, seeds) if self.json else decoded
+
+    def documents(self, model: DocumentLanguageModel, prompts: Path | None, sentences: int) -> list[str]:
+        """A line of JSON a document; or a line a sentence, and a blank line between documents.
+
+        Sentences without a word, which a system may write, are no lines.
+
+        Raises:
+            UserError: the prompts can't be read.
+        """
+        vocabulary = self.trained.vocabulary
+        words = [()] if prompts is None else [[s.words for s in d.sentences] for d in read_documents(prompts)]
+        ids = [[encode(vocabulary, each).ids.tolist() for each in document] for document in words]
+        _log_unknown([each for document in ids for each in document], vocabulary)
+        seeds = self._seeds(len(words))
+        texts = continue_documents(
+            model,
+            self._copies(ids),
+            vocabulary=vocabulary,
+            sampling=self.sampling,
+            seeds=seeds,
+            sentences=sentences,
+            max_new_tokens=self.max_new_tokens,
+            batch_size=self.batch_size,
+            progress=sys.stderr.isatty(),
+        )
+        decoded = [[_one_line(vocabulary, each) for each in document] for document in texts]
+        if self.json:
+            lines = [[" ".join(each) for each in document] for document in words]
+            return self._json(self._copies(lines), decoded, seeds)
+        return "\n\n".join("\n".join(filter(None, document)) for document in decoded).split("\n")
+
+    def _seeds(self, prompts: int) -> list[int]:
+        return [text_seed(self.seed, prompt, copy) for prompt in range(prompts) for copy in range(self.number)]
+
+    def _copies(self, prompts: Sequence[T]) -> list[T]:
+        return [prompt for prompt in prompts for _ in range(self.number)]
+
+    def _json(self, prompts: Sequence[object], texts: Sequence[object], seeds: Sequence[int]) -> list[str]:
+        rows = zip(prompts, texts, seeds, strict=True)
+        return [
+            json_format.dumps({"prompt": prompt, "text": text, "seed": seed}, ensure_ascii=False)
+            for prompt, text, seed in rows
+        ]
+
+
+def _one_line(vocabulary: AnyVocabulary, ids: Sequence[int]) -> str:
+    """The words of a text; one line, whatever the pieces hold."""
+    return " ".join(vocabulary.decode(ids).split())
+
+
+def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: AnyVocabulary) -> None:
+    ids = [each for prompt in prompts for each in prompt]
     if unknown := ids.count(vocabulary.unk):
         log.info("%d of the prompts' %d tokens are unknown to the model and read as <unk>.", unknown, len(ids))
 

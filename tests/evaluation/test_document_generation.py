@@ -1,0 +1,157 @@
+"""Documents continued sentence by sentence: from the very distribution that scores them, whatever stands beside."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer
+from depgen.cli import main
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.sampling import Sampling
+from depgen.errors import UserError
+from depgen.evaluation.document_generation import continue_documents, next_word_log_probs
+from depgen.evaluation.generation import generate
+from depgen.models import dclm, document_transformer
+
+WORDS = [f"w{n}" for n in range(9)]
+CONTEXTS = {
+    "rnnlm": dclm.NoContext,
+    "drnnlm": dclm.CarriedState,
+    "hrnnlm": dclm.HierarchicalContext,
+    "ccdclm": dclm.ContextToContext,
+    "codclm": dclm.ContextToOutput,
+    "adclm": dclm.AttentionContext,
+    "adclm code2015": partial(dclm.AttentionContext, variant="code2015"),
+}
+DOCUMENTS = [[[4, 5, 6], [7], [8, 4]], [], [[5]], [[6, 6], [], [4, 7, 8, 5]]]
+"""One without a sentence, and one with a sentence without a word, as a system may write it."""
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(WORDS, starts=True)
+
+
+def model_of(name, vocabulary):
+    torch.manual_seed(3)
+    if name == "transformer":
+        backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0)
+        context = document_transformer.PrefixContext
+        found = document_transformer.DocumentTransformer(vocabulary.size, context=context, backbone=backbone)
+    else:
+        context = partial(CONTEXTS[name], size=4)
+        found = dclm.DCLM(vocabulary.size, context=context, embedding_size=4)
+    for parameter in found.parameters():
+        torch.nn.init.normal_(parameter, std=0.8)
+    return found.double().eval()
+
+
+@pytest.mark.parametrize("name", [*CONTEXTS, "transformer"])
+def test_each_word_is_drawn_from_what_scores_it(name, vocabulary):
+    model = model_of(name, vocabulary)
+    new = [[4, 8, 8], [5], []]
+    whole = [[*document, *new] for document in DOCUMENTS]
+    expected = model.sentence_log_probs(whole, vocabulary=vocabulary)
+    for sentence, ids in enumerate(new):
+        for place, target in enumerate([*ids, vocabulary.eos]):
+            so_far = [[*document, *new[:sentence], ids[:place]] for document in DOCUMENTS]
+            found = next_word_log_probs(model, so_far, vocabulary=vocabulary)
+            torch.testing.assert_close(found.exp().sum(1), torch.ones(len(DOCUMENTS), dtype=torch.float64))
+            scored = [each[len(d) + sentence][place] for d, each in zip(DOCUMENTS, expected, strict=True)]
+            np.testing.assert_allclose(found[:, target].numpy(), scored, rtol=0, atol=1e-12)
+
+
+def written(model, vocabulary, documents, seeds, **options):
+    settings = {"sampling": Sampling(), "sentences": 3, "max_new_tokens": 6, "batch_size": 64, **options}
+    return continue_documents(model, documents, vocabulary=vocabulary, seeds=seeds, **settings)
+
+
+@pytest.mark.parametrize("name", ["ccdclm", "drnnlm"])
+def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_word(name, vocabulary):
+    model = model_of(name, vocabulary)
+    greedy = {"sampling": Sampling(greedy=True), "sentences": 2, "max_new_tokens": 3}
+    for document, found in zip(DOCUMENTS, written(model, vocabulary, DOCUMENTS, range(4), **greedy), strict=True):
+        text = [list(ids) for ids in document]
+        for _ in range(2):
+            text.append([])
+            for _ in range(3):
+                longer = [[*text[:-1], [*text[-1], word]] for word in range(vocabulary.size)]
+                scores = [each[-1][-2] for each in model.sentence_log_probs(longer, vocabulary=vocabulary)]
+                if int(np.argmax(scores)) == vocabulary.eos:
+                    break
+                text[-1].append(int(np.argmax(scores)))
+        assert found == text[len(document) :]
+
+
+def test_a_continuation_depends_on_its_document_and_seed_alone(vocabulary):
+    model = model_of("ccdclm", vocabulary)
+    together = written(model, vocabulary, DOCUMENTS, [1, 2, 3, 4])
+    assert together == [written(model, vocabulary, [d], [s])[0] for d, s in zip(DOCUMENTS, [1, 2, 3, 4], strict=True)]
+    assert together == written(model, vocabulary, DOCUMENTS, [1, 2, 3, 4], batch_size=2)
+    assert together != written(model, vocabulary, DOCUMENTS, [5, 6, 7, 8])
+    assert [each[:2] for each in together] == written(model, vocabulary, DOCUMENTS, [1, 2, 3, 4], sentences=2)
+
+
+def test_words_come_as_often_as_they_are_likely(vocabulary):
+    model = model_of("codclm", vocabulary)
+    found = written(
+        model, vocabulary, [DOCUMENTS[0]] * 4000, range(4000), sentences=1, max_new_tokens=1, batch_size=4000
+    )
+    first = np.bincount([text[0][0] if text[0] else vocabulary.eos for text in found], minlength=vocabulary.size) / 4000
+    (expected,) = next_word_log_probs(model, [[*DOCUMENTS[0], []]], vocabulary=vocabulary).exp().numpy()
+    assert np.abs(first - expected).max() < 4 * (0.25 / 4000) ** 0.5
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A tiny CCDCLM trained for an epoch on generated stories."""
+    folder = tmp_path_factory.mktemp("documents")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
+        config = folder / "tiny.yaml"
+        config.write_text(
+            "seed_everything: 1\n"
+            "trainer: {max_epochs: 1, accelerator: cpu}\n"
+            "model:\n"
+            "  class_path: depgen.models.dclm.DCLM\n"
+            "  init_args:\n"
+            "    context: {class_path: depgen.models.dclm.ContextToContext, init_args: {size: 8}}\n"
+            "    embedding_size: 8\n"
+            "data:\n"
+            "  class_path: depgen.data.documents.DocumentData\n"
+            "  init_args:\n"
+            "    corpus:\n"
+            "      class_path: depgen.data.generated.GeneratedStories\n"
+            "      init_args: {train: 12, valid: 2, test: 2}\n"
+            "    vocabulary: {class_path: depgen.data.vocabulary.WordVocabulary, init_args: {starts: true}}\n"
+        )
+        assert main(["fit", "--config", str(config)]) == 0
+        yield next((folder / "runs").glob("*/*/run.json")).parent
+
+
+def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
+    prompts, output = tmp_path / "prompts.txt", tmp_path / "texts.txt"
+    prompts.write_text("it was early .\nshe was late .\n\none day\n")
+    options = {"checkpoint": str(run), "prompts": prompts, "number": 2, "sentences": 3, "max_new_tokens": 7, "seed": 5}
+    rows = [json.loads(line) for line in generate(json=True, **options).splitlines()]
+    assert [row["prompt"] for row in rows] == [["it was early .", "she was late ."]] * 2 + [["one day"]] * 2
+    assert all(len(row["text"]) == 3 and max(len(each.split()) for each in row["text"]) <= 7 for row in rows)
+    generate(output=output, **options)
+    shown = [
+        [line for line in part.split("\n") if line] for part in output.read_text().removesuffix("\n").split("\n\n")
+    ]
+    assert shown == [[each for each in row["text"] if each] for row in rows]
+    lines = tmp_path / "prompts.jsonl"
+    lines.write_text('{"sentences": ["it was early .", "she was late ."]}\n{"sentences": ["one day"]}\n')
+    assert [json.loads(line) for line in generate(json=True, **{**options, "prompts": lines}).splitlines()] == rows
+    assert main(["generate", "--checkpoint", str(run), "--sentences", "2", "--max-new-tokens", "5"]) == 0
+    assert 1 <= len(capsys.readouterr().out.splitlines()) <= 2, "from nothing"
+
+
+def test_no_sentence_is_refused(run):
+    with pytest.raises(UserError, match="--sentences must be at least 1"):
+        generate(checkpoint=str(run), sentences=0)
