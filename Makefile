@@ -51,9 +51,15 @@ rows_udgn-table8 := UDGN no-nonlinearity positions-for-relative-bias Kirchhoff-m
 rows_udgn-table9 := $(addprefix Wikinews-,1-8 1-4 1-2) Wikinews
 rows_udgn-figure4 := 1-head 2-heads 4-heads 8-heads 16-heads
 rows_udgn-figure6 := 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9
+rows_dclm-table2 := RNNLM DRNNLM HRNNLM ADCLM CODCLM CCDCLM
+rows_dclm-figure3 := L-5 L-10
+rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical attention context-to-output \
+    context-to-context) $(addprefix Transformer-,alone context-as-prefix context-to-output attention \
+    1-sentence-before-as-tokens 4-sentences-before-as-tokens)
 series := udgn-figure4 udgn-figure6
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
-    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series)
+    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
+    $(addprefix dclm-,table2 figure3) document-contexts
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
@@ -145,6 +151,9 @@ reproduce-udgn-table9: ## UDGN: by the size of the training text
 reproduce-udgn-figure4: ## UDGN: by the number of attention heads, table and picture
 reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a picture
 reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
+reproduce-dclm-table2: ## DCLM: perplexity of documents by six models
+reproduce-dclm-figure3: ## DCLM: segments of 5 and 10 sentences, table and picture
+reproduce-document-contexts: ## beyond the paper: contexts of documents over an LSTM and a Transformer
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
@@ -153,6 +162,8 @@ $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
 	$$(depgen) table $(subst -,_,$(1)) $$(profile) --format text
 	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
+	$(if $(filter $(1),dclm-figure3),$$(depgen) curves dclm_figure3 $$(profile) --against steps \
+	    --measure log_likelihood --output results/dclm_figure3/log-likelihood.png)
 endef
 $(foreach table,$(tables),$(eval $(call table_rules,$(table),$(call short,$(table)))))
 

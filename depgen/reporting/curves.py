@@ -1,6 +1,7 @@
-"""Validation perplexity against what training has cost so far: where each system stops improving."""
+"""Validation perplexity, or log-likelihood, against what training has cost so far: where each system stops improving."""
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,13 @@ _AXES: dict[Cost, str] = {
     "tokens": "training tokens seen, all phases",
     "steps": "optimiser steps, all phases",
     "minutes": "minutes of wall time, all phases, validation included",
+}
+
+
+Measure = Literal["perplexity", "log_likelihood"]
+_MEASURES: dict[Measure, str] = {
+    "perplexity": "validation perplexity",
+    "log_likelihood": "mean validation log-likelihood of a token (nats)",
 }
 
 
@@ -56,11 +64,12 @@ def draw_curves(
     rows: Sequence[str] = (),
     runs: Sequence[str] = (),
     against: Cost | None = None,
+    measure: Measure = "perplexity",
     output: Path | None = None,
 ) -> str:
     """Validation perplexity of a table's systems, or of any runs, in one picture: a line a run, its best point marked.
 
-    Returns where the picture went, and the lowest point of each line. Local results go before tracked ones of the same
+    Returns where the picture went, and the best point of each line. Local results go before tracked ones of the same
     seed. Phases that measure no perplexity leave a gap at the left.
 
     Args:
@@ -69,6 +78,7 @@ def draw_curves(
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
+        measure: `perplexity`, on a logarithmic axis, or `log_likelihood`, minus its logarithm, on a linear one.
         output: the PNG; unset: `results/<table>/curves-<profile>.png`, without a table `curves.png`.
 
     Raises:
@@ -89,12 +99,19 @@ def draw_curves(
             command = f"depgen reproduce {definition.argument} --profile {profile}"
             raise UserError(f"No validation curve against {cost} at profile {profile}. Make one: {command}.")
     path = output or path
-    save(curves_figure(curves, title=title, axis=_AXES[cost]), path)
-    digits = 1 if cost == "minutes" else 0
+    save(curves_figure(curves, title=title, axis=_AXES[cost], measure=measure), path)
+    digits, best = (1 if cost == "minutes" else 0), ("lowest" if measure == "perplexity" else "highest")
     lowest = [
-        f"{curve.run}: lowest {y:.2f} after {x:,.{digits}f} {cost}" for curve in curves for x, y in [curve.lowest]
+        f"{curve.run}: {best} {_value(y, measure):.{2 if measure == 'perplexity' else 4}f} after {x:,.{digits}f} {cost}"
+        for curve in curves
+        for x, y in [curve.lowest]
     ]
-    return "\n".join([f"{path}: validation perplexity against {_AXES[cost]}.", *lowest])
+    return "\n".join([f"{path}: {_MEASURES[measure]} against {_AXES[cost]}.", *lowest])
+
+
+def _value(perplexity: float, measure: Measure) -> float:
+    """What a measure makes of a perplexity."""
+    return perplexity if measure == "perplexity" else -math.log(perplexity)
 
 
 def _of_table(definition: TableDefinition, profile: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
@@ -153,23 +170,25 @@ def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result
     return found
 
 
-def curves_figure(curves: Sequence[Curve], *, title: str, axis: str) -> "Figure":
-    """Lines of one colour a system, the lowest point of each marked, perplexity on a logarithmic axis."""
+def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Measure = "perplexity") -> "Figure":
+    """Lines of one colour a system, the best point of each marked; perplexity on a logarithmic axis."""
     drawing = figure(7.0, 4.5)
     axes = drawing.add_subplot()
     systems = list(dict.fromkeys(curve.system for curve in curves))
     for number, system in enumerate(systems):
         lines = [curve for curve in curves if curve.system == system]
         for curve in lines:
-            x, y = zip(*curve.points, strict=True)
+            x, y = [x for x, _ in curve.points], [_value(y, measure) for _, y in curve.points]
             axes.plot(x, y, color=f"C{number}", alpha=0.8, label=system if curve is lines[0] else None)
-            axes.plot(*curve.lowest, "o", color=f"C{number}", markersize=4)
-    axes.set_yscale("log")
+            best, lowest = curve.lowest
+            axes.plot(best, _value(lowest, measure), "o", color=f"C{number}", markersize=4)
+    if measure == "perplexity":
+        axes.set_yscale("log")
     for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         show("{x:.4g}")
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel(axis)
-    axes.set_ylabel("validation perplexity")
+    axes.set_ylabel(_MEASURES[measure])
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="both", alpha=0.3)

@@ -77,3 +77,19 @@ def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):
     draw_curves("toy", profile="small", rows=["Base", "DM-Base"], output=project / "c.png")
     assert "DM-Base has no validation curve at profile small" in caplog.text
     assert "left chain" not in caplog.text
+
+
+def test_log_likelihood_is_minus_the_logarithm_of_perplexity(project):
+    for name, values in (("a", (90, 60, 70)), ("b", (80, 85))):
+        run = project / "runs" / name / "1"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text("{}")
+        lines = [f"{9 + 10 * epoch},{epoch},{value},{30 * (epoch + 1)}\n" for epoch, value in enumerate(values)]
+        (run / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n" + "".join(lines))
+    text = draw_curves(runs=["a/1", "b/1"], measure="log_likelihood", output=project / "c.png")
+    assert text.splitlines()[1:] == ["a/1: highest -4.0943 after 20 steps", "b/1: highest -4.3820 after 10 steps"]
+    curves = [Curve("A", "A, seed 1", ((10.0, 90.0), (20.0, 60.0)))]
+    axes = curves_figure(curves, title="t", axis="a", measure="log_likelihood").axes[0]
+    assert axes.get_yscale() == "linear"
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([-4.49981, -4.09434], abs=1e-5)
+    assert list(axes.lines[1].get_ydata()) == pytest.approx([-4.09434], abs=1e-5)
