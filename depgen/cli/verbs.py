@@ -46,6 +46,17 @@ VERBS = {
     "parse": Verb(
         "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U", "depgen.evaluation.parse:parse"
     ),
+    "score": Verb(
+        "log-probability and surprisal of the words, sentences and documents of a text, under any system",
+        "depgen.evaluation.score:score",
+        positionals=("file",),
+        flags=("json",),
+    ),
+    "coherence": Verb(
+        "how often a run finds documents likelier than other orders, places of a sentence, or endings",
+        "depgen.evaluation.coherence.assessment:coherence",
+        flags=("json",),
+    ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
         "depgen.evaluation.evaluate_text:evaluate_text",

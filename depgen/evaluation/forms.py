@@ -13,10 +13,19 @@ _BROUGHT_BY = {"bare": "depgen.data.bare_words.BareWords", "ptb": "depgen.data.n
 
 
 def form_of_run(run: Path) -> FormName | None:
-    """The form of a run's corpus, where its settings name one that says it."""
+    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased."""
     settings = run / "config.yaml"
     corpus: Corpus | None = getattr(data_of(settings), "corpus", None) if settings.is_file() else None
-    return None if corpus is None else form_of(corpus)
+    return None if corpus is None else form_of(corpus) or ("lower" if _is_lowercased(corpus) else None)
+
+
+def _is_lowercased(corpus: object) -> bool:
+    """Whether a corpus, or the one that it takes its sentences from, puts words into lower case."""
+    while corpus is not None:
+        if getattr(corpus, "lowercase", False) is True:
+            return True
+        corpus = getattr(corpus, "corpus", None)
+    return False
 
 
 def warn_of_another_form(run: Path, corpus: Corpus) -> None:

@@ -8,7 +8,7 @@ from depgen.trees.bare_words import bare_word, is_bare_word, is_currency, kept_w
 from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS, normalize_word
 from depgen.trees.sentence import Sentence
 
-FormName = Literal["bare", "ptb", "as_is"]
+FormName = Literal["bare", "ptb", "lower", "as_is"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,15 @@ def _kept_in_ptb(sentence: Sentence) -> list[bool]:
     return [tag not in PUNCTUATION_TAGS for tag in sentence.tags]
 
 
+def _all_kept(sentence: Sentence) -> list[bool]:
+    return [True] * len(sentence)
+
+
 FORMS: Mapping[FormName, TextForm] = {
     "bare": TextForm(kept_words, bare_word),
     "ptb": TextForm(_kept_in_ptb, lambda word: normalize_word(word, (word.lower(), NUMBER))),
-    "as_is": TextForm(lambda sentence: [True] * len(sentence), str),
+    "lower": TextForm(_all_kept, str.lower),
+    "as_is": TextForm(_all_kept, str),
 }
-"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `as_is`: text that is in its form already."""
+"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased. `as_is`: text
+that is in its form already."""

@@ -1,0 +1,106 @@
+"""Text files of any form as documents of sentences, each of which knows where it stands."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from depgen.data.json_documents import JsonDocuments
+from depgen.data.tokenization import tokenize
+from depgen.errors import UserError
+from depgen.trees.conllu import TagColumn, read_blocks
+from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Sentence
+
+InputFormat = Literal["text", "conllu", "jsonl"]
+Tokens = Literal["whitespace", "rules"]
+_ENDINGS: dict[str, InputFormat] = {".conllu": "conllu", ".jsonl": "jsonl"}
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """A document of a file.
+
+    Attributes:
+        identifier: what the file calls it, or file and line.
+        sentences: none is without words.
+        places: file and line of each sentence; of JSON, those of the document or its identifier.
+    """
+
+    identifier: str
+    sentences: tuple[Sentence, ...]
+    places: tuple[str, ...]
+
+
+def read_documents(
+    path: Path, *, input_format: InputFormat | None = None, tokens: Tokens = "whitespace", tags: TagColumn = "xpos"
+) -> list[TextDocument]:
+    """The documents of a file.
+
+    Args:
+        path: text, one sentence a line and blank lines between documents; CoNLL-U, by `# newdoc`, each sentence before
+            the first a document; or JSON lines with the field `sentences` or `text`. `.gz` is unpacked.
+        input_format: by default by the name's ending: `.conllu`, `.jsonl`, all others text.
+        tokens: (text and JSON) words are separated by white space, or by rules for English.
+        tags: (CoNLL-U) the column of tags, which tell punctuation from words.
+
+    Raises:
+        UserError: the file is missing, holds no sentence, or does not read as said (line named).
+    """
+    found = input_format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix, "text")
+    if found == "conllu":
+        return list(_of_conllu(path, tags))
+    if found == "jsonl":
+        return list(_of_json(path, tokens))
+    documents = list(_of_text(path, tokens))
+    if not documents:
+        raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+    return documents
+
+
+def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
+    cut = tokenize if tokens == "rules" else str.split
+    sentences: list[tuple[str, Sentence]] = []
+    for number, line in read_lines(path):
+        if line.strip():
+            sentences.append((f"{path.name}:{number}", Sentence(tuple(cut(line)))))
+        elif sentences:
+            yield _document(sentences[0][0], sentences)
+            sentences = []
+    if sentences:
+        yield _document(sentences[0][0], sentences)
+
+
+def _of_conllu(path: Path, tags: TagColumn) -> Iterator[TextDocument]:
+    sentences: list[tuple[str, Sentence]] = []
+    identifier: str | None = None
+    for block in read_blocks(path):
+        place, newdoc = f"{path.name}:{block.numbers[0]}", block.comment("newdoc")
+        if sentences and (newdoc or identifier is None):
+            yield _document(identifier or sentences[0][0], sentences)
+            sentences = []
+        if newdoc:
+            identifier = newdoc[1] or place
+        sentences.append((place, block.bare_sentence(tags)))
+    yield _document(identifier or sentences[0][0], sentences)
+
+
+def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
+    """By the project's reader, whose fields the first object names."""
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    try:
+        fields = json.loads(first)
+    except json.JSONDecodeError:
+        fields = None  # named by the reader, with its line
+    listed = isinstance(fields, dict) and "sentences" in fields
+    corpus = JsonDocuments(
+        str(path.absolute().parent), test=path.name, sentences_field="sentences" if listed else None, tokens=tokens
+    )
+    for document in corpus.documents("test"):
+        yield _document(document.identifier, [(document.identifier, each) for each in document.sentences])
+
+
+def _document(identifier: str, sentences: list[tuple[str, Sentence]]) -> TextDocument:
+    places, read = zip(*sentences, strict=True)
+    return TextDocument(identifier, read, places)
