@@ -1,0 +1,1 @@
+"""Coherence: whether a system finds a document likelier than other arrangements of sentences."""

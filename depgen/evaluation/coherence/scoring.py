@@ -1,0 +1,150 @@
+"""How likely a system finds every arrangement of every trial, in nats over whole documents.
+
+Most systems read each arrangement. Where a sentence depends on the one before it alone, the log-probabilities of all
+pairs of a document's sentences are computed once and every arrangement is a look-up; where it depends on none, those of
+single sentences are enough, and all orders of the same sentences are exactly as likely.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.evaluation.coherence.arrangements import Trial
+from depgen.evaluation.likelihood import score_documents
+from depgen.language_model import LanguageModel
+from depgen.progress import progress_bar
+
+Ids = tuple[int, ...]
+LogLikelihoods = Float[np.ndarray, " _"]
+TOKENS_AT_A_TIME = 1 << 20
+"""Read by one call, so that no more per-token scores are held than a few megabytes."""
+
+
+def score_trials(
+    model: LanguageModel,
+    trials: Sequence[Trial],
+    *,
+    vocabulary: AnyVocabulary,
+    final_word_twice: bool = False,
+    tokens_per_batch: int = 16384,
+    progress: bool = False,
+) -> list[LogLikelihoods]:
+    """The log-likelihood of each trial's arrangements; those that are the same to the vocabulary have the same.
+
+    Args:
+        model: a system in evaluation mode.
+        trials: of a corpus.
+        vocabulary: that it was trained with.
+        final_word_twice: repeat the last word of every sentence, as some systems of 2015 were trained.
+        tokens_per_batch: of `score_documents`.
+        progress: show a progress bar.
+
+    Raises:
+        UserError: the system gives texts no likelihood, or can't read documents of this length.
+    """
+    coded = [_Coded(trial, vocabulary, final_word_twice) for trial in trials]
+    total = sum(len(trial.arrangements) for trial in trials)
+    with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
+        if model.sentences_alone:
+            return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, advance))
+        if coded and model.pair_log_likelihoods(coded[0].sentences, vocabulary=vocabulary) is not None:
+            return list(_of_pairs(model, coded, vocabulary, advance))
+        return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
+
+
+class _Coded:
+    """A trial as a vocabulary sees it: sentences that it can't tell apart are one.
+
+    Attributes:
+        sentences: token ids, no two alike.
+        orders: places in `sentences`, no two rows alike.
+        row_of: of each arrangement, its row in `orders`.
+    """
+
+    def __init__(self, trial: Trial, vocabulary: AnyVocabulary, final_word_twice: bool) -> None:
+        texts: dict[Ids, int] = {}
+        place_of = []
+        for words in trial.sentences:
+            ids = tuple(encode(vocabulary, (*words, words[-1]) if final_word_twice else words).ids.tolist())
+            place_of.append(texts.setdefault(ids, len(texts)))
+        self.sentences = list(texts)
+        orders = np.array(place_of)[trial.arrangements]
+        self.orders: Int[np.ndarray, "orders length"]
+        self.orders, row_of = np.unique(orders, axis=0, return_inverse=True)
+        self.row_of: Int[np.ndarray, " arrangements"] = row_of.reshape(-1)
+
+    @property
+    def documents(self) -> list[list[Ids]]:
+        """The sentences of each order."""
+        return [[self.sentences[place] for place in order] for order in self.orders.tolist()]
+
+    def log_likelihoods(self, of_orders: Sequence[float]) -> LogLikelihoods:
+        return np.take(np.array(of_orders, dtype=np.float64), self.row_of)
+
+
+def _of_single_sentences(
+    model: LanguageModel,
+    coded: Sequence[_Coded],
+    vocabulary: AnyVocabulary,
+    tokens_per_batch: int,
+    advance: Callable[[int], None],
+) -> Iterator[LogLikelihoods]:
+    """Sums over sentences that were read by themselves; the same in every order, to the last bit."""
+    known = {ids: place for place, ids in enumerate(dict.fromkeys(chain.from_iterable(c.sentences for c in coded)))}
+    scores = score_documents(model, [[ids] for ids in known], vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
+    found = np.array([_total(each) for each in scores])
+    for each in coded:
+        own = found[[known[ids] for ids in each.sentences]]
+        yield each.log_likelihoods([math.fsum(own[order]) for order in each.orders])
+        advance(len(each.row_of))
+
+
+def _of_pairs(
+    model: LanguageModel, coded: Sequence[_Coded], vocabulary: AnyVocabulary, advance: Callable[[int], None]
+) -> Iterator[LogLikelihoods]:
+    """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
+    for each in coded:
+        table = model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary)
+        assert table is not None
+        before = np.pad(each.orders[:, :-1] + 1, ((0, 0), (1, 0)))
+        yield each.log_likelihoods([math.fsum(row) for row in table[each.orders, before].tolist()])
+        advance(len(each.row_of))
+
+
+def _read(
+    model: LanguageModel,
+    coded: Sequence[_Coded],
+    vocabulary: AnyVocabulary,
+    tokens_per_batch: int,
+    advance: Callable[[int], None],
+) -> Iterator[LogLikelihoods]:
+    """Every order is read; those of several trials at once, since batches want documents of like length."""
+    for some in _in_parts(coded):
+        documents = [document for each in some for document in each.documents]
+        scores = score_documents(model, documents, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
+        totals = iter(map(_total, scores))
+        for each in some:
+            yield each.log_likelihoods([next(totals) for _ in each.orders])
+            advance(len(each.row_of))
+
+
+def _in_parts(coded: Sequence[_Coded]) -> Iterator[list[_Coded]]:
+    """Trials in order, some at a time, each lot of about `TOKENS_AT_A_TIME`."""
+    part: list[_Coded] = []
+    tokens = 0
+    for each in coded:
+        part.append(each)
+        tokens += sum(len(each.sentences[place]) for place in each.orders[0]) * len(each.orders)
+        if tokens >= TOKENS_AT_A_TIME:
+            yield part
+            part, tokens = [], 0
+    if part:
+        yield part
+
+
+def _total(sentences: Sequence[Float[np.ndarray, " _"]]) -> float:
+    return math.fsum(np.concatenate(sentences).tolist())

@@ -1,0 +1,123 @@
+"""The bootstrap of documents against all its outcomes, the z-test as printed, and what equal likelihoods are worth."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from depgen.metrics import coherence
+from depgen.metrics.coherence import (
+    credit,
+    expected_distance,
+    mean_over_documents,
+    one_sided_p,
+    paired_interval,
+    resampled_means,
+    tie_rate,
+    z_statistic,
+    z_test,
+)
+
+RAGGED = [np.array([1.0, 0.0, 0.5]), np.array([1.0]), np.array([0.0, 0.0, 0.0, 1.0])]
+
+
+def test_a_choice_is_right_wrong_or_shared():
+    scores = np.array([-3.0, -3.0, -5.0, -3.0])
+    assert credit(scores) == pytest.approx(1 / 3)
+    assert credit(scores[[2, 0]]) == 0
+    assert credit(scores[[0, 2]]) == 1
+    assert credit(np.array([-1e6, np.nextafter(-1e6, 0)])) == 0, "likelihoods are compared to the last bit"
+    assert expected_distance(scores, np.array([0.0, 1.0, 2.0, 5.0])) == 2.0
+    with pytest.raises(AssertionError):
+        credit(np.array([np.nan, -1.0]))
+
+
+def test_every_document_counts_alike():
+    assert mean_over_documents(RAGGED) == pytest.approx((0.5 + 1 + 0.25) / 3)
+    assert tie_rate(RAGGED) == pytest.approx((1 / 3) / 3)
+
+
+def test_resampled_sets_have_the_distribution_of_all_draws():
+    values = [np.array([1.0, 0.0]), np.array([0.25])]
+    one = [each for own in values for each in np.repeat(own, 2 // len(own))]  # of equal probability
+    expected = Counter(round(sum(draws) / 2, 6) for draws in product(one, repeat=2))
+    resamples = 40_000
+    found = Counter(resampled_means(values, resamples=resamples).round(6).tolist())
+    assert found.keys() == expected.keys()
+    chance = [expected[mean] / 16 * resamples for mean in expected]
+    assert stats.chisquare([found[mean] for mean in expected], chance).pvalue > 1e-3
+
+
+def test_mean_and_deviation_are_those_of_the_closed_form():
+    draws = [value for own in RAGGED for value in np.repeat(own, 12 // len(own))]
+    found = resampled_means(RAGGED, resamples=50_000, seed=3)
+    error = np.std(draws) / np.sqrt(len(RAGGED))
+    assert found.mean() == pytest.approx(mean_over_documents(RAGGED), abs=4 * error / np.sqrt(50_000))
+    assert found.std() == pytest.approx(error, rel=0.02)
+
+
+def test_two_systems_see_the_same_draws():
+    generator = np.random.default_rng(0)
+    first = [generator.random(len(each)) for each in RAGGED]
+    difference = [ours - theirs for ours, theirs in zip(first, RAGGED, strict=True)]
+    np.testing.assert_allclose(
+        resampled_means(first, seed=5) - resampled_means(RAGGED, seed=5), resampled_means(difference, seed=5)
+    )
+
+
+def test_draws_depend_on_the_seed_and_on_nothing_else(monkeypatch):
+    found = resampled_means(RAGGED, seed=1)
+    assert (found == resampled_means(RAGGED, seed=1)).all()
+    assert (found != resampled_means(RAGGED, seed=2)).any()
+    assert (found[:100] == resampled_means(RAGGED, resamples=100, seed=1)).all()
+    monkeypatch.setattr(coherence, "_CHUNK", 7)
+    assert (found == resampled_means(RAGGED, seed=1)).all()
+
+
+PRINTED = {"DRNNLM": (72.54, 8.46), "HRNNLM": (75.32, 4.42), "ADCLM": (75.51, 4.12), "CODCLM": (81.72, 3.81),
+           "CCDCLM": (83.26, 3.77)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("CCDCLM", "DRNNLM", 36.60),
+        ("CODCLM", "DRNNLM", 31.29),
+        ("ADCLM", "DRNNLM", 9.98),
+        ("CCDCLM", "HRNNLM", 43.22),
+        ("CODCLM", "HRNNLM", 34.68),
+        ("ADCLM", "HRNNLM", 0.99),
+    ],
+)
+def test_z_of_the_printed_means_and_deviations(first, second, expected):
+    means, deviations = zip(PRINTED[first], PRINTED[second], strict=True)
+    z = z_statistic(means, deviations)
+    assert round(z, 2) == expected
+    # Table 3 marks with p < 0.01 all of these but the last
+    assert (one_sided_p(z) < 0.01) == (expected > 1)
+    assert one_sided_p(z) == pytest.approx(stats.norm.sf(z), rel=1e-9)
+
+
+def test_the_z_test_takes_the_resampled_sets():
+    first, second = np.array([0.7, 0.8, 0.9, 0.8]), np.array([0.5, 0.9, 0.7, 0.6])
+    found = z_test(first, second)
+    expected = (first.mean() - second.mean()) / np.sqrt((first.var() + second.var()) / 4)
+    assert found.statistic == pytest.approx(expected)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(expected))
+    assert (found.difference, found.items) == (pytest.approx(0.125), 4)
+    assert z_test(second, first).p_value == pytest.approx(found.p_value)
+    assert z_test(first, first).p_value == 1
+    assert z_statistic((1.0, 0.5), (0.0, 0.0)) == np.inf
+    assert z_statistic((0.5, 0.5), (0.0, 0.0)) == 0
+
+
+def test_what_two_systems_share_leaves_their_difference():
+    generator = np.random.default_rng(0)
+    shared = generator.normal(size=1000)
+    first, second = shared + 0.1, shared + generator.normal(scale=1e-3, size=1000)
+    found = paired_interval(first, second)
+    assert found.value == pytest.approx(0.1, abs=1e-3)
+    assert 0.09 < found.low < found.value < found.high < 0.11
+    assert (found.low, found.high) == tuple(np.quantile(first - second, [0.025, 0.975]))
