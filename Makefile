@@ -6,6 +6,8 @@
 #   PYTHON   the interpreter for .venv; unset: the first of python3.11, python3.12, python3, python that is 3.11 or 3.12.
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
+#   K, H     sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
+#   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of Table 2.
 #   FIGURE3  the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
 
 SHELL := bash
@@ -18,6 +20,9 @@ PYTHON ?=
 PROFILE ?=
 SEEDS ?=
 FIGURE3 ?= table4
+K ?= 32 48 64 96 128 256
+H ?= 32 48 64 96 128 256
+ADOPT ?=
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
@@ -51,6 +56,7 @@ rows_udgn-table8 := UDGN no-nonlinearity positions-for-relative-bias Kirchhoff-m
 rows_udgn-table9 := $(addprefix Wikinews-,1-8 1-4 1-2) Wikinews
 rows_udgn-figure4 := 1-head 2-heads 4-heads 8-heads 16-heads
 rows_udgn-figure6 := 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9
+rows_dclm-table1 := PTB NANT Brown WSJ-sample WikiText-2 Wikinews ROCStories
 rows_dclm-table2 := RNNLM DRNNLM HRNNLM ADCLM CODCLM CCDCLM
 rows_dclm-figure3 := L-5 L-10
 rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical attention context-to-output \
@@ -59,12 +65,13 @@ rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical att
 series := udgn-figure4 udgn-figure6
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
-    $(addprefix dclm-,table2 figure3) document-contexts
+    $(addprefix dclm-,table1 table2 figure3) document-contexts
+unsized := dclm-table1
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2
+.PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2 dclm-grid
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
 
@@ -151,16 +158,17 @@ reproduce-udgn-table9: ## UDGN: by the size of the training text
 reproduce-udgn-figure4: ## UDGN: by the number of attention heads, table and picture
 reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a picture
 reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
+reproduce-dclm-table1: ## DCLM: sizes of the corpora of documents that are at hand
 reproduce-dclm-table2: ## DCLM: perplexity of documents by six models
 reproduce-dclm-figure3: ## DCLM: segments of 5 and 10 sentences, table and picture
 reproduce-document-contexts: ## beyond the paper: contexts of documents over an LSTM and a Transformer
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
-	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $$(profile) $$(seeds)
+	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds))
 
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
-	$$(depgen) table $(subst -,_,$(1)) $$(profile) --format text
+	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text
 	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
 	$(if $(filter $(1),dclm-figure3),$$(depgen) curves dclm_figure3 $$(profile) --against steps \
 	    --measure log_likelihood --output results/dclm_figure3/log-likelihood.png)
@@ -182,6 +190,11 @@ reproduce-dmlm-figure3:
 tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
 	$(depgen) table $(profile) --format text
 	$(depgen) case-study $(profile)
+
+dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2; the best on validation (ADOPT=1: into Table 2)
+	$(depgen) grid dclm_table2 $(profile) $(if $(strip $(ADOPT)),--adopt) \
+	    --vary model.init_args.embedding_size=$(subst $(space),$(comma),$(strip $(K))) \
+	    model.init_args.context.init_args.size=$(subst $(space),$(comma),$(strip $(H)))
 
 record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
 	$(depgen) record $(profile)

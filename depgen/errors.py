@@ -6,3 +6,7 @@ class UserError(ValueError):
 
     The command line prints the message alone and exits with code 2; `--traceback` shows the rest.
     """
+
+
+class MissingDataError(UserError):
+    """A corpus that is not at hand."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from depgen.errors import UserError
+from depgen.errors import MissingDataError, UserError
 
 
 def data_root() -> Path:
@@ -42,19 +42,19 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     """The path of a corpus file or folder; a relative path is sought under `$DEPGEN_DATA`.
 
     Raises:
-        UserError: nothing lies there; the message says where it was sought, how to get it and which variable to set
+        MissingDataError: nothing lies there; the message says where it was sought, how to get it and which variable to set
             for a relative path.
     """
     path = Path(relative).expanduser()
     if path.is_absolute():
         if not path.exists():
-            raise UserError(f"No corpus at {path}. {how_to_get}")
+            raise MissingDataError(f"No corpus at {path}. {how_to_get}")
         return path
     path = data_root() / path
     if not path.exists():
         root = os.environ.get("DEPGEN_DATA")
         setting = f"DEPGEN_DATA is {root}" if root else "DEPGEN_DATA is not set, so ./data is used"
-        raise UserError(
+        raise MissingDataError(
             f"No corpus at {path.absolute()} ({setting}). {how_to_get} Set DEPGEN_DATA to the folder of corpora."
         )
     return path

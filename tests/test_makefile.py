@@ -54,6 +54,7 @@ TABLES = [
     *(f"udgn_table{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9)),
     "udgn_figure4",
     "udgn_figure6",
+    "dclm_table1",
     "dclm_table2",
     "dclm_figure3",
     "document_contexts",
@@ -73,7 +74,9 @@ def test_a_table_makes_each_of_its_rows_and_is_then_rendered(table, monkeypatch)
     assert (rows.pop() if table in PICTURES else None) == PICTURES.get(table)
     assert rows.pop() == f"table {table} --format text"
     assert sorted(row for row in rows if not row.startswith("train-parser")) == sorted(
-        f"reproduce {table} --row '{row.slug}'" for row in load_definition(table).rows if row.experiment or row.floor
+        f"reproduce {table} --row '{row.slug}'"
+        for row in load_definition(table).rows
+        if row.experiment or row.floor or row.corpus_of
     )
 
 
@@ -109,6 +112,14 @@ def test_figure_3_is_drawn_by_a_dm_transformer_that_is_trained_first():
         "attention --table dmlm_table13 --profile small --output results/dmlm_figure3/attention.png",
     ]
     assert commands("reproduce-dmlm-figure3")[0] == "reproduce dmlm_table4 --row 'DM-Transformer'"
+
+
+def test_the_grid_of_sizes():
+    assert commands("dclm-grid", "K=32 48", "H=64", "ADOPT=1", "PROFILE=small") == [
+        "grid dclm_table2 --profile small --adopt --vary model.init_args.embedding_size=32,48 "
+        "model.init_args.context.init_args.size=64"
+    ]
+    assert commands("dclm-grid")[0].endswith("context.init_args.size=32,48,64,96,128,256")
 
 
 def test_profile_and_seeds_are_passed_on():

@@ -18,6 +18,8 @@ _HEADER = {
     "types": "types",
     "mean_length": "mean length",
     "max_length": "max length",
+    "mean_sentences": "mean sentences",
+    "max_sentences": "max sentences",
     "unknown_rate": "unknown",
     "status": "status",
 }
@@ -33,12 +35,16 @@ class MeasuredStatistics(SplitStatistics):
         tokens_without_eos: words alone.
         mean_length: words a document.
         max_length: words of the longest document.
+        mean_sentences: sentences a document.
+        max_sentences: sentences of the document that has most.
         unknown_rate: share of words that the training split lacks; None for the training split itself.
     """
 
     tokens_without_eos: int = 0
     mean_length: float = 0.0
     max_length: int = 0
+    mean_sentences: float = 0.0
+    max_sentences: int = 0
     unknown_rate: float | None = None
 
 
@@ -49,14 +55,14 @@ def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Mea
 
 
 def _measure(corpus: Corpus, split: Split, known: frozenset[str]) -> tuple[frozenset[str], MeasuredStatistics]:
-    documents = sentences = tokens = longest = unknown = 0
+    documents = sentences = tokens = longest = most = unknown = 0
     types: set[str] = set()
     for document in corpus.documents(split):
         words = list(document.words())
         documents += 1
         sentences += len(document.sentences)
         tokens += len(words)
-        longest = max(longest, len(words))
+        longest, most = max(longest, len(words)), max(most, len(document.sentences))
         types.update(words)
         unknown += sum(word not in known for word in words)
     statistics = MeasuredStatistics(
@@ -67,6 +73,8 @@ def _measure(corpus: Corpus, split: Split, known: frozenset[str]) -> tuple[froze
         tokens_without_eos=tokens,
         mean_length=tokens / max(documents, 1),
         max_length=longest,
+        mean_sentences=sentences / max(documents, 1),
+        max_sentences=most,
         unknown_rate=None if split == "train" else unknown / max(tokens, 1),
     )
     return frozenset(types), statistics
@@ -95,7 +103,8 @@ def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool
     """An aligned table, or JSON, of the splits' sizes, each with the published ones below and their difference named.
 
     Tokens are words; "with eos" adds one end of sequence a document, which is also one of the types. Lengths are words
-    a document, "unknown" the share of words that the training split lacks.
+    a document, "mean sentences" and "max sentences" sentences a document, "unknown" the share of words that the
+    training split lacks.
     """
     rows: list[dict[str, Any]] = []
     for split, measured in measure(corpus, splits).items():
@@ -122,4 +131,6 @@ def _cell(key: str, value: str | int | float | None) -> str:
         return ""
     if isinstance(value, str):
         return value
-    return {"mean_length": f"{value:.1f}", "unknown_rate": f"{value:.2%}"}.get(key, f"{value:,}")
+    if key == "unknown_rate":
+        return f"{value:.2%}"
+    return f"{value:.1f}" if isinstance(value, float) else f"{value:,}"

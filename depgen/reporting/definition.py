@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 
 from depgen.errors import UserError
 
-TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
-_TESTS = ("paired_t", "paired_bootstrap", "welch_t", "none")
+TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "z_test", "none"]
+_TESTS: tuple[TestName, ...] = get_args(TestName)
 _Part = TypeVar("_Part")
 
 
@@ -26,8 +26,8 @@ class Column:
         header: what is printed over it.
         higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
-        test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
-            not belong together.
+        test: between a system and the best other one: paired over items, Welch's where the items of two systems do
+            not belong together, or a z-test over resampled test sets, as DCLM's paper has it.
         items: the per-item scores that the test takes; None takes those named like the key.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
@@ -58,6 +58,7 @@ class Row:
         floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can be expected
             to pass.
         floor: a rule that knows nothing of the words, as `depgen parsing-scores` names it; the row shows its trees.
+        corpus_of: the experiment whose corpus the row shows the sizes of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
@@ -77,6 +78,7 @@ class Row:
     experiment: str | None = None
     floor_of: str | None = None
     floor: str | None = None
+    corpus_of: str | None = None
     group: str | None = None
     against: Sequence[str] = ()
     in_paper: bool = True
@@ -92,7 +94,7 @@ class Row:
     @property
     def is_floor(self) -> bool:
         """Whether nothing is trained for it: no seed varies it."""
-        return self.floor_of is not None or self.floor is not None
+        return any(each is not None for each in (self.floor_of, self.floor, self.corpus_of))
 
     @property
     def slug(self) -> str:
@@ -157,6 +159,7 @@ class TableDefinition:
             parsing-scores` reads it; None where no column is of trees.
         correlations: the same of the treebank that attention heads are correlated with, as `depgen head-correlations`
             reads it.
+        coherence: the same of what systems are asked about documents, as `depgen coherence` reads it; one task each.
         runs_of: the table whose trained systems it shows, row by row; None trains its own.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
@@ -173,6 +176,7 @@ class TableDefinition:
     oracle: str | None = None
     parsing: str | None = None
     correlations: str | None = None
+    coherence: tuple[str, ...] = ()
     runs_of: str | None = None
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
@@ -237,7 +241,7 @@ def is_made(row: Row, *, profile: str) -> bool:
     """Whether something makes the row: a floor's rule, or an experiment whose file is there at this profile."""
     if row.floor is not None:
         return True
-    experiment = row.experiment or row.floor_of
+    experiment = row.experiment or row.floor_of or row.corpus_of
     return experiment is not None and _experiment_file(experiment, profile).is_file()
 
 
@@ -290,7 +294,7 @@ def _definition(content: object, path: Path) -> TableDefinition:
         "rows": rows,
         "generation": None if generation is None else _part(Generation, generation, f"{where}: generation"),
     }
-    for key, kind in (("profiles", str), ("seeds", int), ("notes", str)):
+    for key, kind in (("profiles", str), ("seeds", int), ("notes", str), ("coherence", str)):
         if key in content:
             content[key] = _list(content[key], kind, f"{where}: {key}")
     definition = _part(TableDefinition, content, where)

@@ -55,7 +55,7 @@ class Job:
         """The experiment's YAML; of a floor's rule, that of the trees it is judged by."""
         if self.row.floor is not None:
             return experiments_root() / f"{self.definition.parsing}.yaml"
-        experiment = self.row.experiment or self.row.floor_of
+        experiment = self.row.experiment or self.row.floor_of or self.row.corpus_of
         assert experiment is not None
         return experiment_path(experiment, profile=self.profile)
 

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depgen.data.experiment import data_of
+from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import DEV, Depgen, measure_dev
 from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
+from depgen.reporting.coherence import measure_coherence
 from depgen.reporting.intervals import TOKENS
 from depgen.reporting.jobs import Job, fit, measure_test
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
-from depgen.reporting.results import Result
+from depgen.reporting.results import DataSource, Result
 from depgen.reporting.run_facts import facts_of, source_of
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
@@ -51,7 +53,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         written = measure_texts(job, trained, data.corpus, options, depgen)
         metrics, items, settings = metrics | written.metrics, items | written.items, written.settings
         not_computed |= written.not_computed
-    for found in (measure_trees(job, trained.run), measure_correlations(job, trained.run)):
+    for measured in (measure_trees, measure_correlations, measure_coherence):
+        found = measured(job, trained.run)
         metrics, items, settings = metrics | found.metrics, items | found.items, settings | found.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     if "parameters" in asked and facts.parameters is not None:
@@ -83,8 +86,46 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
 
 
 def floor(job: Job) -> Result:
-    """What can be had without training: a source's perplexity, or trees that know nothing of the words."""
+    """What can be had without training: sizes of a corpus, a source's perplexity, trees that know nothing of words."""
+    if job.row.corpus_of is not None:
+        return _sizes(job)
     return _floor_of_source(job) if job.row.floor is None else _floor_of_trees(job)
+
+
+def _sizes(job: Job) -> Result:
+    """Documents of a corpus, and tokens and sentences a document, split by split.
+
+    Raises:
+        MissingDataError: the corpus is not at hand.
+    """
+    corpus = data_of(job.config).corpus
+    found = measure_corpus(corpus)
+    metrics: dict[str, float] = {}
+    for split, sizes in found.items():
+        name = "dev" if split == "valid" else split
+        metrics |= {
+            f"{name}_documents": float(sizes.documents or 0),
+            f"{name}_tokens": sizes.mean_length,
+            f"{name}_sentences": sizes.mean_sentences,
+        }
+    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
+    return _untrained(job, metrics, source)
+
+
+def _untrained(job: Job, metrics: Mapping[str, float], data: DataSource) -> Result:
+    return Result(
+        table=job.definition.table,
+        row=job.row.name,
+        profile=job.profile,
+        seed=job.seed,
+        metrics=metrics,
+        data=data,
+        hardware=hardware_in_words(provenance.hardware()),
+        date=today(),
+        commit=short_commit(provenance.commit()),
+        config_sha256=config_digest(job.config),
+        measured_commit=short_commit(provenance.commit()),
+    )
 
 
 def _floor_of_trees(job: Job) -> Result:
@@ -124,19 +165,7 @@ def _floor_of_source(job: Job) -> Result:
     metrics = {"perplexity": math.exp(corpus.test_floor())}
     if hasattr(corpus, "entropy_per_token"):
         metrics["source_perplexity"] = math.exp(corpus.entropy_per_token())
-    return Result(
-        table=job.definition.table,
-        row=job.row.name,
-        profile=job.profile,
-        seed=job.seed,
-        metrics=metrics,
-        data=source_of(corpus),
-        hardware=hardware_in_words(provenance.hardware()),
-        date=today(),
-        commit=short_commit(provenance.commit()),
-        config_sha256=config_digest(job.config),
-        measured_commit=short_commit(provenance.commit()),
-    )
+    return _untrained(job, metrics, source_of(corpus))
 
 
 def sift(

@@ -6,6 +6,7 @@ from depgen.metrics.significance import false_positive_rate
 from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, summarise
 from depgen.reporting.definition import Generation, Row, TableDefinition
 from depgen.reporting.measured import Measured
+from depgen.reporting.resamples import differences
 from depgen.reporting.results import UNKNOWN, Result
 
 MATCHED = 0.01
@@ -32,6 +33,7 @@ def notes_of(
         )
     lines += _reduced(definition, shown)
     lines += _verdicts(definition, comparisons)
+    lines += differences(definition, results)
     lines += _not_computed(definition, profile, shown)
     lines += _empty(definition, comparisons, shown)
     for column in definition.columns:
@@ -66,7 +68,9 @@ def _marks(
         yield f"paper: {definition.source}; * there is the paper's own mark."
     if measured:
         yield "measured: tracked in experiments/measured, * as when recorded."
-    if any(results.values()):
+    if any(results.values()) and all(column.higher_better is None for column in definition.columns):
+        yield f"local: from results/{definition.table}."
+    elif any(results.values()):
         star = (
             f"local: from results/{definition.table}, mean over seeds; * significantly better than the best other "
             f"system of its block, p < {LEVEL}"
@@ -78,7 +82,8 @@ def _marks(
         )
         how = "two-sided; paired over items, their scores averaged over seeds, unless said otherwise"
         yield f"{star} ({how}{correction})."
-        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": [], "none": []}
+        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": []}
+        by_test |= {"z_test": [], "none": []}
         for column in definition.columns:
             if column.higher_better is not None:
                 by_test[column.test].append(column.header)
@@ -86,6 +91,7 @@ def _marks(
             "paired_t": "paired t-test",
             "paired_bootstrap": "paired bootstrap",
             "welch_t": "Welch's t-test for independent samples, those of all seeds together",
+            "z_test": "two-sample z-test over resampled test sets, as published",
             "none": "not tested",
         }
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
@@ -252,7 +258,8 @@ def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
 
 def _reduced(definition: TableDefinition, shown: Results) -> Iterator[str]:
     """A warning where published numbers stand beside ones from less data."""
-    names = [row.name for row in definition.rows if any(result.data.reduced for result in shown.get(row.name, ()))]
+    trained = [row for row in definition.rows if row.corpus_of is None]
+    names = [row.name for row in trained if any(result.data.reduced for result in shown.get(row.name, ()))]
     if names and any(row.values for row in definition.rows):
         yield (
             f"Trained on less data than was published ({_listed(names)}): compare these rows with one another; their "
@@ -279,7 +286,7 @@ def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
     """A warning where not all systems saw the same data; a floor's rule saw none."""
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
-        if row.floor is not None:
+        if row.floor is not None or row.corpus_of is not None:
             continue
         for fingerprint in dict.fromkeys(result.data.fingerprint for result in shown.get(row.name, ())):
             versions.setdefault(fingerprint, []).append(row.name)

@@ -10,7 +10,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from depgen.decoding.generation import Writer
-from depgen.errors import UserError
+from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.experiment_runs import Depgen, run_depgen
 from depgen.evaluation.text import TextOptions
 from depgen.masked_language_model import HeadNetwork
@@ -128,7 +128,14 @@ def make(
             _put_aside(job)
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
-        made = floor(job) if job.row.is_floor else measure(job, depgen, options or TextOptions(), remeasure=remeasure)
+        try:
+            made = (
+                floor(job) if job.row.is_floor else measure(job, depgen, options or TextOptions(), remeasure=remeasure)
+            )
+        except MissingDataError as error:
+            if job.row.corpus_of is None:
+                raise
+            return f"{job.name}: left out, its corpus is not at hand. {error}"
         write_result(made, job.result)
         return f"{job.name}: done, {job.result}"
     finally:

@@ -2,13 +2,14 @@
 
 import csv
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from depgen.data.corpus import SPLITS
+from depgen.data.corpus import SPLITS, Split
 from depgen.errors import UserError
 from depgen.reporting.results import Budget, DataSource
 from depgen.training.runs import read_record
@@ -59,12 +60,18 @@ def beginning_of(config: Path) -> str | None:
     return "random weights" if found["pretrained"] is None else str(found["pretrained"])
 
 
-def source_of(corpus: Any, *, max_documents: int | None = None) -> DataSource:  # noqa: ANN401 - any corpus
+def source_of(
+    corpus: Any,  # noqa: ANN401 - any corpus
+    *,
+    max_documents: int | None = None,
+    documents: Mapping[Split, int] | None = None,
+) -> DataSource:
     """The corpus by name, size and content; "reduced" where a split has fewer documents than were published.
 
-    A limit on training documents is part of the fingerprint, since it makes other data of the same files.
+    The documents of each split are counted unless their numbers are given. A limit on training documents is part of the
+    fingerprint, since it makes other data of the same files.
     """
-    sizes = {split: sum(1 for _ in corpus.documents(split)) for split in SPLITS}
+    sizes = dict(documents or {split: sum(1 for _ in corpus.documents(split)) for split in SPLITS})
     if max_documents is not None:
         sizes["train"] = min(sizes["train"], max_documents)
     published = {split: statistics.documents for split, statistics in corpus.published.items()}

@@ -23,8 +23,21 @@ def corpus(tmp_path):
 
 def test_sizes(corpus):
     assert measure(corpus, ["train", "test"]) == {
-        "train": MeasuredStatistics(2, 2, 7, 5, tokens_without_eos=5, mean_length=2.5, max_length=3),
-        "test": MeasuredStatistics(1, 1, 5, 5, tokens_without_eos=4, mean_length=4.0, max_length=4, unknown_rate=0.5),
+        "train": MeasuredStatistics(
+            2, 2, 7, 5, tokens_without_eos=5, mean_length=2.5, max_length=3, mean_sentences=1.0, max_sentences=1
+        ),
+        "test": MeasuredStatistics(
+            1,
+            1,
+            5,
+            5,
+            tokens_without_eos=4,
+            mean_length=4.0,
+            max_length=4,
+            mean_sentences=1.0,
+            max_sentences=1,
+            unknown_rate=0.5,
+        ),
     }
 
 
@@ -48,12 +61,12 @@ def test_table(corpus):
     found = data_statistics(corpus).splitlines()
     assert [line.removesuffix("as published").rstrip() for line in found] == [
         "pets",
-        "split             documents  sentences  tokens  with eos  types  mean length  max length  unknown  status",
-        "train                     2          2       5         7      5          2.5           3",
+        "split             documents  sentences  tokens  with eos  types  mean length  max length  mean sentences  max sentences  unknown  status",  # noqa: E501
+        "train                     2          2       5         7      5          2.5           3             1.0              1",  # noqa: E501
         "train, published                     2                 7      5",
-        "valid                     1          1       1         2      2          1.0           1    0.00%  reduced",
+        "valid                     1          1       1         2      2          1.0           1             1.0              1    0.00%  reduced",  # noqa: E501
         "valid, published          3",
-        "test                      1          1       4         5      5          4.0           4   50.00%  differs",
+        "test                      1          1       4         5      5          4.0           4             1.0              1   50.00%  differs",  # noqa: E501
         "test, published           1                            4",
     ]
     assert found[2].endswith("as published")
