@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.metrics import significance
+from depgen.metrics.coherence import z_test
 from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds, welch_t_test
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import Result, item_scores, pooled_scores
+from depgen.reporting.results import RESAMPLED, Result, item_scores, pooled_scores
 
 Results = Mapping[str, Sequence[Result]]
 Verdict = Literal["wins", "loses", "undecided", "not compared"]
@@ -255,7 +256,7 @@ def _test(
     """The outcome of a measure's test, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    name = column.items or column.key
+    name = (column.items or column.key) + (RESAMPLED if column.test == "z_test" else "")
     scores = pooled_scores if column.test == "welch_t" else item_scores
     first = _weighed(scores(mine, row.slug, name), mine, row, column)
     second = _weighed(scores(theirs, other.slug, name), theirs, other, column)
@@ -266,6 +267,8 @@ def _test(
         if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
             return "fewer than two items with a score"
         return welch_t_test(first, second)
+    if column.test == "z_test":
+        return z_test(first, second) if len(first) == len(second) else "unequal numbers of resampled test sets"
     if len(first) != len(second):
         return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
     if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:

@@ -1,12 +1,11 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from depgen.data.corpus import Corpus, Split
@@ -16,8 +15,8 @@ from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.induction import InductionCounts, induction_counts
-from depgen.reporting.definition import experiments_root
 from depgen.reporting.jobs import Job
+from depgen.reporting.settings import read_settings, settings_path
 
 WORDS = "parsed_words"
 """The name of the items' numbers of words, by which accuracies of sentences are weighed."""
@@ -39,17 +38,12 @@ class Treebank:
 
 
 @dataclass(frozen=True)
-class TreeNumbers:
+class Numbers:
     """Numbers by column key, per-sentence ones, and what gave them; as in `Result`."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-
-
-def treebank_path(name: str) -> Path:
-    """The YAML of a treebank that a table names."""
-    return experiments_root() / f"{name}.yaml"
 
 
 def treebank_of(name: str) -> Treebank:
@@ -60,15 +54,7 @@ def treebank_of(name: str) -> Treebank:
     """
     from jsonargparse import ArgumentError, ArgumentParser
 
-    path = treebank_path(name)
-    if not path.is_file():
-        raise UserError(f"No {path}, which names the treebank that a table is judged by.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: expected YAML, found: {error}") from error
-    if not isinstance(content, Mapping):
-        raise UserError(f"{path}: expected names and values, found {type(content).__name__}.")
+    content = read_settings(name, what="the treebank that a table is judged by")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--corpus", type=Corpus, required=True)
     parser.add_argument("--split", type=Split, default="test")
@@ -78,20 +64,20 @@ def treebank_of(name: str) -> Treebank:
     try:
         found = parser.instantiate(parser.parse_object({key: content[key] for key in known if key in content}))
     except ArgumentError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{settings_path(name)}: {error}") from error
     return Treebank(found.corpus, tuple(found.splits or [found.split]), tuple(found.choose_on))
 
 
-def measure_trees(job: Job, run: Path) -> TreeNumbers:
+def measure_trees(job: Job, run: Path) -> Numbers:
     """DDA and UDA of a run's trees by both decodings, where the table has columns of them; per cent."""
     if job.definition.parsing is None:
-        return TreeNumbers()
+        return Numbers()
     treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
     warn_of_another_form(trained.run, treebank.corpus)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
-    found = TreeNumbers()
+    found = Numbers()
     for decoding in ("argmax", "tree"):
         _add(found, decoding, scores.counts[decoding], _judged_by(treebank, scores.sentences))
     found.metrics["unknown_words"] = 100 * scores.unknown_words
@@ -99,7 +85,7 @@ def measure_trees(job: Job, run: Path) -> TreeNumbers:
     return found
 
 
-def measure_floor(job: Job) -> TreeNumbers:
+def measure_floor(job: Job) -> Numbers:
     """DDA and UDA of a floor's rule, the same under every decoding; of random trees, the mean over five seeds."""
     assert job.definition.parsing is not None
     assert job.row.floor is not None
@@ -113,22 +99,22 @@ def measure_floor(job: Job) -> TreeNumbers:
         induction_counts([sentence.heads or () for sentence in annotator.annotate(sentences)], gold)
         for annotator in rules[job.row.floor]
     ]
-    found = TreeNumbers()
+    found = Numbers()
     for decoding in ("argmax", "tree"):
         _add(found, decoding, drawn, _judged_by(treebank, len(sentences)))
     return found
 
 
-def measure_correlations(job: Job, run: Path) -> TreeNumbers:
+def measure_correlations(job: Job, run: Path) -> Numbers:
     """The best head's correlation with each relation, in both directions, before the mask between words."""
     if job.definition.correlations is None:
-        return TreeNumbers()
+        return Numbers()
     treebank, trained = treebank_of(job.definition.correlations), load_trained(run)
     warn_of_another_form(trained.run, treebank.corpus)
     (split,) = treebank.splits
     sentences = sentences_with_relations(treebank.corpus, split)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
-    numbers = TreeNumbers()
+    numbers = Numbers()
     for direction in get_args(Direction):
         best = found.of(direction).flatten(0, 1).amax(0)
         for relation, value in zip(found.relations, best.tolist(), strict=True):
@@ -142,7 +128,7 @@ def _judged_by(treebank: Treebank, sentences: int) -> str:
     return f"{treebank.corpus.name}, {'+'.join(treebank.splits)}, {sentences:,} sentences"
 
 
-def _add(found: TreeNumbers, decoding: str, drawn: Sequence[InductionCounts], judge: str) -> None:
+def _add(found: Numbers, decoding: str, drawn: Sequence[InductionCounts], judge: str) -> None:
     """Percentages over all words, those of each sentence, and its words; means over what there is of them."""
     words = drawn[0].words.astype(np.float64)
     for kind, name in (("directed", "dda"), ("undirected", "uda")):

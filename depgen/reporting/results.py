@@ -44,6 +44,8 @@ class Budget:
 
 UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
+RESAMPLED = "_resamples"
+"""How the items of a measure are named that are its figures on resampled test sets."""
 _POINTS = ("curve", "clock")
 
 

@@ -82,6 +82,11 @@ class Assessment:
         return self.answers.accuracies(self.asked)
 
     @property
+    def sentences_per_document(self) -> float:
+        """In the mean."""
+        return float(self.facts["sentences"]) / len(self.answers.names)
+
+    @property
     def measures(self) -> dict[str, float]:
         """Accuracy, its mean and deviation over resampled test sets with a 95 % interval, ties; per cent, and places.
 

@@ -1,0 +1,64 @@
+"""How surely a row's system prefers documents to other arrangements of sentences, as `depgen coherence` asks it."""
+
+from pathlib import Path
+
+import numpy as np
+
+from depgen.errors import UserError
+from depgen.evaluation.coherence.arrangements import CoherenceTask
+from depgen.evaluation.coherence.assessment import Assessment, assess
+from depgen.evaluation.trained import load_trained
+from depgen.reporting.jobs import Job
+from depgen.reporting.parses import Numbers
+from depgen.reporting.results import RESAMPLED
+from depgen.reporting.settings import read_settings, settings_path
+
+
+def task_of(name: str) -> CoherenceTask:
+    """What a table's YAML asks.
+
+    Raises:
+        UserError: it is not there, does not read as one, or its corpus or numbers are refused.
+    """
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(CoherenceTask, "asked")
+    content = read_settings(name, what="what a table's systems are asked about documents")
+    try:
+        asked = parser.instantiate(parser.parse_object({"asked": dict(content)})).asked
+    except (ArgumentError, UserError) as error:
+        raise UserError(f"{settings_path(name)}: {error}") from error
+    assert isinstance(asked, CoherenceTask)
+    return asked
+
+
+def measure_coherence(job: Job, run: Path) -> Numbers:
+    """A run's accuracy at each task of the table, its deviation over resampled test sets, ties; per cent, and places.
+
+    Items are each document's accuracy and, named by `RESAMPLED`, that of each resampled test set.
+    """
+    found = Numbers()
+    if job.definition.coherence:
+        trained = load_trained(run)
+        for name in job.definition.coherence:
+            _add(found, assess(trained, task_of(name)))
+    return found
+
+
+def _add(found: Numbers, assessment: Assessment) -> None:
+    task, measures = assessment.asked.task, assessment.measures
+    found.metrics[task] = measures["accuracy"]
+    for name in ("deviation", "ties", "distance"):
+        if name in measures:
+            found.metrics[f"{task}_{name}"] = measures[name]
+    found.items[task] = 100 * np.array([each.mean() for each in assessment.answers.credits])
+    found.items[task + RESAMPLED] = assessment.accuracies
+    facts, chance = assessment.facts, f"chance {measures['chance']:.2f} %"
+    if "distance_by_chance" in measures:
+        chance += f" and {measures['distance_by_chance']:.2f} places"
+    found.settings[task] = (
+        f"{facts['corpus']}, {facts['split']}, {facts['documents']:,} documents of "
+        f"{assessment.sentences_per_document:.1f} sentences, {assessment.asked.asked}, seed {facts['seed']}; {chance}; "
+        f"{100 * float(facts['unknown_words']):.1f} % of words unknown"
+    )

@@ -1,0 +1,152 @@
+"""`depgen coherence` asked of systems whose answers are known: sure ones, order-blind ones, and one against another."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.coherence import assessment
+from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
+from depgen.evaluation.coherence.assessment import assess
+from depgen.evaluation.trained import Trained
+from depgen.metrics.coherence import resampled_means
+from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
+
+VOCABULARY = Vocabulary([f"w{number}" for number in range(30)])
+NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
+GENERATED = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 2, "valid": 2, "test": 3}}
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Makes a run that holds a toy, its own corpus being three generated stories."""
+
+    def of(rule, **options):
+        settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": GENERATED}}}
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
+        return Trained(Toy(rule, **options), VOCABULARY, tmp_path, tmp_path / "best.ckpt")
+
+    return of
+
+
+TASKS = [
+    CoherenceTask(corpus=NUMBERED, shuffles=40),
+    CoherenceTask("insertion", NUMBERED),
+    CoherenceTask("ending", NUMBERED, distractors=2),
+]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
+def test_a_system_that_counts_is_never_wrong(trained, task):
+    found = assess(trained(counting), task)
+    measures = found.measures
+    asked = [each for trial in trials(task, NUMBERED) for each in trial.questions]
+    identities, questions = sum(not each.candidates.any() for each in asked), len(asked)
+    assert measures["accuracy"] == pytest.approx(100 * (1 - 0.5 * identities / questions))
+    assert measures["ties"] == pytest.approx(100 * identities / questions), "only a shuffle that is none is a tie"
+    if task.task != "order":
+        assert (measures["accuracy"], measures["ties"], measures["deviation"]) == (100, 0, 0)
+    if task.task == "insertion":
+        assert measures["distance"] == 0
+        assert measures["distance_by_chance"] == pytest.approx(
+            np.mean([abs(i - j) for i in range(5) for j in range(5)])
+        )
+        assert measures["chance"] == pytest.approx(20)
+    else:
+        assert measures["chance"] == 50
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_system_without_context_is_at_chance_by_ties_alone(trained, alone):
+    for task in TASKS[:2]:
+        found = assess(trained(blind, sentences_alone=alone), task).measures
+        assert found["accuracy"] == found["resampled_mean"] == pytest.approx(found["chance"])
+        assert (found["ties"], found["deviation"]) == (100, pytest.approx(0, abs=1e-9))
+        assert (found["low"], found["high"]) == pytest.approx((found["chance"], found["chance"]))
+        if task.task == "insertion":
+            assert found["distance"] == pytest.approx(found["distance_by_chance"])
+
+
+def test_figures_are_those_of_the_answers(trained):
+    found = assess(
+        trained(lambda document: [[-float((7 * ids[0]) % 5) * k] for k, ids in enumerate(document)]), TASKS[0]
+    )
+    credits, measures = found.answers.credits, found.measures
+    assert 0 < measures["accuracy"] < 100
+    assert measures["accuracy"] == pytest.approx(100 * np.mean(np.concatenate(credits)))
+    resampled = 100 * resampled_means(credits, resamples=1000, seed=0)
+    assert (measures["resampled_mean"], measures["deviation"]) == (resampled.mean(), resampled.std())
+    assert abs(measures["resampled_mean"] - measures["accuracy"]) < 4 * measures["deviation"] / np.sqrt(1000)
+    assert measures["low"] < measures["accuracy"] < measures["high"]
+    assert found.facts["unknown_words"] == 0
+    assert (found.facts["documents"], found.facts["sentences"]) == (4, 20)
+
+
+def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
+    found = assess(trained(blind), CoherenceTask(shuffles=2)).facts
+    assert (found["corpus"], found["documents"], found["unknown_words"]) == ("generated", 3, 1)
+    assert found["task"] == "order: 2 shuffles of each"
+
+
+class TestVerb:
+    @pytest.fixture(autouse=True)
+    def _loaded(self, trained, monkeypatch):
+        rules = {"sure": counting, "blind": blind}
+        load = lambda run, device: trained(rules[run])  # noqa: E731
+        monkeypatch.setattr(assessment, "load_trained", load)
+        monkeypatch.setattr(assessment, "data_of", lambda _: type("Data", (), {"corpus": NUMBERED}))
+
+    def test_facts_and_figures_are_printed_a_line_each(self, capsys):
+        assert main(["coherence", "--run", "blind", "--task", "insertion", "--insertions", "2"]) == 0
+        lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+        assert (lines["corpus"], lines["documents"], lines["likelihood"]) == ("numbered", "4", "exact")
+        assert lines["task"] == "insertion: 2 sentences of each put back"
+        assert (lines["accuracy"], lines["chance"], lines["ties"]) == ("20.00", "20.00", "100.00")
+
+    def test_one_run_stands_against_another(self, capsys, tmp_path):
+        kept = tmp_path / "blind.json"
+        asked = ["--task", "order", "--shuffles", "6", "--seed", "3"]
+        assert main(["coherence", "--run", "blind", *asked, "--output", str(kept)]) == 0
+        content = json.loads(kept.read_text())
+        assert [each["name"] for each in content["documents_asked"]] == ["d0", "d1", "d2", "d3"]
+        assert content["documents_asked"][0]["credits"] == [0.5] * 6
+        capsys.readouterr()
+        assert main(["coherence", "--run", "sure", *asked, "--against", str(kept), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["difference"] == pytest.approx(found["resampled_mean"] - 50)
+        assert found["difference_low"] <= found["difference"] <= found["difference_high"]
+        assert found["z"] > 50
+        assert main(["coherence", "--run", "sure", "--against", str(kept)]) == 2
+        assert "its run was asked something else: task is order: 6 shuffles of each there" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [(None, "No answers at"), ("{", "found no JSON"), ("[]", "found other JSON"), ("{}", "found other JSON")],
+    )
+    def test_other_files_are_refused(self, capsys, tmp_path, content, message):
+        if content is not None:
+            (tmp_path / "other.json").write_text(content)
+        assert main(["coherence", "--run", "sure", "--against", str(tmp_path / "other.json")]) == 2
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--tokens-per-batch", "0"], "--tokens-per-batch must be at least 1, found 0"),
+            (["--shuffles", "0"], "shuffles: expected at least 1, found 0"),
+            (["--output", "."], "--output . is a folder"),
+        ],
+    )
+    def test_numbers_out_of_range_are_refused(self, capsys, options, message):
+        assert main(["coherence", "--run", "sure", *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_run_on_no_documents_wants_a_corpus(trained, monkeypatch):
+    monkeypatch.setattr(assessment, "data_of", lambda _: object())
+    with pytest.raises(UserError, match="was trained on no corpus of documents: name one by --corpus"):
+        assess(trained(counting), CoherenceTask())
