@@ -62,16 +62,20 @@ rows_dclm-figure3 := L-5 L-10
 rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical attention context-to-output \
     context-to-context) $(addprefix Transformer-,alone context-as-prefix context-to-output attention \
     1-sentence-before-as-tokens 4-sentences-before-as-tokens)
+rows_scoreboard := LSTM DM-LSTM ON-LSTM PRPN Transformer DM-Transformer GPT-2 DM-GPT-2 $(rows_dclm-table2) \
+    $(addprefix Transformer-,context-as-prefix context-to-output attention 1-sentence-before-as-tokens \
+    4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
 series := udgn-figure4 udgn-figure6
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
-    $(addprefix dclm-,table1 table2 figure3) document-contexts
+    $(addprefix dclm-,table1 table2 figure3) document-contexts scoreboard
 unsized := dclm-table1
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
 .PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2 dclm-grid
+.PHONY: scoreboard
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
 
@@ -162,6 +166,8 @@ reproduce-dclm-table1: ## DCLM: sizes of the corpora of documents that are at ha
 reproduce-dclm-table2: ## DCLM: perplexity of documents by six models
 reproduce-dclm-figure3: ## DCLM: segments of 5 and 10 sentences, table and picture
 reproduce-document-contexts: ## beyond the paper: contexts of documents over an LSTM and a Transformer
+reproduce-scoreboard: ## every system with a likelihood on one corpus: perplexity, sizes, speed
+scoreboard: reproduce-scoreboard ## the same as reproduce-scoreboard
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)

@@ -24,7 +24,7 @@ def dry_run(*arguments: str, folder: Path = ROOT) -> str:
 
 def commands(*arguments: str) -> list[str]:
     """What depgen would be called with, spaces made single."""
-    lines = dry_run(*arguments).splitlines()
+    lines = dry_run(*arguments).replace("\\\n", " ").splitlines()
     return [" ".join(line.split("-m depgen ")[1].split()) for line in lines if "-m depgen " in line]
 
 
@@ -58,6 +58,7 @@ TABLES = [
     "dclm_table2",
     "dclm_figure3",
     "document_contexts",
+    "scoreboard",
 ]
 PICTURES = {
     "udgn_figure4": "series udgn_figure4",
@@ -92,6 +93,10 @@ def test_the_row_of_supars_trees_has_its_parser_first(profile, config):
         f"reproduce dmlm_beyond --row 'DM-SuPar-trees' --profile {profile}",
     ]
     assert commands("reproduce-dmlm-beyond").count(commands("supar-parser")[0]) == 1
+
+
+def test_the_scoreboard_has_a_short_name():
+    assert commands("scoreboard") == commands("reproduce-scoreboard")
 
 
 def test_table_2_has_a_short_name():

@@ -88,6 +88,13 @@ VERBS = {
         positionals=("table",),
         flags=("redo", "remeasure"),
     ),
+    "grid": Verb(
+        "train a table's systems at every combination of some sizes; --adopt: the best goes into the table",
+        "depgen.reporting.grid:grid_of_table",
+        positionals=("table",),
+        lists=("vary",),
+        flags=("adopt",),
+    ),
     "table": Verb(
         "render a table, or all, from the results at hand, beside the published numbers",
         "depgen.reporting.tables:table",
