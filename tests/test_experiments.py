@@ -10,12 +10,13 @@ import yaml
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
+from depgen.reporting.definition import experiment_path, load_definition
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 from tests.invented_models import write_gpt2, write_udgn_run
 from tests.invented_similarity import write_similarity
 
-NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_")
+NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_")
 """Experiments of verbs of their own."""
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {
@@ -47,7 +48,7 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("data", "cache", "runs", "results", "models"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        for name in ("ewt_lowercased", "wsj_normalized"):
+        for name in ("ewt", "ewt_lowercased", "wsj_normalized"):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
         for name in ("ewt_supar", "ewt_supar_small"):
             train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_supar(), name)
@@ -125,6 +126,9 @@ BASES = {
     "transformer_ewt": [
         f"dmlm_ewt_{kind}" for kind in ("gold", "spacy", "supar", "left_chain", "random_trees", "relations", "gate")
     ],
+    "transformer_brown": ["dmlm_brown"],
+    "awd_lstm_brown": ["dmlm_lstm_brown"],
+    "gpt2_brown": ["dmlm_gpt2_brown"],
     **{f"gpt2_{corpus}": [f"dmlm_{corpus}_gpt2"] for corpus in ("rocstories", "ptb", "news")},
 }
 
@@ -156,6 +160,32 @@ def test_masked_language_models_share_data_and_budget_and_the_baselines_their_ba
     assert dict(blocks[0].items() ^ blocks[1].items()).keys() == {("init_args", "embedding_dropout")}
     for name in ("optimizer", "scheduler"):
         assert structformer["model"]["init_args"][name] == transformer["model"]["init_args"][name]
+
+
+@pytest.mark.parametrize("profile", ["small", "paper"])
+def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(profile):
+    rows = load_definition("scoreboard").rows
+    settings = [yaml.safe_load(experiment_path(row.experiment, profile=profile).read_text()) for row in rows]
+
+    def shared(each):
+        data = each["data"]["init_args"]
+        words = data["vocabulary"]["init_args"]
+        special = 2 + words.get("masks", False) + words.get("starts", False)
+        corpus = data["corpus"].get("init_args", {}).get("corpus", data["corpus"])
+        recipe = [each["model"]["init_args"][name] for name in ("optimizer", "scheduler")]
+        course = [each["trainer"][name] for name in ("max_epochs", "gradient_clip_val")]
+        return [corpus, words["max_size"] - special, recipe, course, data["tokens_per_batch"], each["seed_everything"]]
+
+    assert shared(settings[0])[:2] == [{"class_path": "depgen.data.tagged.TaggedDocuments"}, 10_000]
+    for row, each in zip(rows, settings, strict=True):
+        assert shared(each) == shared(settings[0]), row.name
+
+
+def test_rows_of_the_scoreboard_that_another_table_trains_are_its_rows():
+    for row in load_definition("scoreboard").rows:
+        if row.runs_of is not None:
+            table, _, slug = row.runs_of.partition("/")
+            assert load_definition(table).row(slug).experiment == row.experiment
 
 
 VARIANTS = {

@@ -160,6 +160,8 @@ class TableDefinition:
         correlations: the same of the treebank that attention heads are correlated with, as `depgen head-correlations`
             reads it.
         coherence: the same of what systems are asked about documents, as `depgen coherence` reads it; one task each.
+        scoring: the same of the text that every row is scored on, whatever it was trained on: perplexities are then of
+            this text, and exact ones apart from others.
         runs_of: the table whose trained systems it shows, row by row; None trains its own.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
@@ -177,6 +179,7 @@ class TableDefinition:
     parsing: str | None = None
     correlations: str | None = None
     coherence: tuple[str, ...] = ()
+    scoring: str | None = None
     runs_of: str | None = None
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})

@@ -20,6 +20,7 @@ from depgen.reporting.parses import measure_correlations, measure_floor, measure
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import DataSource, Result
 from depgen.reporting.run_facts import facts_of, source_of
+from depgen.reporting.scoring import measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
 from depgen.training.runs import read_record
@@ -57,6 +58,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         found = measured(job, trained.run)
         metrics, items, settings = metrics | found.metrics, items | found.items, settings | found.settings
     facts, record = facts_of(trained.run, data), read_record(trained.run)
+    scored = measure_scores(job, trained.run, facts)
+    metrics, items = scored.beside(metrics, items)
+    not_computed |= scored.not_computed
     if "parameters" in asked and facts.parameters is not None:
         metrics["parameters"] = facts.parameters / 1e6
     kept, reasons = sift(job, metrics, not_computed)

@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 from depgen.data.corpus import SPLITS, Split
+from depgen.data.documents import DocumentData
+from depgen.data.sentences import SingleSentences
 from depgen.errors import UserError
 from depgen.reporting.results import Budget, DataSource
 from depgen.training.runs import read_record
@@ -31,13 +33,15 @@ class RunFacts:
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
     """The facts of a finished run, given its data module (`data_of`).
 
-    Tokens seen are epochs times the tokens of the training split (one eos an item): each epoch sees each item once.
+    Tokens seen are epochs times the tokens of the training split (one eos an item; of documents, one a sentence): each
+    epoch sees each item once.
 
     Raises:
         UserError: `metrics.csv` lacks epochs.
     """
     data.use_vocabulary(run / "vocabulary")
-    tokens = int(data.split("train").lengths.sum())
+    trained_on = data.segmented("train", longest=None) if isinstance(data, DocumentData) else data.split("train")
+    tokens = int(trained_on.lengths.sum())
     epochs, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
     return RunFacts(
         source_of(data.corpus, max_documents=getattr(data, "max_documents", None)),
@@ -69,14 +73,16 @@ def source_of(
     """The corpus by name, size and content; "reduced" where a split has fewer documents than were published.
 
     The documents of each split are counted unless their numbers are given. A limit on training documents is part of the
-    fingerprint, since it makes other data of the same files.
+    fingerprint, since it makes other data of the same files; to read all of its sentences by themselves is not.
     """
     sizes = dict(documents or {split: sum(1 for _ in corpus.documents(split)) for split in SPLITS})
     if max_documents is not None:
         sizes["train"] = min(sizes["train"], max_documents)
     published = {split: statistics.documents for split, statistics in corpus.published.items()}
     reduced = any(size < (published.get(split) or 0) for split, size in sizes.items())
-    parts = [corpus.fingerprint(split) for split in SPLITS]
+    whole = isinstance(corpus, SingleSentences) and corpus.min_words <= 1 and corpus.max_words is None
+    text = corpus.corpus if whole else corpus
+    parts = [text.fingerprint(split) for split in SPLITS]
     if max_documents is not None:
         parts.append(f"max_documents {max_documents}")
     content = "\n".join(parts)
