@@ -1,7 +1,8 @@
-"""Validation perplexity, or log-likelihood, against what training has cost so far: where each system stops improving."""
+"""Validation perplexity, or log-likelihood, against what training has cost: where each system stops improving."""
 
 import logging
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
+
+TITLE_WIDTH = 85
+"""Letters that stand over a picture in one line."""
 
 Cost = Literal["tokens", "steps", "minutes"]
 _AXES: dict[Cost, str] = {
@@ -189,7 +193,7 @@ def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Me
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel(axis)
     axes.set_ylabel(_MEASURES[measure])
-    axes.set_title(title, fontsize=10)
+    axes.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize=10)
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="both", alpha=0.3)
     return drawing

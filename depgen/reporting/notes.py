@@ -97,7 +97,7 @@ def _marks(
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
     if any(row.values for row in definition.rows) and (measured or any(results.values())):
         yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
-    if any(row.values for row in definition.rows) and not all(row.in_paper for row in definition.rows):
+    if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
         yield "†: not in the paper."
 
 

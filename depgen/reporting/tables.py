@@ -61,22 +61,27 @@ def table(
 
 def _one(definition: TableDefinition, profile: str, format: Format, spread: Spread) -> str:
     """One table in a format; it is written in all."""
-    results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
-    layout = lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
+    layout = layout_of(definition, profile)
     for each, ending in _ENDINGS.items():
         path = results_root() / definition.table / f"table-{profile}.{ending}"
         write_atomically(path, render(layout, format=each, spread=spread))
     return render(layout, format=format, spread=spread)
 
 
+def layout_of(definition: TableDefinition, profile: str) -> Layout:
+    """The table of the local and tracked results at a profile."""
+    results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
+    return lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
+
+
 def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:
     """The laid-out table as text that ends in a line break."""
     if format != "csv":
-        layout = _spread(layout, spread)
+        layout = with_spread(layout, spread)
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](layout)
 
 
-def _spread(layout: Layout, spread: Spread) -> Layout:
+def with_spread(layout: Layout, spread: Spread) -> Layout:
     """The table with that spread beside its numbers alone, and a note of what it is."""
 
     def chosen(cell: Cell) -> Cell:
@@ -122,13 +127,14 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str 
     return text + (star if cell.star else "") + (partial if cell.partial else "")
 
 
-def _head(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
+def head_of(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
+    """What stands over the columns; arrows point to the better end."""
     arrows = {True: f" {up}", False: f" {down}", None: ""}
     return ["System", "", *(f"{column.header}{arrows[column.higher_better]}" for column in layout.definition.columns)]
 
 
 def _markdown(layout: Layout) -> str:
-    head = _head(layout)
+    head = head_of(layout)
     lines = [
         f"**{layout.caption}**",
         "",
@@ -144,7 +150,7 @@ def _markdown(layout: Layout) -> str:
 
 def _latex(layout: Layout) -> str:
     """For booktabs."""
-    head = " & ".join(_escape(word) for word in _head(layout, up="UP", down="DOWN"))
+    head = " & ".join(_escape(word) for word in head_of(layout, up="UP", down="DOWN"))
     head = head.replace("UP", r"$\uparrow$").replace("DOWN", r"$\downarrow$")
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(layout.definition.columns)}}}"]
     lines += [r"\toprule", rf"{head} \\", r"\midrule"]
@@ -191,7 +197,7 @@ def _text(layout: Layout) -> str:
     from rich.text import Text
 
     drawn = Table(title=Text(layout.caption), title_justify="left")
-    for number, word in enumerate(_head(layout)):
+    for number, word in enumerate(head_of(layout)):
         drawn.add_column(Text(word), justify="left" if number < 2 else "right", no_wrap=True)
     before = layout.lines[0].row
     alone = {row.name for row in layout.definition.rows if sum(line.row.name == row.name for line in layout.lines) == 1}

@@ -1,0 +1,293 @@
+"""One page of everything at hand: tables beside the published numbers, curves, pictures, and what is missing."""
+
+import base64
+import dataclasses
+import logging
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from depgen.errors import UserError
+from depgen.locations import results_root, write_atomically
+from depgen.reporting.curves import draw_curves
+from depgen.reporting.definition import TableDefinition, load_definition, table_names
+from depgen.reporting.layout import Cell, Layout, Line
+from depgen.reporting.measured import read_measured
+from depgen.reporting.plotting import check_png
+from depgen.reporting.provenance import short_commit, today
+from depgen.reporting.results import Result, read_results
+from depgen.reporting.series import draw_series
+from depgen.reporting.tables import head_of, layout_of, show, with_spread
+from depgen.training import provenance
+
+log = logging.getLogger(__name__)
+_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
+_DRAWN_HERE = re.compile(r"(curves|series)(-\w+)?\.png")
+"""Pictures that the page draws anew from the results."""
+_MISSING = re.compile(r" \((?:.*; )?(not run yet|not built yet)\)$")
+_OURS = ("local", "joined", "measured")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture or page that is carried within the report.
+
+    Attributes:
+        title: what stands below it.
+        source: its content, as a data URI.
+        page: the HTML of a page, in place of a picture.
+    """
+
+    title: str
+    source: str = ""
+    page: str | None = None
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A number with what stands small below it, and the number that columns are sorted by."""
+
+    text: str
+    spread: tuple[str, ...] = ()
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """A line of a system: whose numbers, and the cells."""
+
+    numbers: str
+    cells: tuple[ShownCell, ...]
+
+
+@dataclass(frozen=True)
+class ShownSystem:
+    """A system's lines; its numbers of ours, or else the paper's, are those that columns are sorted by."""
+
+    label: str
+    lines: tuple[ShownLine, ...]
+    sorted_by: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table at a profile."""
+
+    anchor: str
+    caption: str
+    table: str
+    profile: str
+    head: Sequence[str]
+    systems: tuple[ShownSystem, ...]
+    provenance: tuple[str, ...]
+    notes: tuple[str, ...]
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What a table lacks that is shown."""
+
+    caption: str
+    anchor: str
+    lines: tuple[str, ...]
+
+
+def report(*, output: Path | None = None) -> str:
+    """Where the page went, what it holds, and how much is missing.
+
+    It needs nothing else: pictures are within it. Tables stand at every profile that has results, local or tracked;
+    curves and series are drawn from these, all other pictures and pages are those under `results/*/`.
+
+    Args:
+        output: the page; unset: `results/report.html`.
+
+    Raises:
+        UserError: a result or a definition does not read as one.
+    """
+    path = output or results_root() / "report.html"
+    sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()
+    for name in table_names():
+        definition = load_definition(name)
+        found = [each for profile in definition.profiles if (each := _section(definition, profile)) is not None]
+        sections += [section for section, _ in found]
+        gaps += [gap for _, gap in found if gap.lines]
+        unseen += [] if found else [definition]
+    others = {
+        folder.name: pictures
+        for folder in _folders()
+        if folder.name not in {section.table for section in sections} and (pictures := tuple(_pictures(folder)))
+    }
+    write_atomically(path, render_page(sections, gaps, unseen, others))
+    pictures = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
+    missing = sum(len(gap.lines) for gap in gaps) + len(unseen)
+    return f"{path}: {len(sections)} tables, {pictures} pictures; {missing} things are missing and named there."
+
+
+def render_page(
+    sections: Sequence[Section],
+    gaps: Sequence[Gap],
+    unseen: Sequence[TableDefinition],
+    others: Mapping[str, Sequence[Picture]],
+) -> str:
+    """The page's HTML; all text in it is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("depgen.reporting", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        sections=sections,
+        gaps=gaps,
+        unseen=unseen,
+        others=others,
+        date=today(),
+        commit=short_commit(provenance.commit()),
+    )
+
+
+def _section(definition: TableDefinition, profile: str) -> tuple[Section, Gap] | None:
+    """A table at a profile and what it lacks; None where it has no result there."""
+    measured = read_measured(definition, profile=profile)
+    results = [
+        result
+        for row in definition.rows
+        for result in (
+            read_results(definition.table, row.slug, profile=profile)
+            or (measured[row.name].results if row.name in measured else ())
+        )
+    ]
+    if not results:
+        return None
+    layout = with_spread(layout_of(definition, profile), "bounds")
+    anchor = f"{definition.table}-{profile}"
+    folder = results_root() / definition.table
+    pictures = (*_drawn(definition, profile), *(_pictures(folder) if _is_first(definition, profile) else ()))
+    section = Section(
+        anchor=anchor,
+        caption=definition.caption,
+        table=definition.table,
+        profile=profile,
+        head=head_of(layout)[2:],
+        systems=tuple(_systems(layout)),
+        provenance=tuple(_provenance(results)),
+        notes=layout.notes,
+        pictures=pictures,
+    )
+    return section, Gap(f"{definition.caption} ({profile})", anchor, tuple(_lacking(layout)))
+
+
+def _is_first(definition: TableDefinition, profile: str) -> bool:
+    """Whether no earlier profile of the table is shown, so that its folder's pictures stand once."""
+    before = definition.profiles[: definition.profiles.index(profile)]
+    return not any(read_results(definition.table, row.slug, profile=each) for each in before for row in definition.rows)
+
+
+def _systems(layout: Layout) -> Iterator[ShownSystem]:
+    for _, group in groupby(layout.lines, key=lambda line: line.row.name):
+        lines = _without_twins(list(group))
+        shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in lines)
+        chosen = min(lines, key=_preference)
+        yield ShownSystem(lines[0].label, shown, tuple(cell.value for cell in chosen.cells))
+
+
+def _without_twins(lines: Sequence[Line]) -> list[Line]:
+    """A system's lines less the tracked one where the local one says the same."""
+    local = next((line.cells for line in lines if line.numbers == "local"), None)
+    shown = None if local is None else [shown_cell(cell) for cell in local]
+    kept = [line for line in lines if line.numbers != "measured" or [*map(shown_cell, line.cells)] != shown]
+    return [dataclasses.replace(kept[0], label=lines[0].label), *kept[1:]]
+
+
+def _preference(line: Line) -> int:
+    """Ours before the paper's; the difference is no number of a system."""
+    order = (*_OURS, "paper", "difference")
+    return order.index(line.numbers)
+
+
+def shown_cell(cell: Cell) -> ShownCell:
+    """A cell's number, and apart from it its deviation and interval.
+
+    >>> shown_cell(Cell(21.494, 0.3, star=True, interval=(21.0, 22.0)))
+    ShownCell(text='21.49*', spread=('± 0.30', '[21.00, 22.00]'), value=21.494)
+    """
+    text = show(dataclasses.replace(cell, deviation=None, interval=None))
+    spread = [] if cell.deviation is None else [f"± {cell.deviation:.{cell.decimals}f}"]
+    if cell.interval is not None:
+        low, high = (f"{end:.{cell.decimals}f}" for end in cell.interval)
+        spread.append(f"[{low}, {high}]")
+    return ShownCell(text, tuple(spread) if cell.value is not None else (), cell.value)
+
+
+def _provenance(results: Sequence[Result]) -> Iterator[str]:
+    """Data with its size, seeds, machines and days, over all rows."""
+    corpora = dict.fromkeys(
+        result.data.corpus
+        + (" (reduced)" if result.data.reduced else "")
+        + ("" if result.data.train_documents is None else f", {result.data.train_documents:,} training documents")
+        for result in results
+    )
+    yield "data: " + "; ".join(corpora)
+    yield "seeds: " + ", ".join(map(str, sorted({result.seed for result in results})))
+    yield "; ".join(dict.fromkeys(result.hardware for result in results))
+    days = sorted({result.date for result in results})
+    yield days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _lacking(layout: Layout) -> Iterator[str]:
+    """Rows without numbers of ours, and measures that were not computed."""
+    rows: dict[str, list[str]] = {}
+    for line in layout.lines:
+        if match := _MISSING.search(line.label):
+            rows.setdefault(match[1], []).append(line.row.name)
+    for reason, names in rows.items():
+        yield f"{reason}: {'; '.join(names)}"
+    yield from (note for note in layout.notes if note.startswith("Not computed:"))
+
+
+def _drawn(definition: TableDefinition, profile: str) -> Iterator[Picture]:
+    """Learning curves of a table's rows, and its series, where it has such."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.png"
+        try:
+            check_png(path)
+        except UserError as error:  # no matplotlib: the page says so in the picture's place
+            yield Picture(f"Curves are not drawn: {error}")
+            return
+        drawings: list[tuple[Callable[..., str], str]] = [
+            (draw_curves, "Validation perplexity against training tokens seen; the best point of each run marked")
+        ]
+        if any(row.x is not None for row in definition.rows):
+            drawings.append((draw_series, "Each measure against what the rows vary"))
+        for draw, title in drawings:
+            try:
+                draw(definition.table, profile=profile, output=path)
+            except UserError as error:  # no row keeps a curve, say
+                log.info("%s, %s: %s", definition.table, profile, error)
+            else:
+                yield Picture(f"{title}.", _uri(path))
+
+
+def _folders() -> list[Path]:
+    root = results_root()
+    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def _pictures(folder: Path) -> Iterator[Picture]:
+    """Heat maps, trees, attention and case studies that lie in a folder of results."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.suffix in _TYPES and not _DRAWN_HERE.fullmatch(path.name):
+            yield Picture(f"{folder.name}: {path.stem}", _uri(path))
+        elif path.suffix == ".html":
+            yield Picture(f"{folder.name}: {path.stem}", page=path.read_text(encoding="utf-8"))
+
+
+def _uri(path: Path) -> str:
+    return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
