@@ -58,23 +58,25 @@ rows_udgn-figure4 := 1-head 2-heads 4-heads 8-heads 16-heads
 rows_udgn-figure6 := 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9
 rows_dclm-table1 := PTB NANT Brown WSJ-sample WikiText-2 Wikinews ROCStories
 rows_dclm-table2 := RNNLM DRNNLM HRNNLM ADCLM CODCLM CCDCLM
+rows_dclm-table3 := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-other-news
 rows_dclm-figure3 := L-5 L-10
 rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical attention context-to-output \
     context-to-context) $(addprefix Transformer-,alone context-as-prefix context-to-output attention \
     1-sentence-before-as-tokens 4-sentences-before-as-tokens)
+rows_coherence-tasks := $(rows_dclm-table2)
 rows_scoreboard := LSTM DM-LSTM ON-LSTM PRPN Transformer DM-Transformer GPT-2 DM-GPT-2 $(rows_dclm-table2) \
     $(addprefix Transformer-,context-as-prefix context-to-output attention 1-sentence-before-as-tokens \
     4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
 series := udgn-figure4 udgn-figure6
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
-    $(addprefix dclm-,table1 table2 figure3) document-contexts scoreboard
+    $(addprefix dclm-,table1 table2 table3 figure3) coherence-tasks document-contexts scoreboard
 unsized := dclm-table1
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser supar-parser union tables record clean reproduce-table2 dclm-grid
+.PHONY: help setup demo test lint bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
 .PHONY: scoreboard
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
@@ -164,7 +166,9 @@ reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a pictu
 reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
 reproduce-dclm-table1: ## DCLM: sizes of the corpora of documents that are at hand
 reproduce-dclm-table2: ## DCLM: perplexity of documents by six models
+reproduce-dclm-table3: ## DCLM: how often a document is likelier than its shuffles, with the paper's z-test
 reproduce-dclm-figure3: ## DCLM: segments of 5 and 10 sentences, table and picture
+reproduce-coherence-tasks: ## beyond the paper: the order of sentences, the place of one, the ending of a story
 reproduce-document-contexts: ## beyond the paper: contexts of documents over an LSTM and a Transformer
 reproduce-scoreboard: ## every system with a likelihood on one corpus: perplexity, sizes, speed
 scoreboard: reproduce-scoreboard ## the same as reproduce-scoreboard
@@ -201,6 +205,9 @@ dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2; th
 	$(depgen) grid dclm_table2 $(profile) $(if $(strip $(ADOPT)),--adopt) \
 	    --vary model.init_args.embedding_size=$(subst $(space),$(comma),$(strip $(K))) \
 	    model.init_args.context.init_args.size=$(subst $(space),$(comma),$(strip $(H)))
+
+report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
+	$(depgen) report
 
 record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
 	$(depgen) record $(profile)

@@ -16,7 +16,7 @@ from tests.invented_data import write_corpora
 from tests.invented_models import write_gpt2, write_udgn_run
 from tests.invented_similarity import write_similarity
 
-NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_")
+NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_", "coherence_")
 """Experiments of verbs of their own."""
 EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 SIZES = {

@@ -56,7 +56,9 @@ TABLES = [
     "udgn_figure6",
     "dclm_table1",
     "dclm_table2",
+    "dclm_table3",
     "dclm_figure3",
+    "coherence_tasks",
     "document_contexts",
     "scoreboard",
 ]

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
+from depgen.reporting.coherence import task_of
 from depgen.reporting.definition import experiment_path, is_made, load_definition, table_names
 from tests.reporting.conftest import TABLE
 
@@ -148,3 +149,24 @@ def test_a_row_is_made_where_its_file_is_there(project):
     assert not is_made(definition.row("DM-Base"), profile="small")
     assert is_made(definition.row("DM-Base"), profile="paper")
     assert table_names() == ["toy"]
+
+
+def test_table_3_of_dclm_says_what_the_paper_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    definition = load_definition("dclm_table3")
+    assert [round(sum(row.values.values()), 2) for row in definition.rows] == [81.0, 79.74, 79.63, 85.53, 87.03, 72.85]
+    assert [row.name for row in definition.rows if row.stars] == ["ADCLM", "CODCLM", "CCDCLM"]
+    trained = {row.name: row.experiment for row in load_definition("dclm_table2").rows}
+    assert all(trained[row.name] == row.experiment for row in definition.rows if row.runs_of is None)
+    tasks = load_definition("coherence_tasks")
+    assert {row.name: row.experiment for row in tasks.rows} == trained
+    assert tasks.seeds == definition.seeds == load_definition("dclm_table2").seeds
+
+
+def test_what_systems_are_asked_is_there(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for table in ("dclm_table3", "coherence_tasks"):
+        definition = load_definition(table)
+        tasks = [task_of(name) for name in definition.coherence]
+        assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
+        assert len({each.task for each in tasks}) == len(tasks)
