@@ -105,6 +105,10 @@ VERBS = {
         "depgen.reporting.record:record",
         positionals=("table",),
     ),
+    "report": Verb(
+        "one self-contained page of all tables, curves and pictures at hand, and of what is missing",
+        "depgen.reporting.report:report",
+    ),
     "case-study": Verb(
         "what the systems of a table wrote, side by side, the human text last",
         "depgen.reporting.case_study:case_study",

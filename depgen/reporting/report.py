@@ -67,7 +67,8 @@ class ShownLine:
 class ShownSystem:
     """A system's lines; its numbers of ours, or else the paper's, are those that columns are sorted by."""
 
-    label: str
+    name: str
+    remark: str
     lines: tuple[ShownLine, ...]
     sorted_by: tuple[float | None, ...]
 
@@ -192,18 +193,29 @@ def _is_first(definition: TableDefinition, profile: str) -> bool:
 
 def _systems(layout: Layout) -> Iterator[ShownSystem]:
     for _, group in groupby(layout.lines, key=lambda line: line.row.name):
-        lines = _without_twins(list(group))
+        every = list(group)
+        first, lines = every[0], _telling(every)
         shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in lines)
         chosen = min(lines, key=_preference)
-        yield ShownSystem(lines[0].label, shown, tuple(cell.value for cell in chosen.cells))
+        mark = "†" if first.label.startswith(f"{first.row.name}†") else ""
+        name = first.row.name + mark
+        remark = first.label.removeprefix(name).strip().removeprefix("(").removesuffix(")")
+        yield ShownSystem(name, remark, shown, tuple(cell.value for cell in chosen.cells))
 
 
-def _without_twins(lines: Sequence[Line]) -> list[Line]:
-    """A system's lines less the tracked one where the local one says the same."""
-    local = next((line.cells for line in lines if line.numbers == "local"), None)
-    shown = None if local is None else [shown_cell(cell) for cell in local]
-    kept = [line for line in lines if line.numbers != "measured" or [*map(shown_cell, line.cells)] != shown]
-    return [dataclasses.replace(kept[0], label=lines[0].label), *kept[1:]]
+def _telling(lines: Sequence[Line]) -> list[Line]:
+    """A system's lines less a tracked one that the local one repeats, and less differences of nothing."""
+    local = next((_words(line) for line in lines if line.numbers == "local"), None)
+    return [
+        line
+        for line in lines
+        if not (line.numbers == "measured" and _words(line) == local)
+        and not (line.numbers == "difference" and all(cell.value is None for cell in line.cells))
+    ]
+
+
+def _words(line: Line) -> list[tuple[str, tuple[str, ...]]]:
+    return [(cell.text, cell.spread) for cell in map(shown_cell, line.cells)]
 
 
 def _preference(line: Line) -> int:

@@ -1,0 +1,148 @@
+"""The page of everything: it stands alone, parses, escapes, holds every number at hand and names what is missing."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.reporting.layout import Cell
+from depgen.reporting.plotting import figure, save
+from depgen.reporting.record import record
+from depgen.reporting.report import report, shown_cell
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+NASTY = "a <b>&\"'{{ 7 * 7 }}</script>"
+
+
+class Page(HTMLParser):
+    """Elements in order, with what names other places; every tag must be closed where it was opened."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.references, self.texts, self.pages, self.identifiers = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.references += [named[name] for name in ("src", "href", "srcset", "data", "action") if name in named]
+        self.identifiers += [named["id"]] if "id" in named else []
+        self.pages += [named["srcdoc"]] if "srcdoc" in named else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.texts.append(data.strip())
+
+
+def read(path):
+    text = path.read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+@pytest.fixture
+def drawn(project):
+    """A picture and a page in the toy table's folder, and a drawing of trees in one of its own."""
+    folder = project / "results" / "toy"
+    save(figure(1.0, 1.0), folder / "heat-map.png")
+    (folder / "curves.png").write_bytes(b"drawn anew by the page")
+    (project / "results" / "trees").mkdir()
+    (project / "results" / "trees" / "some.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (folder / "case.html").write_text(f"<!DOCTYPE html><p>{NASTY}</p>")
+    return folder
+
+
+def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store, drawn):
+    store("Base", 1, {"bleu1": 21.125, "perplexity": 45.5}, {"bleu1": [20.0, 22.25]})
+    store("DM-Base", 1, {"bleu1": 23.375, "perplexity": 44.25})
+    output = project / "out" / "page.html"
+    said = report(output=output)
+    text, found = read(output)
+    assert said.startswith(f"{output}: 1 tables, 4 pictures; ")
+    for reference in found.references:
+        assert re.fullmatch(r"#[\w.-]+|data:image/(png|svg\+xml);base64,[\w+/=]+", reference), reference[:80]
+        assert not reference.startswith("#") or reference[1:] in found.identifiers
+    assert not re.search(r"@import|url\(", text)
+    assert len(found.identifiers) == len(set(found.identifiers))
+    shown = found.texts
+    for number in ("21.12", "23.38", "45.50", "44.25"):
+        assert number in shown, number
+    heat_map = base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()
+    assert f"data:image/png;base64,{heat_map}" in found.references
+    assert base64.b64encode(b"drawn anew by the page").decode() not in text
+    assert "Validation perplexity against training tokens seen; the best point of each run marked." in shown
+    assert found.pages == [(drawn / "case.html").read_text()]
+    assert "trees: some" in shown
+    provenance = ["data: Stories (reduced), 1,000 training documents", "seeds: 1", "2026-01-02"]
+    assert all(any(part in each for each in shown) for part in provenance)
+
+
+def test_text_is_never_markup(project, store):
+    path = project / "experiments" / "published" / "toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["caption"] = content["columns"][0]["header"] = NASTY
+    content["notes"] = [NASTY]
+    path.write_text(yaml.safe_dump(content))
+    store("Base", 1, {"bleu1": 1.0, "perplexity": 2.0}, hardware=NASTY)
+    report(output=project / "page.html")
+    text, found = read(project / "page.html")
+    assert NASTY not in text
+    assert sum(NASTY in each for each in found.texts) >= 4, "caption, column, note and machine"
+    assert "49" not in found.texts
+
+
+def test_what_is_missing_is_named(project, store):
+    store("Base", 1, {"bleu1": 1.0}, not_computed={"perplexity": "nobody came"})
+    path = project / "experiments" / "published" / "other.yaml"
+    path.write_text(
+        (project / "experiments" / "published" / "toy.yaml").read_text().replace("table: toy", "table: other")
+    )
+    report(output=project / "page.html")
+    _, found = read(project / "page.html")
+    missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
+    assert "depgen reproduce other" in missing
+    assert any(each.startswith("Not computed: ") and "nobody came" in each for each in missing)
+    assert any(each.startswith("not run yet: ") and "DM-Base" in each for each in missing)
+
+
+def test_a_tracked_line_that_says_the_same_is_not_repeated(project, store):
+    store("Base", 1, {"bleu1": 1.0, "perplexity": 41.123456789})
+    record("toy", profile="small")
+    report(output=project / "page.html")
+    _, found = read(project / "page.html")
+    assert found.texts.count("41.12") == 1
+    store("Base", 1, {"bleu1": 1.0, "perplexity": 42.5})
+    report(output=project / "page.html")
+    _, found = read(project / "page.html")
+    assert (found.texts.count("41.12"), found.texts.count("42.50")) == (1, 1)
+
+
+def test_columns_are_sorted_by_our_numbers_before_the_papers(project, store):
+    store("Base", 1, {"bleu1": 1.5, "perplexity": 41.25})
+    report(output=project / "page.html")
+    text, _ = read(project / "page.html")
+    values = [each.split("|") for each in re.findall(r'data-values="([^"]*)"', text)]
+    assert any("41.25" in [part.strip() for part in each] for each in values)
+
+
+def test_cells_keep_their_marks():
+    assert shown_cell(Cell(word="n/c")).text == "n/c"
+    both = shown_cell(Cell(2.0, 0.5, star=True, partial=True, decimals=1, interval=(1.0, 3.0)))
+    assert (both.text, both.spread) == ("2.0*‡", ("± 0.5", "[1.0, 3.0]"))
+
+
+def test_without_results_the_page_says_so(project, capsys):
+    assert main(["report", "--output", str(project / "empty.html")]) == 0
+    assert "0 tables, 0 pictures" in capsys.readouterr().out
+    _, found = read(project / "empty.html")
+    assert "Tables without any result" in found.texts
+    assert main(["report"]) == 0
+    assert (project / "results" / "report.html").is_file()
