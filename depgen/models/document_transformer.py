@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
-from depgen.document_language_model import DocumentLanguageModel, DocumentOutput
+from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 
@@ -42,7 +42,12 @@ class SentenceContext(nn.Module):
 
     Args:
         width: of the Transformer.
+
+    Attributes:
+        sentences_alone: whether there is no context at all.
     """
+
+    sentences_alone: bool = False
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -61,6 +66,8 @@ class SentenceContext(nn.Module):
 class SentenceAlone(SentenceContext):
     """Every sentence by itself."""
 
+    sentences_alone = True
+
     def forward(
         self,
         backbone: Transformer,
@@ -68,9 +75,7 @@ class SentenceAlone(SentenceContext):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once."""
-        filled = lengths > 0
-        hidden = backbone(inputs[filled]).hidden
-        return hidden.new_zeros(*inputs.shape, self.width).index_put((filled,), hidden)
+        return _alone(backbone, inputs, lengths)
 
 
 class PrefixContext(SentenceContext):
@@ -104,7 +109,7 @@ class PrefixContext(SentenceContext):
         return torch.stack(found, 1)
 
 
-class OutputContext(SentenceAlone):
+class OutputContext(SentenceContext):
     """Context to output: what the last word before has left is added to every hidden state.
 
     Args:
@@ -123,13 +128,23 @@ class OutputContext(SentenceAlone):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once."""
-        hidden = super().forward(backbone, inputs, lengths)
+        found = self.separately(backbone, inputs, lengths)
+        return found.own + found.added[:, :-1, None]
+
+    def separately(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch sentence word"],
+        lengths: Int[Tensor, "batch sentence"],
+    ) -> SeparateFeatures:
+        """The two summands."""
+        hidden = _alone(backbone, inputs, lengths)
         last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        context = torch.cat((self.first_context.expand(len(last), 1, -1), last[:, :-1]), 1)
-        return hidden + self.from_context(context)[:, :, None]
+        contexts = torch.cat((self.first_context.expand(len(last), 1, -1), last), 1)
+        return SeparateFeatures(hidden, self.from_context(contexts))
 
 
-class AttentionContext(SentenceAlone):
+class AttentionContext(SentenceContext):
     """Attention over the hidden states of the sentence before; what it finds is added to every hidden state.
 
     Args:
@@ -151,7 +166,7 @@ class AttentionContext(SentenceAlone):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once; the first looks at a learnt state."""
-        hidden = super().forward(backbone, inputs, lengths)
+        hidden = _alone(backbone, inputs, lengths)
         first = F.pad(self.first_context[None], (0, 0, 0, inputs.shape[2] - 1)).expand(len(inputs), 1, -1, -1)
         memory = torch.cat((first, hidden[:, :-1]), 1)
         filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
@@ -217,6 +232,15 @@ class PreviousSentences(SentenceContext):
         return backbone(tokens).hidden
 
 
+def _alone(
+    backbone: Transformer, inputs: Int[Tensor, "batch sentence word"], lengths: Int[Tensor, "batch sentence"]
+) -> Float[Tensor, "batch sentence word width"]:
+    """Hidden states of all sentences, each read by itself; zeros where there is none."""
+    filled = lengths > 0
+    hidden = backbone(inputs[filled]).hidden
+    return hidden.new_zeros(*inputs.shape, backbone.width).index_put((filled,), hidden)
+
+
 def _last(hidden: Float[Tensor, "rows word width"], lengths: Int[Tensor, " rows"]) -> Float[Tensor, "rows width"]:
     """What each row's last word has left; anything where there is none."""
     return hidden[torch.arange(len(hidden), device=hidden.device), (lengths - 1).clamp_min(0)]
@@ -261,10 +285,17 @@ class DocumentTransformer(DocumentLanguageModel):
             )
         self.backbone = network
         self.context = context(network.width)
+        self.sentences_alone = self.context.sentences_alone
 
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         return DocumentOutput(self.context(self.backbone, batch.inputs, batch.lengths))
+
+    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+        """The summands of a context that is added to every hidden state of a sentence."""
+        if not isinstance(self.context, OutputContext):
+            return None
+        return self.context.separately(self.backbone, batch.inputs, batch.lengths)
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab features"]:

@@ -9,6 +9,7 @@ import torch
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.models.document_transformer import (
     AttentionContext,
@@ -117,6 +118,20 @@ def test_every_parameter_learns(name):
     assert silent == []
     still = [each for each, parameter in found.named_parameters() if not parameter.grad.any()]
     assert still == []
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_orders_without_reading_them_again(name):
+    found, vocabulary = model(name), Vocabulary([f"w{number}" for number in range(VOCABULARY - 3)], starts=True)
+    assert found.sentences_alone == (name == "alone")
+    table = found.pair_log_likelihoods(DOCUMENTS[0], vocabulary=vocabulary)
+    assert (table is not None) == (name == "output")
+    if table is None:
+        return
+    order = [2, 0, 3, 1]
+    (scores,) = found.sentence_log_probs([[DOCUMENTS[0][place] for place in order]], vocabulary=vocabulary)
+    before = [0, *(place + 1 for place in order[:-1])]
+    np.testing.assert_allclose([table[pair] for pair in zip(order, before, strict=True)], [s.sum() for s in scores])
 
 
 def test_a_network_of_another_kind_is_refused():
