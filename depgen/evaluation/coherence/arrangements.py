@@ -90,12 +90,16 @@ class CoherenceTask:
     @property
     def asked(self) -> str:
         """The task and its own number in words."""
-        taken = "every sentence" if self.insertions is None else f"{self.insertions} sentences"
+        taken = "every sentence" if self.insertions is None else _counted(self.insertions, "sentence")
         return {
-            "order": f"{self.shuffles} shuffles of each",
+            "order": f"{_counted(self.shuffles, 'shuffle')} of each",
             "insertion": f"{taken} of each put back",
-            "ending": f"{self.distractors} other endings for each",
+            "ending": f"{_counted(self.distractors, 'other ending')} for each",
         }[self.task]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def trials(asked: CoherenceTask, corpus: Corpus) -> list[Trial]:
