@@ -1,10 +1,16 @@
 import pytest
+import yaml
 
 from depgen.data.corpus import SplitStatistics
 from depgen.data.experiment import data_of
 from depgen.data.generated import GeneratedStories
+from depgen.data.sentences import SingleSentences
+from depgen.data.tagged import TaggedDocuments
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.reporting.run_facts import beginning_of, read_curve, source_of
+from depgen.reporting.results import Budget
+from depgen.reporting.run_facts import beginning_of, facts_of, read_curve, source_of
+from tests.invented_data import write_corpora
 
 
 def test_the_curve_is_against_tokens_seen(tmp_path):
@@ -72,3 +78,43 @@ def test_bad_data_is_named(project):
     path.write_text("model: {}\n")
     with pytest.raises(UserError, match="expected `data`"):
         data_of(path)
+
+
+# -- sentences and documents of one corpus -----------------------------------------------------------------------------
+
+BROWN = {"class_path": "depgen.data.tagged.TaggedDocuments"}
+SENTENCES = {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": BROWN}}
+
+
+@pytest.fixture
+def facts(tmp_path, monkeypatch):
+    """What a run that reads this corpus by this data module says of itself."""
+    write_corpora(tmp_path / "data")
+    for name in ("data", "cache"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,7.0\n19,1,40.25,15.5\n")
+    Vocabulary(["the", "."]).save(tmp_path / "vocabulary")
+
+    def of(data, corpus, **options):
+        settings = {"data": {"class_path": data, "init_args": {"corpus": corpus, **options}}}
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
+        return facts_of(tmp_path, data_of(tmp_path / "config.yaml"))
+
+    return of
+
+
+def test_tokens_are_words_and_an_end_a_sentence_whether_documents_are_read_whole_or_not(facts):
+    documents = facts("depgen.data.documents.DocumentData", BROWN)
+    sentences = facts("depgen.data.text.TextData", SENTENCES)
+    lines = [s for document in TaggedDocuments().documents("train") for s in document.sentences]
+    assert documents.budget == sentences.budget == Budget(2, 2 * sum(len(line) + 1 for line in lines))
+    assert documents.curve == sentences.curve
+    assert facts("depgen.data.text.TextData", BROWN).budget.train_tokens < documents.budget.train_tokens
+
+
+def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(facts):
+    whole = source_of(TaggedDocuments())
+    assert source_of(SingleSentences(TaggedDocuments())).fingerprint == whole.fingerprint
+    for limits in ({"min_words": 3}, {"max_words": 30}):
+        assert source_of(SingleSentences(TaggedDocuments(), **limits)).fingerprint != whole.fingerprint
