@@ -35,8 +35,7 @@ Deviations
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -83,6 +82,19 @@ class ContextNetwork(nn.Module):
         """Features of each position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError
 
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401, the network's own
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The features of one more sentence, which has no padding, and what the next one finds.
+
+        Args:
+            embedded: the sentence from its beginning on.
+            before: what the sentence before has left; None for the first.
+        """
+        raise NotImplementedError
+
 
 @runtime_checkable
 class PairwiseContext(Protocol):
@@ -118,6 +130,14 @@ class NoContext(ContextNetwork):
         """All sentences at once."""
         return DocumentOutput(_alone(self.core, embedded))
 
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """Nothing is taken along."""
+        return self.core(embedded)[0], ()
+
 
 class CarriedState(NoContext):
     """DRNNLM: the document as one sequence, every sentence read from where the one before has ended."""
@@ -133,6 +153,15 @@ class CarriedState(NoContext):
         rows = torch.arange(len(words), device=places.device)[:, None]
         hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places])[0]
         return DocumentOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
+
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The states of all layers are taken along."""
+        hidden, state = self.core(embedded, state=before)
+        return hidden, state
 
 
 class ContextToContext(ContextNetwork):
@@ -163,6 +192,16 @@ class ContextToContext(ContextNetwork):
             found.append(hidden)
         return DocumentOutput(torch.stack(found, 1))
 
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The last hidden state is taken along."""
+        context = self.first_context.expand(len(embedded), -1) if before is None else before
+        hidden, _ = self.core(embedded, constant=context)
+        return hidden, hidden[:, -1]
+
 
 class ContextToOutput(ContextNetwork):
     """CODCLM: the context stands beside each hidden state that the output reads; sentences are read all at once.
@@ -186,6 +225,16 @@ class ContextToOutput(ContextNetwork):
         """[h; c] of each position: the output matrix holds both of Eq. 7's."""
         hidden, contexts = self._read(embedded, lengths)
         return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
+
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The last hidden state is taken along."""
+        context = self.first_context.expand(len(embedded), -1) if before is None else before
+        hidden, _ = self.core(embedded)
+        return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]
 
     def separately(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -253,6 +302,15 @@ class AttentionContext(ContextNetwork):
             memory = self._remembered(memory, states, lengths[:, sentence])
         return DocumentOutput(torch.stack(found, 1))
 
+    def read_on(
+        self, embedded: Float[Tensor, "batch word embedding"], before: "_Memory | None"
+    ) -> tuple[Float[Tensor, "batch word features"], "_Memory"]:
+        """What later sentences look back at is taken along."""
+        memory = self._beginning(embedded) if before is None else before
+        features, states = self._read(embedded, memory)
+        lengths = torch.full(embedded.shape[:1], embedded.shape[1], device=embedded.device)
+        return features, self._remembered(memory, states, lengths)
+
     def _beginning(self, embedded: Tensor) -> "_Memory":
         """What the first sentence looks back at: the learnt context, or nothing."""
         if self.first_context is None:
@@ -304,8 +362,7 @@ class AttentionContext(ContextNetwork):
         return _Memory(slots, torch.cat((memory.filled, (lengths > 0)[:, None]), 1))
 
 
-@dataclass(frozen=True)
-class _Memory:
+class _Memory(NamedTuple):
     """Slots that attention looks at, and which of them are filled."""
 
     slots: Float[Tensor, "batch slots states"]
@@ -345,6 +402,17 @@ class HierarchicalContext(ContextNetwork):
         context = _of_the_sentence_before(states.detach(), self.first_context)
         hidden, _ = self.core(embedded.flatten(0, 1), constant=context.flatten(0, 1))
         return DocumentOutput(hidden.view(*lengths.shape, *hidden.shape[1:]), states)
+
+    def read_on(
+        self,
+        embedded: Float[Tensor, "batch word embedding"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The states of the sentences' network are taken along."""
+        context = self.first_context.expand(len(embedded), -1) if before is None else before[-1].hidden
+        hidden, _ = self.core(embedded, constant=context)
+        _, state = self.sentences(embedded[:, 1:].sum(1)[:, None], state=before)
+        return hidden, state
 
 
 def _alone(
@@ -459,6 +527,14 @@ class DCLM(DocumentLanguageModel):
         embedded = F.dropout(self.embedding(batch.inputs), self.dropout, self.training)
         output: DocumentOutput = self.context(embedded, batch.lengths)
         return DocumentOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
+
+    def read_on(
+        self,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401, the network's own
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The features of one more sentence of documents, in evaluation; see `ContextNetwork`."""
+        return self.context.read_on(self.embedding(inputs), before)
 
     def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
         """The summands of a context that a sentence takes from the one before it alone."""

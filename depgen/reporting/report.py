@@ -123,9 +123,9 @@ def report(*, output: Path | None = None) -> str:
         if folder.name not in {section.table for section in sections} and (pictures := tuple(_pictures(folder)))
     }
     write_atomically(path, render_page(sections, gaps, unseen, others))
-    pictures = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
+    drawn = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
     missing = sum(len(gap.lines) for gap in gaps) + len(unseen)
-    return f"{path}: {len(sections)} tables, {pictures} pictures; {missing} things are missing and named there."
+    return f"{path}: {len(sections)} tables, {drawn} pictures; {missing} things are missing and named there."
 
 
 def render_page(

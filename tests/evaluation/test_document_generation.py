@@ -12,7 +12,7 @@ from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.document_generation import continue_documents, next_word_log_probs
+from depgen.evaluation.document_generation import ReadsOn, continue_documents, next_word_log_probs, stacked
 from depgen.evaluation.generation import generate
 from depgen.models import dclm, document_transformer
 
@@ -35,14 +35,14 @@ def vocabulary():
     return Vocabulary(WORDS, starts=True)
 
 
-def model_of(name, vocabulary):
+def model_of(name, vocabulary, *, cell="cnn2015"):
     torch.manual_seed(3)
     if name == "transformer":
         backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0)
         context = document_transformer.PrefixContext
         found = document_transformer.DocumentTransformer(vocabulary.size, context=context, backbone=backbone)
     else:
-        context = partial(CONTEXTS[name], size=4)
+        context = partial(CONTEXTS[name], size=4, cell=cell)
         found = dclm.DCLM(vocabulary.size, context=context, embedding_size=4)
     for parameter in found.parameters():
         torch.nn.init.normal_(parameter, std=0.8)
@@ -64,12 +64,34 @@ def test_each_word_is_drawn_from_what_scores_it(name, vocabulary):
             np.testing.assert_allclose(found[:, target].numpy(), scored, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabulary):
+    model = model_of(name, vocabulary, cell=cell)
+    assert isinstance(model, ReadsOn)
+    left = []
+    for document in (DOCUMENTS[0], DOCUMENTS[2], DOCUMENTS[3]):
+        before = None
+        for place, ids in enumerate(document):
+            inputs = torch.tensor([[vocabulary.start, *ids]])
+            features, before = model.read_on(inputs, before)
+            found = model.output(features)[0].log_softmax(-1)
+            for word in range(len(ids) + 1):
+                (expected,) = next_word_log_probs(model, [[*document[:place], ids[:word]]], vocabulary=vocabulary)
+                torch.testing.assert_close(found[word], expected, rtol=0, atol=1e-12)
+        left.append(before)
+    inputs = torch.tensor([[vocabulary.start, 5, 6]] * 3)
+    together, _ = model.read_on(inputs, stacked(left))
+    alone = torch.cat([model.read_on(inputs[:1], each)[0] for each in left])
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
+
+
 def written(model, vocabulary, documents, seeds, **options):
     settings = {"sampling": Sampling(), "sentences": 3, "max_new_tokens": 6, "batch_size": 64, **options}
     return continue_documents(model, documents, vocabulary=vocabulary, seeds=seeds, **settings)
 
 
-@pytest.mark.parametrize("name", ["ccdclm", "drnnlm"])
+@pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", "transformer"])
 def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_word(name, vocabulary):
     model = model_of(name, vocabulary)
     greedy = {"sampling": Sampling(greedy=True), "sentences": 2, "max_new_tokens": 3}
