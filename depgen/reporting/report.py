@@ -65,7 +65,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class ShownSystem:
-    """A system's lines; its numbers of ours, or else the paper's, are those that columns are sorted by."""
+    """A system's lines; columns are sorted by its numbers of ours, where it has such."""
 
     name: str
     remark: str
@@ -178,7 +178,7 @@ def _section(definition: TableDefinition, profile: str) -> tuple[Section, Gap] |
         profile=profile,
         head=head_of(layout)[2:],
         systems=tuple(_systems(layout)),
-        provenance=tuple(_provenance(results)),
+        provenance=tuple(_provenance(definition, results)),
         notes=layout.notes,
         pictures=pictures,
     )
@@ -196,11 +196,14 @@ def _systems(layout: Layout) -> Iterator[ShownSystem]:
         every = list(group)
         first, lines = every[0], _telling(every)
         shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in lines)
-        chosen = min(lines, key=_preference)
+        ours = min(
+            (line for line in lines if line.numbers in _OURS), key=lambda line: _OURS.index(line.numbers), default=None
+        )
         mark = "†" if first.label.startswith(f"{first.row.name}†") else ""
         name = first.row.name + mark
         remark = first.label.removeprefix(name).strip().removeprefix("(").removesuffix(")")
-        yield ShownSystem(name, remark, shown, tuple(cell.value for cell in chosen.cells))
+        values = [None] * len(first.cells) if ours is None else [cell.value for cell in ours.cells]
+        yield ShownSystem(name, remark, shown, tuple(values))
 
 
 def _telling(lines: Sequence[Line]) -> list[Line]:
@@ -218,12 +221,6 @@ def _words(line: Line) -> list[tuple[str, tuple[str, ...]]]:
     return [(cell.text, cell.spread) for cell in map(shown_cell, line.cells)]
 
 
-def _preference(line: Line) -> int:
-    """Ours before the paper's; the difference is no number of a system."""
-    order = (*_OURS, "paper", "difference")
-    return order.index(line.numbers)
-
-
 def shown_cell(cell: Cell) -> ShownCell:
     """A cell's number, and apart from it its deviation and interval.
 
@@ -238,7 +235,7 @@ def shown_cell(cell: Cell) -> ShownCell:
     return ShownCell(text, tuple(spread) if cell.value is not None else (), cell.value)
 
 
-def _provenance(results: Sequence[Result]) -> Iterator[str]:
+def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Iterator[str]:
     """Data with its size, seeds, machines and days, over all rows."""
     corpora = dict.fromkeys(
         result.data.corpus
@@ -247,7 +244,9 @@ def _provenance(results: Sequence[Result]) -> Iterator[str]:
         for result in results
     )
     yield "data: " + "; ".join(corpora)
-    yield "seeds: " + ", ".join(map(str, sorted({result.seed for result in results})))
+    seeds = {result.seed for result in results if not definition.row(result.row).is_floor}
+    if seeds:
+        yield "seeds: " + ", ".join(map(str, sorted(seeds)))
     yield "; ".join(dict.fromkeys(result.hardware for result in results))
     days = sorted({result.date for result in results})
     yield days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

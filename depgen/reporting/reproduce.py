@@ -10,6 +10,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from depgen.decoding.generation import Writer
+from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.experiment_runs import Depgen, run_depgen
 from depgen.evaluation.text import TextOptions
@@ -87,7 +88,7 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, 
     if run is None:
         return ""
     system = _system_of(run)
-    if issubclass(system, Writer):
+    if issubclass(system, (Writer, DocumentLanguageModel)):
         return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
     if issubclass(system, HeadNetwork):
         return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"
