@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from depgen.data.vocabulary import encode
 from depgen.evaluation.likelihood import score_documents
+from depgen.evaluation.scored_text import PERPLEXITY
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.intervals import TOKENS
 from depgen.reporting.jobs import Job
@@ -62,18 +63,20 @@ def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> ScoreNumbers
     documents = [document for split in text.splits for document in text.corpus.documents(split)]
     scored = _scored(trained, documents)
     found = ScoreNumbers(metrics=_sizes(trained) | _training_speed(facts))
-    found.not_computed["training_speed"] = "the run kept no wall time"
     found.metrics["scoring_speed"] = scored.tokens / scored.seconds
+    if "training_speed" not in found.metrics:
+        found.not_computed["training_speed"] = "the run kept no wall time"
     kind = trained.model.likelihood
+    for other in {*PERPLEXITY.values()} - {PERPLEXITY[kind]}:
+        found.not_computed[other] = f"its likelihood is {kind}"
+    if kind == "pseudo":
+        known = scored.words.sum() - scored.unknown.sum()
+        found.metrics[PERPLEXITY[kind]] = math.exp(scored.known_nll.sum() / known)
+        return found
+    found.metrics[PERPLEXITY[kind]] = math.exp(scored.nll.sum() / scored.words.sum())
     if kind == "exact":
-        found.metrics["perplexity"] = math.exp(scored.nll.sum() / scored.words.sum())
-        found.metrics["unk_rate"] = scored.unknown.sum() / scored.words.sum()
+        found.metrics["unk_rate"] = float(scored.unknown.sum() / scored.words.sum())
         found.items.update({"perplexity": scored.nll / scored.words, TOKENS: scored.words})
-        found.not_computed["pseudo_perplexity"] = "its likelihood is exact"
-    else:
-        known = (scored.words - scored.unknown).sum()
-        found.metrics[f"{kind}_perplexity"] = math.exp(scored.known_nll.sum() / known)
-        found.not_computed["perplexity"] = f"its likelihood is a {kind}-likelihood, which compares with no exact one"
     return found
 
 
