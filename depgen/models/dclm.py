@@ -21,8 +21,11 @@ Deviations
     D2. The loss is the sum over the tokens of a segment, averaged over the segments of a batch (`loss_per: segment`),
         so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.
     D3. Matrices begin uniformly within sqrt(6 / (rows + columns)), as in paper and code. The code's bound for one-row
-        parameters is sqrt(6 / size), for which it takes every embedding by itself (`initialization: code2015`); `paper`
-        takes the embedding table as a matrix and biases as columns.
+        parameters is sqrt(6 / size), for which it takes every embedding by itself (`initialization: code2015`, the
+        default); `paper` takes the embedding table as a matrix and biases as columns, whereby embeddings begin ten
+        times smaller than the contexts beside them, and CCDCLM stays behind RNNLM for longer (Brown, K = H = 64: 188.6
+        against 170.6 on validation after two epochs of 400 documents; as the code has it 209.7 against 206.1 after two
+        of 80).
     D4. The authors' DRNNLM begins every sentence from zero, which makes it an RNNLM; ours carries hidden states and
         cells.
     D5. ADCLM as printed weighs by h_{t,n}, which depends on the outcome: the query is h_{t,n-1}, and there is none at
@@ -474,7 +477,7 @@ class DCLM(DocumentLanguageModel):
         embedding_size: int = 48,
         dropout: float = 0.0,
         loss_per: Literal["segment", "token"] = "segment",
-        initialization: Variant = "paper",
+        initialization: Variant = "code2015",
         first_word_twice: bool = False,
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
