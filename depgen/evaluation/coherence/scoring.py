@@ -20,8 +20,8 @@ from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]
 LogLikelihoods = Float[np.ndarray, " _"]
-TOKENS_AT_A_TIME = 1 << 20
-"""Read by one call, so that no more per-token scores are held than a few megabytes."""
+TOKENS_AT_A_TIME = 1 << 18
+"""Read by one call: batches enough for documents of like length, and a progress bar that moves."""
 
 
 def score_trials(
@@ -47,10 +47,10 @@ def score_trials(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     coded = [_Coded(trial, vocabulary, final_word_twice) for trial in trials]
+    if model.sentences_alone:
+        return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, progress))
     total = sum(len(trial.arrangements) for trial in trials)
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
-        if model.sentences_alone:
-            return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, advance))
         if coded and model.pair_log_likelihoods(coded[0].sentences, vocabulary=vocabulary) is not None:
             return list(_of_pairs(model, coded, vocabulary, advance))
         return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
@@ -91,16 +91,17 @@ def _of_single_sentences(
     coded: Sequence[_Coded],
     vocabulary: AnyVocabulary,
     tokens_per_batch: int,
-    advance: Callable[[int], None],
+    progress: bool,
 ) -> Iterator[LogLikelihoods]:
     """Sums over sentences that were read by themselves; the same in every order, to the last bit."""
     known = {ids: place for place, ids in enumerate(dict.fromkeys(chain.from_iterable(c.sentences for c in coded)))}
-    scores = score_documents(model, [[ids] for ids in known], vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
+    scores = score_documents(
+        model, [[ids] for ids in known], vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress
+    )
     found = np.array([_total(each) for each in scores])
     for each in coded:
         own = found[[known[ids] for ids in each.sentences]]
         yield each.log_likelihoods([math.fsum(own[order]) for order in each.orders])
-        advance(len(each.row_of))
 
 
 def _of_pairs(
