@@ -118,10 +118,12 @@ def test_a_document_model_reads_documents_unless_told_otherwise(text):
     assert same == [True, False, True], "the second sentence alone has one before it"
 
 
-def test_bits_are_nats_over_the_logarithm_of_two(text):
-    nats, bits = (rows_of(score(text, run="causal", by="all", unit=unit))[0] for unit in ("nats", "bits"))
-    assert bits["surprisal"] == pytest.approx(nats["surprisal"] / math.log(2), abs=1e-5)
-    assert bits["perplexity"] == nats["perplexity"]
+@pytest.mark.parametrize("by", ["word", "all"])
+def test_bits_are_nats_over_the_logarithm_of_two(text, by):
+    nats, bits = (rows_of(score(text, run="causal", by=by, unit=unit)) for unit in ("nats", "bits"))
+    for one, other in zip(nats, bits, strict=True):
+        assert other["surprisal"] == -other["log_prob"] == pytest.approx(one["surprisal"] / math.log(2), abs=1e-5)
+        assert other.get("perplexity") == one.get("perplexity")
 
 
 @pytest.mark.parametrize("by", ["word", "document", "all"])
