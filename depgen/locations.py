@@ -42,8 +42,8 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     """The path of a corpus file or folder; a relative path is sought under `$DEPGEN_DATA`.
 
     Raises:
-        MissingDataError: nothing lies there; the message says where it was sought, how to get it and which variable to set
-            for a relative path.
+        MissingDataError: nothing lies there; the message says where it was sought, how to get it and which variable to
+            set for a relative path.
     """
     path = Path(relative).expanduser()
     if path.is_absolute():
