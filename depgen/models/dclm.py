@@ -154,7 +154,9 @@ class CarriedState(NoContext):
         words = _mask(embedded, lengths)
         places = words.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
         rows = torch.arange(len(words), device=places.device)[:, None]
-        hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places])[0]
+        longest = int(words.sum((1, 2)).max())
+        hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places[:, :longest]])[0]
+        hidden = F.pad(hidden, (0, 0, 0, places.shape[1] - longest))
         return DocumentOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
 
     def read_on(
@@ -189,10 +191,10 @@ class ContextToContext(ContextNetwork):
         """Sentence by sentence."""
         context = self.first_context.expand(len(embedded), -1)
         found = []
-        for sentence in range(embedded.shape[1]):
-            hidden, _ = self.core(embedded[:, sentence], constant=context)
+        for sentence, longest in enumerate(_longest(lengths)):
+            hidden, _ = self.core(embedded[:, sentence, :longest], constant=context)
             context = _last(hidden, lengths[:, sentence], otherwise=context)
-            found.append(hidden)
+            found.append(F.pad(hidden, (0, 0, 0, embedded.shape[2] - longest)))
         return DocumentOutput(torch.stack(found, 1))
 
     def read_on(
@@ -299,9 +301,9 @@ class AttentionContext(ContextNetwork):
     ) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
         found, memory = [], self._beginning(embedded)
-        for sentence in range(embedded.shape[1]):
-            features, states = self._read(embedded[:, sentence], memory)
-            found.append(features)
+        for sentence, longest in enumerate(_longest(lengths)):
+            features, states = self._read(embedded[:, sentence, :longest], memory)
+            found.append(F.pad(features, (0, 0, 0, embedded.shape[2] - longest)))
             memory = self._remembered(memory, states, lengths[:, sentence])
         return DocumentOutput(torch.stack(found, 1))
 
@@ -428,6 +430,12 @@ def _alone(
 
 def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tensor, "batch sentence word"]:
     return torch.arange(embedded.shape[2], device=lengths.device) < lengths[:, :, None]
+
+
+def _longest(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
+    """How far each sentence of a batch goes at most; at least one word."""
+    found: list[int] = lengths.amax(0).clamp_min(1).tolist()
+    return found
 
 
 def _last(

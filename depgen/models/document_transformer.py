@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.backbone import BackboneFactory
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
 from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
@@ -173,7 +173,8 @@ class AttentionContext(SentenceContext):
         seen = torch.arange(inputs.shape[2], device=lengths.device) < filled.clamp_min(1)[:, :, None]
         scores = self.query(hidden) @ self.key(memory).transpose(2, 3) / math.sqrt(self.query.out_features)
         weights = scores.masked_fill(~seen[:, :, None], -torch.inf).softmax(-1)
-        return hidden + self.from_context(weights @ memory)
+        found: Tensor = hidden + self.from_context(weights @ memory)
+        return found
 
 
 class PreviousSentences(SentenceContext):
@@ -229,7 +230,8 @@ class PreviousSentences(SentenceContext):
                 f"{self.sentences} sentences before one make {tokens.shape[1]} tokens here, but the Transformer reads "
                 f"at most {backbone.max_length}: raise its max_length, read fewer sentences, or take sinusoids."
             )
-        return backbone(tokens).hidden
+        output: BackboneOutput = backbone(tokens)
+        return output.hidden
 
 
 def _alone(
@@ -237,8 +239,8 @@ def _alone(
 ) -> Float[Tensor, "batch sentence word width"]:
     """Hidden states of all sentences, each read by itself; zeros where there is none."""
     filled = lengths > 0
-    hidden = backbone(inputs[filled]).hidden
-    return hidden.new_zeros(*inputs.shape, backbone.width).index_put((filled,), hidden)
+    output: BackboneOutput = backbone(inputs[filled])
+    return output.hidden.new_zeros(*inputs.shape, backbone.width).index_put((filled,), output.hidden)
 
 
 def _last(hidden: Float[Tensor, "rows word width"], lengths: Int[Tensor, " rows"]) -> Float[Tensor, "rows width"]:
