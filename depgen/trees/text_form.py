@@ -41,5 +41,5 @@ FORMS: Mapping[FormName, TextForm] = {
     "lower": TextForm(_all_kept, str.lower),
     "as_is": TextForm(_all_kept, str),
 }
-"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased. `as_is`: what
-has its form already."""
+"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased. `as_is`:
+what has its form already."""
