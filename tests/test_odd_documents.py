@@ -13,24 +13,10 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
 from depgen.models.dclm import (
     DCLM,
-    AttentionContext,
-    CarriedState,
-    ContextToContext,
-    ContextToOutput,
-    HierarchicalContext,
-    NoContext,
 )
+from tests.models.documents import CONTEXTS
 
 LONG = 2000
-CONTEXTS = {
-    "rnnlm": NoContext,
-    "drnnlm": CarriedState,
-    "hrnnlm": HierarchicalContext,
-    "ccdclm": ContextToContext,
-    "codclm": ContextToOutput,
-    "adclm": AttentionContext,
-    "adclm code2015": partial(AttentionContext, variant="code2015"),
-}
 
 
 class Trainer:

@@ -175,7 +175,10 @@ def with_values(text: str, values: Mapping[str, str], *, where: str) -> str:
             lines[number] = f"{match[1]}{match[2]}: {values[name]}{match[4]}"
             missing.discard(name)
     if missing:
-        raise UserError(f"{where}: no value at {', '.join(sorted(missing))}.")
+        raise UserError(
+            f"{where}: no value at {', '.join(sorted(missing))}. Name settings from the top of the file on, such as "
+            "model.init_args.embedding_size."
+        )
     changed = "\n".join(lines)
     yaml.safe_load(changed)
     return changed

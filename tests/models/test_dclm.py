@@ -7,28 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
 from depgen.models.dclm import (
     DCLM,
-    AttentionContext,
-    CarriedState,
-    ContextToContext,
-    ContextToOutput,
-    HierarchicalContext,
-    NoContext,
 )
+from tests.models.documents import CONTEXTS, START, batch_of
 
 VOCABULARY, EMBEDDING, SIZE = 23, 5, 4
-EOS, START = 0, 2
-CONTEXTS = {
-    "rnnlm": NoContext,
-    "drnnlm": CarriedState,
-    "hrnnlm": HierarchicalContext,
-    "ccdclm": ContextToContext,
-    "codclm": ContextToOutput,
-    "adclm": AttentionContext,
-    "adclm code2015": partial(AttentionContext, variant="code2015"),
-}
+EOS = 0
 
 
 def model(name, *, cell="cnn2015", seed=0):
@@ -38,12 +23,6 @@ def model(name, *, cell="cnn2015", seed=0):
     for parameter in found.parameters():  # so that no part is too small to be seen
         torch.nn.init.normal_(parameter, std=0.7)
     return found.double().eval()
-
-
-def batch_of(documents):
-    items = [SegmentItem(k, k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
-    tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), start=START))
 
 
 DOCUMENTS = [

@@ -8,7 +8,6 @@ import torch
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
-from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.models.document_transformer import (
@@ -19,8 +18,9 @@ from depgen.models.document_transformer import (
     PreviousSentences,
     SentenceAlone,
 )
+from tests.models.documents import START, batch_of
 
-VOCABULARY, WIDTH, START = 23, 8, 2
+VOCABULARY, WIDTH = 23, 8
 CONTEXTS = {
     "alone": SentenceAlone,
     "prefix": PrefixContext,
@@ -45,12 +45,6 @@ def model(name, **options):
     for parameter in found.parameters():  # so that no part is too small to be seen
         torch.nn.init.normal_(parameter, std=0.7)
     return found.double().eval()
-
-
-def batch_of(documents):
-    items = [SegmentItem(k, k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
-    tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), start=START))
 
 
 def features_of_sentence(found, name, before, ids):
