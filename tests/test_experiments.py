@@ -171,10 +171,11 @@ def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(pr
         data = each["data"]["init_args"]
         words = data["vocabulary"]["init_args"]
         special = 2 + words.get("masks", False) + words.get("starts", False)
-        corpus = data["corpus"].get("init_args", {}).get("corpus", data["corpus"])
+        sentences = data["corpus"].get("init_args", {})
+        corpus = sentences.get("corpus", data["corpus"])
         recipe = [each["model"]["init_args"][name] for name in ("optimizer", "scheduler")]
         course = [each["trainer"][name] for name in ("max_epochs", "gradient_clip_val")]
-        sizes = [data["tokens_per_batch"], data.get("max_documents")]
+        sizes = [data["tokens_per_batch"], data.get("max_documents", sentences.get("max_documents"))]
         return [corpus, words["max_size"] - special, recipe, course, sizes, each["seed_everything"]]
 
     assert shared(settings[0])[:2] == [{"class_path": "depgen.data.tagged.TaggedDocuments"}, 10_000]

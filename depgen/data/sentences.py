@@ -1,6 +1,7 @@
 """The sentences of any corpus as documents of their own: for systems that write one sentence at a time."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
@@ -15,6 +16,7 @@ class SingleSentences:
         corpus: where the sentences come from.
         min_words: shorter ones are left out and counted, as headlines and credits often are.
         max_words: longer ones are left out and counted; None for any length.
+        max_documents: only sentences of the first so many documents of the other corpus's training split; None for all.
         name: what results call it; by default the other corpus's name and "sentences".
 
     Raises:
@@ -24,18 +26,28 @@ class SingleSentences:
     published: Mapping[Split, SplitStatistics] = {}
 
     def __init__(
-        self, corpus: Corpus, *, min_words: int = 1, max_words: int | None = None, name: str | None = None
+        self,
+        corpus: Corpus,
+        *,
+        min_words: int = 1,
+        max_words: int | None = None,
+        max_documents: int | None = None,
+        name: str | None = None,
     ) -> None:
         if max_words is not None and max_words < max(1, min_words):
             raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
+        if max_documents is not None and max_documents < 1:
+            raise UserError(f"SingleSentences: expected max_documents of 1 or more, found {max_documents}.")
         self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
+        self.max_documents = max_documents
         self.name = name or f"{corpus.name} sentences"
         self.form = form_of(corpus)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number, from 1."""
         left_out = 0
-        for document in self.corpus.documents(split):
+        most = self.max_documents if split == "train" else None
+        for document in islice(self.corpus.documents(split), most):
             for number, sentence in enumerate(document.sentences, start=1):
                 if len(sentence) < self.min_words or (self.max_words is not None and len(sentence) > self.max_words):
                     left_out += 1
@@ -45,4 +57,5 @@ class SingleSentences:
 
     def fingerprint(self, split: Split) -> str:
         """The other corpus's, and the limits."""
-        return f"sentences {self.min_words} {self.max_words} {self.corpus.fingerprint(split)}"
+        first = f" first {self.max_documents}" if split == "train" and self.max_documents is not None else ""
+        return f"sentences {self.min_words} {self.max_words}{first} {self.corpus.fingerprint(split)}"

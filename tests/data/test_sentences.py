@@ -31,12 +31,24 @@ def test_lengths_outside_the_limits_are_left_out_and_counted(caplog):
         SingleSentences(STORIES, min_words=3, max_words=2)
 
 
+def test_the_first_documents_are_those_of_training_alone():
+    corpus = SingleSentences(STORIES, max_documents=3)
+    whole = [document.identifier for document in SingleSentences(STORIES).documents("train")]
+    kept = [document.identifier for document in corpus.documents("train")]
+    assert kept == [name for name in whole if not name.startswith("generated-train-3:")] != whole
+    assert len(list(corpus.documents("valid"))) == len(list(SingleSentences(STORIES).documents("valid")))
+    assert corpus.fingerprint("valid") == SingleSentences(STORIES).fingerprint("valid")
+    with pytest.raises(UserError, match="expected max_documents of 1 or more, found 0"):
+        SingleSentences(STORIES, max_documents=0)
+
+
 def test_the_fingerprint_holds_the_limits_and_the_text():
     others = [
         SingleSentences(STORIES),
         SingleSentences(STORIES, min_words=2),
         SingleSentences(STORIES, max_words=9),
+        SingleSentences(STORIES, max_documents=3),
         SingleSentences(GeneratedStories(train=5, valid=2, test=2)),
     ]
-    assert len({corpus.fingerprint("train") for corpus in others}) == 4
+    assert len({corpus.fingerprint("train") for corpus in others}) == 5
     assert SingleSentences(STORIES).fingerprint("test") == others[0].fingerprint("test")
