@@ -199,21 +199,20 @@ VARIANTS = {
     "no_nonlinearity": {"nonlinear": False},
     "positions": {"relative_bias": False, "positions": True},
     "kirchhoff": {"marginals": "kirchhoff"},
-    "with_sample": {},
 }
 """What UDGN's variants are told otherwise; head sizes follow from the number of heads."""
 
 
 def test_every_variant_of_udgn_is_listed():
     names = {path.stem.removesuffix("_small") for path in EXPERIMENTS if path.stem.startswith("udgn_ptb")}
-    assert names == {"udgn_ptb", *(f"udgn_ptb_{variant}" for variant in VARIANTS)}
+    assert names == {"udgn_ptb", *(f"udgn_ptb_{each}" for each in ("reference", "with_sample", *VARIANTS))}
 
 
 @pytest.mark.parametrize("suffix", ["", "_small"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_differs_from_udgn_in_what_it_is_named_for_alone(variant, suffix):
     base, other = (
-        yaml.safe_load(Path(f"experiments/udgn_ptb{name}{suffix}.yaml").read_text()) for name in ("", f"_{variant}")
+        yaml.safe_load(Path(f"experiments/udgn_ptb_{name}{suffix}.yaml").read_text()) for name in ("reference", variant)
     )
     told = dict(VARIANTS[variant])
     arguments = base["model"]["init_args"]
@@ -221,11 +220,28 @@ def test_a_variant_differs_from_udgn_in_what_it_is_named_for_alone(variant, suff
         told["head_size"] = arguments["attention_heads"] * arguments["head_size"] // told["attention_heads"]
     assert all(arguments.get(name) != value for name, value in told.items())
     assert other["model"]["init_args"] == arguments | told
-    if variant == "with_sample":
-        corpus = base["data"]["init_args"]["corpus"] = base["data"]["init_args"]["corpus"]["init_args"]["corpus"]
-        assert corpus["init_args"].pop("name") == "PTB"  # as results call it
-        assert other["data"]["init_args"]["corpus"]["init_args"].pop("published") == "ptb"
     assert {**other, "model": None} == {**base, "model": None}
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+def test_the_reference_of_variants_is_udgn_for_as_long_as_they_train(suffix):
+    whole, reference = (
+        yaml.safe_load(Path(f"experiments/udgn_ptb{name}{suffix}.yaml").read_text()) for name in ("", "_reference")
+    )
+    epochs = whole["trainer"].pop("max_epochs"), reference["trainer"].pop("max_epochs")
+    assert epochs[1] == (epochs[0] // 3 if suffix else epochs[0])
+    assert reference == whole
+
+
+@pytest.mark.parametrize("suffix", ["", "_small"])
+def test_with_the_sample_is_udgn_but_for_the_corpus(suffix):
+    base, other = (
+        yaml.safe_load(Path(f"experiments/udgn_ptb{name}{suffix}.yaml").read_text()) for name in ("", "_with_sample")
+    )
+    corpus = base["data"]["init_args"]["corpus"] = base["data"]["init_args"]["corpus"]["init_args"]["corpus"]
+    assert corpus["init_args"].pop("name") == "PTB"  # as results call it
+    assert other["data"]["init_args"]["corpus"]["init_args"].pop("published") == "ptb"
+    assert other == base
 
 
 @pytest.mark.parametrize("suffix", ["", "_small"])
