@@ -22,6 +22,7 @@ from depgen.data.files import log_left_out
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
+from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import MIN_SENTENCES, RULES, Corrupted, Corruptor, Rates, Story, words_of
 from depgen.evaluation.union.words import Lexicon, own_lists, read_conceptnet_antonyms, read_conceptnet_entities
 
@@ -41,6 +42,7 @@ class StoryBatch:
         human: True for the first half.
         untouched: tokens of each story's first sentence, the encoder's mark in front included.
         items: which stories of the split these are.
+        altered: True at tokens of words that the human did not write there; None where nobody asks for them.
     """
 
     tokens: Int[Tensor, "texts length"]
@@ -48,10 +50,11 @@ class StoryBatch:
     human: Bool[Tensor, " texts"]
     untouched: Int[Tensor, " texts"]
     items: Int[Tensor, " stories"]
+    altered: Bool[Tensor, "texts length"] | None = None
 
     def to(self, device: torch.device | str) -> "StoryBatch":
         """The same on a device."""
-        return StoryBatch(*(value.to(device) for value in vars(self).values()))
+        return StoryBatch(*(None if value is None else value.to(device) for value in vars(self).values()))
 
 
 def text_of(story: Story) -> str:
@@ -68,6 +71,7 @@ class StoryPairs(Dataset[StoryBatch]):
         tokenizer: of the encoder.
         max_length: longer texts are cut, the encoder's marks included.
         source: seed and epoch, or what else the negative samples depend on.
+        marked: whether batches say which words are altered; a tokeniser of `tokenizers` is wanted for it.
     """
 
     def __init__(
@@ -78,9 +82,10 @@ class StoryPairs(Dataset[StoryBatch]):
         *,
         max_length: int,
         source: str,
+        marked: bool = False,
     ) -> None:
         self.stories, self.corruptor, self.tokenizer = stories, corruptor, tokenizer
-        self.max_length, self.source = max_length, source
+        self.max_length, self.source, self.marked = max_length, source, marked
 
     def __len__(self) -> int:
         return len(self.stories)
@@ -94,11 +99,18 @@ class StoryPairs(Dataset[StoryBatch]):
         indices = [int(index) for index in share.indices]
         texts = [text_of(self.stories[index]) for index in indices]
         firsts = [text_of(self.stories[index][:1]) for index in indices]
-        texts += [text_of(self.corrupted(index).story) for index in indices]
+        corrupted = [self.corrupted(index).story for index in indices]
+        texts += [text_of(story) for story in corrupted]
         tokens, mask = pad_right(encode(self.tokenizer, texts, max_length=self.max_length))
         untouched = torch.tensor([len(ids) - 1 for ids in encode(self.tokenizer, firsts, max_length=self.max_length)])
         human = torch.arange(len(texts)) < len(indices)
-        return StoryBatch(tokens, mask, human, untouched.repeat(2), torch.tensor(indices))
+        altered = torch.zeros_like(mask) if self.marked else None
+        if altered is not None:
+            offsets = offsets_of(self.tokenizer, texts[len(indices) :], max_length=self.max_length)
+            for row, (index, story, covered) in enumerate(zip(indices, corrupted, offsets, strict=True), len(indices)):
+                marks = marks_of_tokens(words_of(story), altered_words(self.stories[index], story), covered)
+                altered[row, : len(marks)] = torch.tensor(marks)
+        return StoryBatch(tokens, mask, human, untouched.repeat(2), torch.tensor(indices), altered)
 
 
 def encode(tokenizer: Any, texts: Sequence[str], *, max_length: int) -> list[list[int]]:  # noqa: ANN401
@@ -136,7 +148,7 @@ class UnionData(L.LightningDataModule):
         self.conceptnet_antonyms, self.conceptnet_entities = conceptnet_antonyms, conceptnet_entities
         self.tokens_per_batch, self.max_length = tokens_per_batch, max_length
         self.tokenizer: Any = None
-        self.seed = 0
+        self.seed, self.marked = 0, False
         self._stories: dict[Split, list[Story]] = {}
         self._corruptor: Corruptor | None = None
 
@@ -192,8 +204,9 @@ class UnionData(L.LightningDataModule):
         assert self.tokenizer is not None, "the encoder's tokeniser is set before stories are read"
         source = f"{HELD_OUT}/{split}" if epoch is None else f"{self.seed}/{epoch}"
         return StoryPairs(
-            self.stories(split), self.corruptor, self.tokenizer, max_length=self.max_length, source=source
-        )
+            self.stories(split), self.corruptor, self.tokenizer, max_length=self.max_length, source=source,
+            marked=self.marked and epoch is not None,
+        )  # fmt: skip
 
     def train_dataloader(self) -> ResumableLoader:
         """Batches of an epoch, with negative samples of its own."""

@@ -10,7 +10,7 @@ import lightning as L
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics.classification import BinaryAUROC
 
@@ -46,6 +46,8 @@ class UnionTraining:
         weight_decay: of AdamW.
         reconstruction: weight of the loss of saying each human word where the corrupted story stands; 0.1 in the paper,
             0 in the authors' code unless asked for.
+        detection: weight of the loss of telling which words the human did not write, for an encoder from scratch; see
+            `depgen.evaluation.union.alteration`.
         pooling: what the classifier sees of the encoder's states.
         gradient_clip: largest norm of the gradient.
         precision: of the trainer, such as `32-true` or `bf16-mixed`.
@@ -60,6 +62,7 @@ class UnionTraining:
     warmup: float = 0.1
     weight_decay: float = 0.01
     reconstruction: float = 0.1
+    detection: float = 0.0
     pooling: Pooling = "first"
     gradient_clip: float = 1.0
     precision: Any = "32-true"
@@ -83,6 +86,7 @@ class UnionModule(L.LightningModule):
         super().__init__()
         self.network = UnionNetwork(encoder.model, pooling=training.pooling)
         self.token_head = TokenHead(encoder.model)
+        self.detector = nn.Linear(int(encoder.model.config.hidden_size), 1) if training.detection else None
         self.training_options = training
         self.mask_token, self.special = encoder.tokenizer.mask_token_id, list(encoder.tokenizer.all_special_ids)
         if training.masked_word_epochs and self.mask_token is None:
@@ -111,6 +115,8 @@ class UnionModule(L.LightningModule):
             loss = F.cross_entropy(self.network.classify(states, batch.mask).float(), batch.human.long())
             if self.training_options.reconstruction:
                 loss = loss + self.training_options.reconstruction * self._reconstruction_loss(states, batch)
+            if self.training_options.detection:
+                loss = loss + self.training_options.detection * self._detection_loss(states, batch)
         self.log("train/loss", loss, prog_bar=True, batch_size=len(batch.tokens))
         return loss
 
@@ -158,6 +164,13 @@ class UnionModule(L.LightningModule):
         nll = F.cross_entropy(self.token_head(states[scored], embedding).float(), targets[scored], reduction="none")
         share = scored / scored.sum(1, keepdim=True).clamp(min=1)
         return (nll * share[scored]).sum() / len(targets)
+
+    def _detection_loss(self, states: Tensor, batch: StoryBatch) -> Tensor:
+        """Mean over tokens of the nats of telling whether the human wrote them where they stand."""
+        assert self.detector is not None
+        assert batch.altered is not None, "the data are told to mark altered words before they are read"
+        logits = self.detector(states[batch.mask])[:, 0].float()
+        return F.binary_cross_entropy_with_logits(logits, batch.altered[batch.mask].float())
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401  (Lightning's dictionary)
         """AdamW, with a rate that rises over the first share of the phase and falls to 0 in a line."""
@@ -232,7 +245,7 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     """
     quiet_libraries()
     options, resume = module.training_options, folder / "checkpoints" / RESUME
-    data.seed = seed
+    data.seed, data.marked = seed, bool(options.detection)
     interrupt = InterruptGuard()
     curve = CurveLogger(folder)
     callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt)

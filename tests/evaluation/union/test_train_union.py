@@ -24,8 +24,9 @@ from depgen.metrics.roc import auc
 from tests.evaluation.union.conftest import PetStories, small_encoder
 
 TRAINING = UnionTraining(
-    epochs=2, masked_word_epochs=1, learning_rate=3e-3, reconstruction=0.1, pooling="first_mean_max", accelerator="cpu"
-)
+    epochs=2, masked_word_epochs=1, learning_rate=3e-3, reconstruction=0.1, detection=0.5, pooling="first_mean_max",
+    accelerator="cpu",
+)  # fmt: skip
 
 
 def train(name, **options):

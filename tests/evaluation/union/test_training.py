@@ -93,6 +93,22 @@ def test_the_loss_is_that_of_the_equations(data, encoder, monkeypatch):
     assert module.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+def test_detection_is_the_mean_over_tokens_of_telling_which_are_altered(data, encoder, monkeypatch):
+    data.marked = True
+    batch = batch_of(data, encoder, stories=3)
+    module = UnionModule(encoder, UnionTraining(reconstruction=0.0, detection=0.5)).eval()
+    monkeypatch.setattr(module, "log", lambda *args, **others: None)
+    states = module.network.states(batch.tokens, batch.mask)
+    told = F.cross_entropy(module.network.classify(states, batch.mask), batch.human.long())
+    nats = []
+    for text, place in batch.mask.nonzero().tolist():
+        probability = module.detector(states[text, place]).sigmoid()
+        nats.append(-(probability if batch.altered[text, place] else 1 - probability).log())
+    expected = told + 0.5 * torch.stack(nats).mean()
+    assert module.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert UnionModule(encoder, UnionTraining()).detector is None
+
+
 def test_masking_follows_devlin():
     tokens = torch.arange(10, 50).repeat(500, 1)
     words = torch.ones_like(tokens, dtype=torch.bool)
