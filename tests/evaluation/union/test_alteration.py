@@ -49,7 +49,7 @@ def test_sentences_that_change_places_are_marked_and_the_first_never_is(stories)
         changed = shuffle_sentences(stories[0], random.Random(seed))
         marks = iter(altered_words(stories[0], changed))
         for before, after in zip(stories[0], changed, strict=True):
-            assert any([next(marks) for _ in after.words]) == (before != after)
+            assert (sum(next(marks) for _ in after.words) > 0) == (before != after)
 
 
 @pytest.mark.parametrize("kind", ["words", "pieces"])
