@@ -58,6 +58,8 @@ def test_reduced_means_fewer_documents_than_published():
     corpus.published = {"train": SplitStatistics(documents=4)}
     assert not source_of(corpus).reduced
     limited = source_of(corpus, max_documents=3)
+    assert limited.reduced
+    assert not source_of(corpus, max_documents=99).reduced
     assert (limited.reduced, limited.train_documents) == (True, 3)
     assert limited.fingerprint not in {source_of(corpus).fingerprint, source_of(corpus, max_documents=2).fingerprint}
     corpus.published = {"test": SplitStatistics(documents=2)}
@@ -118,3 +120,10 @@ def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(fa
     assert source_of(SingleSentences(TaggedDocuments())).fingerprint == whole.fingerprint
     for limits in ({"min_words": 3}, {"max_words": 30}):
         assert source_of(SingleSentences(TaggedDocuments(), **limits)).fingerprint != whole.fingerprint
+    first, documents = (
+        source_of(SingleSentences(TaggedDocuments(), max_documents=2)),
+        source_of(TaggedDocuments(), max_documents=2),
+    )
+    assert first.fingerprint == documents.fingerprint != whole.fingerprint
+    assert first.reduced == documents.reduced is False  # there are no more
+    assert source_of(SingleSentences(TaggedDocuments(), max_documents=1)).reduced
