@@ -10,6 +10,7 @@ from depgen.errors import UserError
 from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FormName
 
 COLUMNS = tuple(f"sentence{number}" for number in range(1, 6))
 HOW_TO_GET = (
@@ -35,6 +36,7 @@ class RocStories:
         "valid": SplitStatistics(documents=9_816, sentences=5 * 9_816),
         "test": SplitStatistics(documents=9_816, sentences=5 * 9_816),
     }
+    form: FormName = "stories"
 
     def __init__(
         self, folder: str = "rocstories", additional_train: Sequence[str] = (), name: str = "ROCStories"

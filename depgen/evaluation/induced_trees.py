@@ -19,7 +19,7 @@ from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
 from depgen.trees.tree import cut_cycles
 
-RULES = "1"
+RULES = "2"
 """Raised when the trees of the same run change."""
 
 
@@ -35,9 +35,8 @@ class InducedTrees:
             paths from here or below `$DEPGEN_RUNS`.
         decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
             cut at their first words: one of them is the root, and the others hang on it.
-        form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus;
-            `as_is` for text that is in it already, where `bare` would take the `N` of numbers for a letter; `bare` or
-            `ptb` where the corpus does not say.
+        form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
+            which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
     """

@@ -55,9 +55,9 @@ def parse(
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         output: where the CoNLL-U goes; by default it is printed.
         decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
-        form: what words are brought into before they are read: by default the form of the run's corpus; `as_is` for
-            text that is in it already, `bare` for UDGN's own, `ptb` for that of the language-modelling Penn Treebank,
-            `lower` for lower case alone.
+        form: what words are brought into before they are read: by default the form of the run's corpus, in which text
+            that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling Penn
+            Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
         tokens: (text) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.

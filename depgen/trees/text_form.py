@@ -1,5 +1,11 @@
-"""The forms in which models read text: what is left out of a sentence, and how the words that stay are spelt."""
+"""The forms in which models read text: what is left out of a sentence, and how the words that stay are spelt.
 
+Text that is in a form already is left as it is by it, so that it need not be known whether it is. One thing can't be
+told: `Now` may be a capital or, in `bare`, what has become of `5ow`. A capital N stands for digits unless a letter
+follows; of those, only the endings of ordinals, decades and the like (`Nth`, `Ns`) are taken for a number's.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +14,12 @@ from depgen.trees.bare_words import bare_word, is_bare_word, is_currency, kept_w
 from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS, normalize_word
 from depgen.trees.sentence import Sentence
 
-FormName = Literal["bare", "ptb", "lower", "as_is"]
+FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
+
+PLACEHOLDERS = frozenset({"[MALE]", "[FEMALE]", "[NEUTRAL]"})
+"""What stands for people's names in the stories of Kong et al. (2021)."""
+
+_BARE_NUMBER = re.compile(r"(?<!N)N(?:st|nd|rd|th|s|d)?(?![^\W_])")
 
 
 @dataclass(frozen=True)
@@ -25,21 +36,38 @@ class TextForm:
 
 
 def _kept_in_ptb(sentence: Sentence) -> list[bool]:
-    """By tags, or else by form, where `#` and currency signs stay, as they do by tags."""
+    """By tags, or else by form, where `#`, currency signs and a lone apostrophe stay, as they do by tags."""
     if sentence.tags is None:
-        return [word == "#" or is_currency(word) or is_bare_word(word) for word in sentence.words]
+        return [word in ("#", "'") or is_currency(word) or is_bare_word(word) for word in sentence.words]
     return [tag not in PUNCTUATION_TAGS for tag in sentence.tags]
+
+
+def _kept_in_bare(sentence: Sentence) -> list[bool]:
+    """By `kept_words`; `N$`, once `5$`, is no sign of a currency."""
+    if sentence.tags is not None:
+        return kept_words(sentence)
+    return [is_bare_word(word) or _BARE_NUMBER.search(word) is not None for word in sentence.words]
 
 
 def _all_kept(sentence: Sentence) -> list[bool]:
     return [True] * len(sentence)
 
 
+def _spelt_in_ptb(word: str) -> str:
+    return word if word == NUMBER else normalize_word(word, (word.lower(), NUMBER))
+
+
+def _spelt_in_bare(word: str) -> str:
+    rest = _BARE_NUMBER.sub("", word)
+    return word if rest != word and rest == bare_word(rest) else bare_word(word)
+
+
 FORMS: Mapping[FormName, TextForm] = {
-    "bare": TextForm(kept_words, bare_word),
-    "ptb": TextForm(_kept_in_ptb, lambda word: normalize_word(word, (word.lower(), NUMBER))),
+    "bare": TextForm(_kept_in_bare, _spelt_in_bare),
+    "ptb": TextForm(_kept_in_ptb, _spelt_in_ptb),
+    "stories": TextForm(_all_kept, lambda word: word if word in PLACEHOLDERS else word.lower()),
     "lower": TextForm(_all_kept, str.lower),
     "as_is": TextForm(_all_kept, str),
 }
-"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased. `as_is`:
-what has its form already."""
+"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased; `stories`:
+the same but for placeholders of names. `as_is`: nothing changes."""

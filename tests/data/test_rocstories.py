@@ -2,8 +2,9 @@ import logging
 
 import pytest
 
-from depgen.data.corpus import Corpus
+from depgen.data.corpus import Corpus, form_of
 from depgen.data.rocstories import RocStories
+from depgen.data.sentences import SingleSentences
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
@@ -81,3 +82,7 @@ def test_a_missing_split_says_where_it_was_sought(corpus, tmp_path):
 def test_the_test_split_is_the_published_one():
     corpus = RocStories()
     assert sum(1 for _ in corpus.documents("test")) == corpus.published["test"].documents
+
+
+def test_what_the_text_looks_like_is_said():
+    assert form_of(RocStories()) == form_of(SingleSentences(RocStories())) == "stories"

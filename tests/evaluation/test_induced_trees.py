@@ -59,6 +59,11 @@ def test_text_in_the_runs_form_is_read_as_it_is(parsing_run):
     assert heads_of(InducedTrees("udgn", form="as_is"), *words) == best_heads(parsing_run, words)
 
 
+def test_text_that_has_its_form_already_needs_no_form(trees, parsing_run):
+    words = ("the", "dog", "ran", "N", "km", "N,N", "N-day")
+    assert heads_of(trees, *words) == heads_of(InducedTrees("udgn", form="as_is"), *words)
+
+
 @pytest.mark.parametrize("decoding", ["tree", "argmax"])
 def test_every_sentence_gets_a_tree_of_one_root(parsing_run, decoding):
     long = Sentence(("the", "dog", ",", "ran", ".") * 100)
