@@ -1,4 +1,7 @@
-"""The one error class for what a user can mend."""
+"""The one error class for what a user can mend, and the name that was meant where one is misspelt."""
+
+import difflib
+from collections.abc import Iterable
 
 
 class UserError(ValueError):
@@ -10,3 +13,14 @@ class UserError(ValueError):
 
 class MissingDataError(UserError):
     """A corpus that is not at hand."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question for the nearest of the known names, behind a blank; empty where none is near. Case does not count.
+
+    >>> did_you_mean("tabel", ["table", "curves"])
+    " Did you mean 'table'?"
+    """
+    spelt = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), spelt, n=1)
+    return f" Did you mean {spelt[near[0]]!r}?" if near else ""

@@ -100,5 +100,13 @@ def _arcs(heads: Sequence[int]) -> set[tuple[int, int]]:
 def parser_agreement(
     corpus: Corpus, first: Annotator, second: Annotator, split: Split = "valid", documents: int = 500
 ) -> str:
-    """The agreement of two annotators on the first documents of a split, ready to print."""
+    """The agreement of two annotators on the first documents of a split, ready to print.
+
+    Args:
+        corpus: whose words.
+        first: the one annotator.
+        second: the other.
+        split: of the corpus.
+        documents: how many of them, from the first on.
+    """
     return agreement(corpus, split, first, second, documents=documents).summary()

@@ -1,6 +1,5 @@
 """The command line: `depgen <verb> ...`. Thin: it finds the verb, lets it parse and call, prints what it returns."""
 
-import difflib
 import logging
 import os
 import sys
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from depgen.cli.verbs import TRAINING_VERBS, VERBS, run_function
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 from depgen.processes import process_rank
 
 USAGE_ERROR = 2
@@ -38,6 +37,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> str | None:
+    if arguments[:1] == ["help"] and len(arguments) > 1:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return usage()
     if arguments[0] == "--version":
@@ -56,10 +57,8 @@ def _dispatch(arguments: list[str]) -> str | None:
         return run_function(verb, VERBS[verb], rest)
     if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
         raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
-    near = difflib.get_close_matches(verb, [*TRAINING_VERBS, *VERBS], n=1)
-    raise UserError(
-        f"There is no verb {verb!r}{f': did you mean {near[0]!r}' if near else ''}? `depgen --help` lists all."
-    )
+    meant = did_you_mean(verb, [*TRAINING_VERBS, *VERBS])
+    raise UserError(f"There is no verb {verb!r}.{meant} `depgen --help` lists all.")
 
 
 def usage() -> str:
@@ -75,7 +74,7 @@ def usage() -> str:
             "",
             *lines,
             "",
-            "`depgen <verb> --help` lists a verb's options; `--traceback` shows where an error comes from.",
+            "`depgen help <verb>` lists a verb's options; `--traceback` shows where an error comes from.",
         ]
     )
 

@@ -5,12 +5,14 @@ from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
 
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 
 NOISE = re.compile(
     r"^\s*(Subtypes: .*|Does not validate against any of the Union subtypes|Errors:|- Expected a <class 'NoneType'>.*"
     r"|Given value type: .*|Given value: NestedArg.*)$"
 )
+
+MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)|Option '([\w.]+)' is not accepted$")
 
 
 def short_message(message: str) -> str:
@@ -30,7 +32,19 @@ class ShortComplaints(ArgumentParser):
         Raises:
             UserError: always, in a parser that speaks to the user.
         """
+        message = f"{message}{self._meant(str(message))}"
         if not self.exit_on_error:
             super().error(message, ex)
         verb = str(self.prog).replace("[options] ", "")
-        raise UserError(f"{short_message(str(message))}\n`{verb} --help` lists the options.") from ex
+        raise UserError(f"{short_message(message)}\n`{verb} --help` lists the options.") from ex
+
+    def _meant(self, message: str) -> str:
+        """The option that a misspelt one is nearest to, as a question; empty where nothing is misspelt or near."""
+        found = MISSPELT.search(message)
+        if found is None:
+            return ""
+        dashes = "--" if found[1] else ""
+        options = (option.removeprefix("--") for option in self._option_string_actions if option.startswith("--"))
+        known = [f"{dashes}{option}" for option in options if not option.endswith((".help", "+"))]
+        meant = did_you_mean(f"{dashes}{found[1] or found[2]}", known)
+        return meant and f".{meant}"

@@ -3,21 +3,20 @@
 import hashlib
 import json
 import logging
-import shutil
 import sys
 from collections.abc import Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import lightning as L
 import yaml
-from jsonargparse.typing import PositiveInt
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import EarlyStopping, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
 
-from depgen.cli.parsers import ShortComplaints
+from depgen.cli.failed_runs import remove_if_nothing_came
+from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.errors import UserError
@@ -42,16 +41,6 @@ logger = logging.getLogger(__name__)
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 OWN_OPTIONS = ("resume", "run", "input", "wandb")
-TRAINER_DEFAULTS = {
-    "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
-    "reload_dataloaders_every_n_epochs": 1,  # each epoch has its own number of batches
-    "enable_model_summary": False,
-    "logger": False,
-}
-
-
-class _Parser(ShortComplaints, LightningArgumentParser):
-    pass
 
 
 class _DataInstantiator(_InstantiatorFn):
@@ -104,7 +93,7 @@ class RunCLI(LightningCLI):
             save_config_callback=None,
             seed_everything_default=42,
             trainer_defaults=TRAINER_DEFAULTS,
-            parser_class=_Parser,
+            parser_class=TrainingParser,
             parser_kwargs={"prog": "depgen"},
             args=[request.verb, *arguments, *extra],
         )
@@ -113,19 +102,12 @@ class RunCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Our own options, and the vocabulary's size from the data to the model."""
-        parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
-        modes = Literal["auto", "online", "offline"]
-        parser.add_argument(
-            "--resume", nargs="?", const="", type=str, help="(fit) go on with this run, or with the newest"
-        )
-        parser.add_argument("--run", type=str, help="(validate, test, predict) the run; by default the newest")
-        parser.add_argument("--input", type=str, help="(predict) parse this file, by the options of `depgen parse`")
-        parser.add_argument(
-            "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
-        )
-        parser.add_argument(
-            "--resume_every_n_steps", type=PositiveInt, default=500, help="(fit) steps between two saves of resume.ckpt"
-        )
+        add_own_options(parser)
+
+    def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:  # noqa: ANN401
+        parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+        show_what_counts(parser, subcommand)
+        return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
@@ -209,15 +191,9 @@ class RunCLI(LightningCLI):
             kwargs["max_epochs"] = epochs_in_all(
                 phases_of(self.model), settings.get("max_epochs"), settings.get("max_steps")
             )
-        fresh = fits and self.folder is None
-        if fresh:
+        if fits and self.folder is None:
             self._begin()
-        with ExitStack() as unless_built:
-            if fresh and self.folder is not None and process_rank() == 0:
-                unless_built.callback(shutil.rmtree, self.folder)
-            trainer = self._trainer(settings, fits, kwargs)
-            unless_built.pop_all()
-        return trainer
+        return self._trainer(settings, fits, kwargs)
 
     def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
         own = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)]
@@ -247,6 +223,7 @@ class RunCLI(LightningCLI):
         self.folder = create_run(self.request.experiment or type(self.model).__name__)
         if process_rank() > 0:
             return
+        self.locks.push(remove_if_nothing_came(self.folder))  # beneath the lock, which is given back first
         self._own(self.folder)
         logger.info("Run: %s", self.folder)
         settings = {

@@ -99,6 +99,7 @@ VERBS = {
         "render a table, or all, from the results at hand, beside the published numbers",
         "depgen.reporting.tables:table",
         positionals=("table",),
+        flags=("files",),
     ),
     "record": Verb(
         "copy the results of a table, or of all, into the tracked measurements",
@@ -180,6 +181,15 @@ VERBS = {
 }
 
 
+def as_sentence(help: str) -> str:
+    """A verb's line of help as a sentence.
+
+    >>> as_sentence("train a system")
+    'Train a system.'
+    """
+    return f"{help[0].upper()}{help[1:]}."
+
+
 def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """Parse a verb's arguments by its function's signature, call it, and return what it returns.
 
@@ -232,7 +242,7 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
 
     from depgen.cli.parsers import ShortComplaints
 
-    parser = ShortComplaints(prog=f"depgen {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.")
+    parser = ShortComplaints(prog=f"depgen {name}", description=as_sentence(verb.help))
     parameters = inspect.signature(function).parameters
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
     if "config" not in parameters:

@@ -105,6 +105,11 @@ def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool
     Tokens are words; "with eos" adds one end of sequence a document, which is also one of the types. Lengths are words
     a document, "mean sentences" and "max sentences" sentences a document, "unknown" the share of words that the
     training split lacks.
+
+    Args:
+        corpus: whose sizes.
+        splits: which of its splits.
+        json: all figures as JSON.
     """
     rows: list[dict[str, Any]] = []
     for split, measured in measure(corpus, splits).items():

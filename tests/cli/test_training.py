@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 
 import lightning as L
@@ -13,6 +14,7 @@ import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
+from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
@@ -155,7 +157,7 @@ def test_settings_that_change_no_number_follow_the_command_line(run, tiny, monke
 def test_predict_lists_what_it_parses(capsys):
     assert main(["predict", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--input INPUT (predict) parse this file, by the options of `depgen parse`" in shown
+    assert "--input INPUT parse this file, by the options of `depgen parse`" in shown
 
 
 def test_predict_says_that_there_is_nothing_to_predict(run, capsys):
@@ -253,8 +255,8 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
-        (["--model.widht", "3"], ["widht"]),
-        (["--trainer.max_epoch", "3"], ["trainer.max_epoch"]),
+        (["--model.widht", "3"], ["Option 'widht' is not accepted. Did you mean 'width'?"]),
+        (["--trainer.max_epoch", "3"], ["--trainer.max_epoch 3. Did you mean '--trainer.max_epochs'?"]),
         (["--model", "tests.training.tiny.NoSuchModel"], ["NoSuchModel"]),
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
         (["--trainer.max_epochs", "3"], ["max_epochs is 3", "1 (first) + 1 (second)"]),
@@ -298,3 +300,69 @@ def test_no_run_at_all_says_how_to_train_one(capsys):
 def test_help_needs_no_run(arguments, capsys):
     assert main(["fit", *arguments]) == 0
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("verb", "offered", "refused"),
+    [
+        ("fit", {"resume", "resume_every_n_steps", "wandb"}, {"run", "input", "ckpt_path"}),
+        ("validate", {"run", "ckpt_path", "wandb"}, {"resume", "input", "resume_every_n_steps", "verbose"}),
+        ("test", {"run", "ckpt_path", "wandb"}, {"resume", "input", "resume_every_n_steps", "verbose"}),
+        ("predict", {"run", "ckpt_path", "input"}, {"resume", "resume_every_n_steps", "return_predictions"}),
+    ],
+)
+def test_help_offers_what_the_verb_takes(verb, offered, refused, capsys):
+    assert main(["help", verb]) == 0
+    shown = capsys.readouterr().out
+    options = set(re.findall(r"^  (?:-\w \w+, )?--([\w.]+)", shown, re.MULTILINE))
+    assert offered | {"config", "seed_everything", "model", "data", "trainer.max_epochs"} <= options
+    assert not refused & options
+    assert len(options) > 20
+    titles = re.findall(r"^(the \w+)\b.*:$", shown, re.MULTILINE)
+    assert titles == ["the system", "the data", "the checkpoint", "the trainer"]
+    assert not re.search("main advantage|<class|Runs the", shown)
+    assert shown.startswith(f"usage: depgen {verb} [options]\n\n")
+    assert len(shown.splitlines()) < 400
+
+
+def test_options_that_help_hides_are_read(run, tiny, capsys):
+    assert main(["test", "--config", tiny, "--trainer.barebones", "false", "--verbose", "false"]) == 0
+    assert main(["fit", "--config", tiny, "--print_config"]) == 0
+    assert "default_root_dir" in capsys.readouterr().out
+
+
+class Mistaken(TinyModel):
+    """Wants what is not there: before training, or in its second step."""
+
+    def __init__(self, first: int = 1, second: int = 1, at: int = 0) -> None:
+        super().__init__(first=first, second=second)
+        self.at = at
+
+    def setup(self, stage):
+        if self.at == 0:
+            raise UserError("no parser at hand")
+
+    def on_train_batch_start(self, batch, batch_idx):
+        if self.trainer.global_step == self.at:
+            raise UserError("no parser at hand")
+
+
+@pytest.mark.parametrize(("at", "kept"), [(0, False), (2, True)])
+def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_path, capsys, at, kept):
+    model = ["--model", "tests.cli.test_training.Mistaken", "--model.second=1", f"--model.at={at}"]
+    assert main(["fit", "--config", tiny, *model]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith("depgen: no parser at hand\n")
+    assert len(runs_of(tmp_path)) == kept
+    assert ("nothing was trained" in error) is not kept
+
+
+def test_a_run_that_is_gone_on_with_stays_whatever_fails(run, tiny, monkeypatch, capsys):
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+    def complain(self, stage):
+        raise UserError("no parser at hand")
+
+    monkeypatch.setattr("tests.training.tiny.TinyData.setup", complain)
+    assert main(["fit", "--config", tiny, "--resume"]) == 2
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before

@@ -1,15 +1,17 @@
 """The dispatcher: verbs, help, exit codes."""
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import docstring_parser
 import pytest
 
 from depgen import cli
 from depgen.cli import main, usage
-from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb, run_function
+from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb, _target, run_function
 from depgen.errors import UserError
 
 
@@ -30,6 +32,22 @@ def test_every_verb_has_a_line_of_help():
         assert any(line.startswith(f"  {verb}  ") and len(line.split()) > 3 for line in lines)
 
 
+def test_help_of_a_verb_may_be_asked_for_by_name(monkeypatch, capsys):
+    monkeypatch.setitem(cli.VERBS, "show", VERB)
+    assert main(["help", "show"]) == main(["show", "--help"]) == 0
+    asked, same = capsys.readouterr().out.split("usage: ")[1:]
+    assert asked == same
+    assert main(["help"]) == 0
+    assert capsys.readouterr().out == usage() + "\n"
+
+
+@pytest.mark.parametrize("name", ["parser-agreement", "data-statistics", "table", "reproduce", "grid"])
+def test_every_option_of_a_verb_is_explained(name):
+    function = _target(VERBS[name].target)
+    explained = {each.arg_name for each in docstring_parser.parse(inspect.getdoc(function)).params if each.description}
+    assert explained == set(inspect.signature(function).parameters)
+
+
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_the_targets_of_verbs_are_well_formed(verb):
     module, _, function = verb.target.partition(":")
@@ -39,9 +57,9 @@ def test_the_targets_of_verbs_are_well_formed(verb):
 
 def test_an_unknown_verb_suggests_the_nearest(capsys):
     assert main(["tets"]) == 2
-    assert "no verb 'tets': did you mean 'test'?" in capsys.readouterr().err
+    assert "There is no verb 'tets'. Did you mean 'test'? `depgen --help`" in capsys.readouterr().err
     assert main(["qqq"]) == 2
-    assert "did you mean" not in capsys.readouterr().err
+    assert "There is no verb 'qqq'. `depgen --help` lists all." in capsys.readouterr().err
 
 
 def test_nothing_asked_is_answered_by_the_usage(capsys):
@@ -125,7 +143,8 @@ def test_a_verb_takes_a_yaml(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "--corpus", "c", "--cuont", "3"], "--cuont"),
+        (["a", "--corpus", "c", "--cuont", "3"], "--cuont 3. Did you mean '--count'?"),
+        (["a", "--corpus", "c", "--qqq"], "unrecognized arguments: --qqq\n"),
         (["a", "--corpus", "c", "--coun", "3"], "--coun"),
         (["a", "--corpus", "c", "--count", "x"], "count"),
         (["a"], "corpus"),

@@ -1,0 +1,71 @@
+"""The options of Lightning's verbs: our own beside Lightning's, and a help that shows what the verb at hand takes."""
+
+import argparse
+from typing import Literal
+
+from jsonargparse.typing import PositiveInt
+from lightning.pytorch.cli import LightningArgumentParser
+
+from depgen.cli.parsers import ShortComplaints
+from depgen.cli.verbs import TRAINING_VERBS, as_sentence
+
+TRAINER_DEFAULTS = {
+    "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
+    "reload_dataloaders_every_n_epochs": 1,  # each epoch has its own number of batches
+    "enable_model_summary": False,
+    "logger": False,
+}
+HIDDEN_OF_TRAINER = (
+    *TRAINER_DEFAULTS, "barebones", "default_root_dir", "detect_anomaly", "enable_autolog_hparams",
+    "enable_checkpointing", "model_registry", "plugins", "profiler", "sync_batchnorm",
+)  # fmt: skip
+"""What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
+_OF_FIT = ("resume", "resume_every_n_steps")
+HIDDEN = {
+    "fit": ("run", "input", "ckpt_path"),
+    "validate": (*_OF_FIT, "input", "verbose"),
+    "test": (*_OF_FIT, "input", "verbose"),
+    "predict": (*_OF_FIT, "return_predictions"),
+}
+"""What a verb refuses, or answers for itself."""
+
+
+class TrainingParser(ShortComplaints, LightningArgumentParser):
+    """Lightning's parser with short complaints."""
+
+
+def add_own_options(parser: LightningArgumentParser) -> None:
+    """Add those that name runs and loggers, and the link of the vocabulary's size from the data to the model."""
+    parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
+    modes = Literal["auto", "online", "offline"]
+    parser.add_argument("--resume", nargs="?", const="", type=str, help="go on with this run, or with the newest")
+    parser.add_argument("--run", type=str, help="the run; by default the newest")
+    parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
+    parser.add_argument(
+        "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
+    )
+    parser.add_argument(
+        "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between two saves of resume.ckpt"
+    )
+
+
+def show_what_counts(parser: LightningArgumentParser, verb: str) -> None:
+    """Give the help of a verb its own words: what it does, the system and the data first, no option that it refuses."""
+    parser.description = as_sentence(TRAINING_VERBS[verb])
+    parser.usage = f"depgen {verb} [options]"
+    hidden = {*HIDDEN[verb], *(f"trainer.{name}" for name in HIDDEN_OF_TRAINER)}
+    for action in parser._actions:
+        if action.dest.removesuffix(".help") in hidden:
+            action.help = argparse.SUPPRESS
+    titles = {
+        "model": "the system (--model.help CLASS lists a class's options)",
+        "data": "the data (--data.help CLASS)",
+        "ckpt_path": "the checkpoint",
+        "trainer": "the trainer (Lightning's; rarer settings are shown by --print_config)",
+    }
+    for group in parser._action_groups:
+        names = {action.dest.partition(".")[0] for action in group._group_actions}
+        title = next((title for name, title in titles.items() if name in names), None)
+        if title is not None and not str(group.title).startswith("Linked"):
+            group.title = title
+    parser._action_groups.sort(key=lambda group: group.title == titles["trainer"])
