@@ -101,11 +101,12 @@ class PrefixContext(SentenceContext):
         """Sentence by sentence."""
         context = self.first_context.expand(len(inputs), -1)
         found = []
-        for sentence, length in zip(inputs.unbind(1), lengths.unbind(1), strict=True):
-            added = F.pad(self.prefix(context)[:, None], (0, 0, 0, sentence.shape[1] - 1))
-            hidden = backbone(sentence, added_embedding=added).hidden
+        for sentence, longest in enumerate(lengths.amax(0).clamp_min(1).tolist()):
+            added = F.pad(self.prefix(context)[:, None], (0, 0, 0, longest - 1))
+            hidden = backbone(inputs[:, sentence, :longest], added_embedding=added).hidden
+            length = lengths[:, sentence]
             context = torch.where((length > 0)[:, None], _last(hidden, length), context)
-            found.append(hidden)
+            found.append(F.pad(hidden, (0, 0, 0, inputs.shape[2] - longest)))
         return torch.stack(found, 1)
 
 
@@ -288,6 +289,7 @@ class DocumentTransformer(DocumentLanguageModel):
         self.backbone = network
         self.context = context(network.width)
         self.sentences_alone = self.context.sentences_alone
+        self.sentences_in_pairs = isinstance(self.context, OutputContext)
 
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""

@@ -1,8 +1,9 @@
 """AdaGrad with a clipped gradient norm, in either order of the two.
 
-Duchi, Hazan & Singer (2011). The toolkit behind document-context language models (2015) adds the *unclipped* gradient
-to the accumulator and clips the step alone; clipping the gradient first, as is usual today, is another rule: the
-accumulator then grows no faster than the clip allows, and steps shrink more slowly.
+Duchi, Hazan & Singer (2011); Pascanu, Mikolov & Bengio (2012), who clip the gradient before anything is made of it. The
+toolkit of document-context language models (2015) adds the *unclipped* gradient to the accumulator and clips the step
+alone, whereby a large gradient shrinks the step twice. Clipped first, the accumulator grows no faster than the clip
+allows. The paper names both methods and not their order; what difference it made is said in `depgen.models.dclm`, D7.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +24,8 @@ class ClippedAdagrad(Optimizer):
         params: parameters, or groups of them, each clipped by itself.
         lr: learning rate.
         clip: largest norm of a group's gradient; None for any.
-        accumulate_clipped: whether the accumulator sees the clipped gradient; the published order is false.
+        accumulate_clipped: whether the accumulator sees the clipped gradient; false is the toolkit's order, the paper
+            does not say which.
         eps: under the root.
     """
 

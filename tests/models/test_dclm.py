@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.models.dclm import (
-    DCLM,
-)
+from depgen.models.dclm import DCLM
+from depgen.nn.peephole_lstm import LayerState
+from depgen.nn.standard_lstm import StandardLSTM
+from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS, START, batch_of
 
 VOCABULARY, EMBEDDING, SIZE = 23, 5, 4
@@ -36,13 +37,45 @@ def softmaxed(found, features, word):
     return found.output(features).log_softmax(-1)[word]
 
 
+def step_of_2015(layer, read, before):
+    """What a word changes in a layer, gate by gate; in a sequence that begins from nothing, its first has no W_co c."""
+    (xi, xc, xo), (hi, hc, ho), (bi, bc, bo) = (
+        matrix.chunk(3) for matrix in (layer.input_weight, layer.hidden_weight, layer.bias)
+    )
+    co, ci = layer.peephole.chunk(2)
+    if layer.constant_weight is not None:
+        xi, xc, xo = (
+            torch.cat(pair, 1) for pair in zip((xi, xc, xo), layer.constant_weight.chunk(3), strict=True)
+        )  # fmt: skip
+    h, c = before or (torch.zeros(layer.size).double(),) * 2
+    i = torch.sigmoid(xi @ read + hi @ h + ci @ c + bi)
+    w = torch.tanh(xc @ read + hc @ h + bc)
+    c = (1 - i) * c + i * w
+    o = torch.sigmoid(xo @ read + ho @ h + bo + (co @ c if before else 0))
+    return LayerState(o * torch.tanh(c), c)
+
+
 def steps(core, inputs, constant=None, state=None):
-    """Hidden states of one sentence read word by word, and the state after each."""
+    """Hidden states of one sentence read word by word, and the states of all layers after each."""
     states = []
     for each in inputs:
-        hidden, state = core(each[None, None], constant=None if constant is None else constant[None], state=state)
-        states.append((hidden[0, 0], state))
+        read = each if constant is None else torch.cat((each, constant))
+        if isinstance(core, StandardLSTM):
+            before = None if state is None else [LayerState(h[None], c[None]) for h, c in state]
+            _, state = core(read[None, None], state=before)
+            state = tuple(LayerState(h[0], c[0]) for h, c in state)
+        else:
+            after = []
+            for number, layer in enumerate(core.layers):
+                after.append(step_of_2015(layer, read, state and state[number]))
+                read = after[-1].hidden
+            state = tuple(after)
+        states.append((state[-1].hidden, state))
     return states
+
+
+def looked_by(state, code):
+    return torch.cat([layer.hidden for layer in state]) if code else state[-1].hidden
 
 
 def expected_log_probs(found, name, sentences):
@@ -63,26 +96,24 @@ def expected_log_probs(found, name, sentences):
             feats, last = [h for h, _ in read], read[-1][0]
         elif name == "hrnnlm":
             feats = [h for h, _ in steps(net.core, inputs, constant=first if bag is None else bag)]
-            hidden, bag_state = net.sentences(embed(torch.tensor(ids)).sum(0)[None, None], state=bag_state)
-            bag = hidden[0, 0]
+            ((bag, bag_state),) = steps(net.sentences, [embed(torch.tensor(ids)).sum(0).detach()], state=bag_state)
+            bag = bag.detach()
         else:
             code, state, feats, kept = name == "adclm code2015", None, [], []
             slots = memory if memory or code else [first]
             for word in inputs:
-                look = (
-                    None if state is None else torch.cat([s.hidden[0] for s in state]) if code else state[-1].hidden[0]
-                )
+                look = None if state is None else looked_by(state, code)
                 if slots:
                     query = 0 if look is None else net.query(look)
                     scores = torch.stack([net.weigh((net.key(m) + query).tanh())[0] for m in slots])
                     context = sum(w * m for w, m in zip(scores.softmax(0), slots, strict=True))
                 else:
                     context = torch.zeros(2 * SIZE, dtype=torch.double)
-                hidden, state = net.core(torch.cat((word, context))[None, None], state=state)
-                own = hidden[0, 0] if code else net.from_hidden(hidden[0, 0])
+                ((hidden, state),) = steps(net.core, [torch.cat((word, context))], state=state)
+                own = hidden if code else net.from_hidden(hidden)
                 mixed = own + net.from_context(context) + (net.from_word(word) if code else 0)
                 feats.append(mixed.tanh())
-                kept.append(torch.cat([s.hidden[0] for s in state]) if code else state[-1].hidden[0])
+                kept.append(looked_by(state, code))
             memory = [*memory, kept[-1]] if code else kept
         result.append(torch.stack([softmaxed(found, f, t) for f, t in zip(feats, targets, strict=True)]))
     return result
@@ -100,6 +131,41 @@ def test_a_ragged_batch_is_its_documents_read_word_by_word(name, cell):
             torch.testing.assert_close(here[: len(expected)], expected, rtol=0, atol=1e-12)
             assert not here[len(expected) :].any()
         assert not log_probs[row, len(sentences) :].any()
+
+
+def expected_bags(found, sentences, *, twice=False):
+    """Nats of the words of each sentence given the ones before it, as a bag (D6)."""
+    state, nll = None, 0.0
+    for ids, following in pairwise(sentences):
+        ((hidden, state),) = steps(
+            found.context.sentences, [found.embedding(torch.tensor(ids)).sum(0).detach()], state=state
+        )
+        words = [following[0], *following] if twice else following
+        nll = nll - found.bag_output(hidden).log_softmax(-1)[words].sum()
+    return nll
+
+
+def gradients(found, loss):
+    found.zero_grad()
+    loss.backward()
+    return {name: parameter.grad.clone() for name, parameter in found.named_parameters()}
+
+
+@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_all_gradients_are_those_of_the_loop(name, cell):
+    found = model(name, cell=cell)
+    batch = batch_of(DOCUMENTS)
+    output = found.read(batch)
+    loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
+    by_hand = -sum(each.sum() for sentences in DOCUMENTS for each in expected_log_probs(found, name, sentences))
+    if extra is not None:
+        loss, by_hand = loss + extra, by_hand + sum(expected_bags(found, sentences) for sentences in DOCUMENTS)
+    torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-10)
+    expected = gradients(found, by_hand)
+    for parameter, gradient in gradients(found, loss).items():
+        assert gradient.any(), parameter
+        torch.testing.assert_close(gradient, expected[parameter], rtol=0, atol=1e-10, msg=parameter)
 
 
 def scores_of(found, sentences):
@@ -178,16 +244,8 @@ def test_hrnnlms_bags_are_the_words_of_the_next_sentence(twice):
     batch = batch_of(DOCUMENTS)
     with torch.no_grad():
         nll = found.extra_nll(found.read(batch), batch)
-        expected = 0.0
-        for sentences in DOCUMENTS:
-            state = None
-            for ids, following in pairwise(sentences):
-                hidden, state = found.context.sentences(
-                    found.embedding(torch.tensor(ids)).sum(0)[None, None], state=state
-                )
-                words = [following[0], *following] if twice else following
-                expected -= float(found.bag_output(hidden[0, 0]).log_softmax(-1)[words].sum())
-    assert float(nll) == pytest.approx(expected, abs=1e-10)
+        expected = sum(expected_bags(found, sentences, twice=twice) for sentences in DOCUMENTS)
+    assert float(nll) == pytest.approx(float(expected), abs=1e-10)
 
 
 def test_neither_of_hrnnlms_losses_reaches_the_other_network():
@@ -214,6 +272,25 @@ def test_it_learns_eight_documents(name):
     for _ in range(120):
         optimizer.zero_grad()
         loss = -found.log_probs(batch).sum() / batch.global_tokens
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.45 * losses[0], (losses[0], losses[-1])
+
+
+@pytest.mark.parametrize("accumulate_clipped", [False, True])
+@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
+def test_it_learns_as_published(name, accumulate_clipped):
+    """The cell of 2015, AdaGrad and a clipped norm, the loss a sum over each segment."""
+    torch.manual_seed(0)
+    found = DCLM(VOCABULARY, context=partial(CONTEXTS[name], size=16), embedding_size=16)
+    generator = np.random.default_rng(0)
+    batch = batch_of([[generator.integers(3, VOCABULARY, 3).tolist() for _ in range(2)] for _ in range(4)])
+    optimizer = ClippedAdagrad(found.parameter_groups(), lr=0.1, clip=5.0, accumulate_clipped=accumulate_clipped)
+    losses = []
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = -found.log_probs(batch).sum() / batch.global_items
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()))
