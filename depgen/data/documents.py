@@ -7,14 +7,13 @@ Deviations
     D1. The authors' code keeps documents of at most 5 sentences and cuts longer ones every 6, by an off-by-one
         (`segmentation: code2015`); the paper says at most L.
     D2. Its reader repeats the last word of every line, in all splits, and counts it (`duplicate_final_word`).
-    D3. Sentences without a word are left out and counted in the log.
+    D3. Sentences without a word are left out, by what reads the corpus.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -28,8 +27,6 @@ from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import EOS, UNK, AnyVocabulary, VocabularyBuilder
 from depgen.errors import UserError
-
-log = logging.getLogger(__name__)
 
 Segmentation = Literal["paper", "code2015"]
 
@@ -163,21 +160,19 @@ class SegmentedSplit(Dataset[SegmentItem]):
         duplicate_final_word: bool = False,
         start: int = EOS,
     ) -> None:
+        assert sentence_lengths.all(), "corpora leave out sentences without words"
+        assert sentences_of.all(), "corpora leave out documents without sentences"
         self.encoded, self.duplicate_final_word, self.start = encoded, duplicate_final_word, start
         ends = np.cumsum(sentence_lengths)
         if encoded.word_ends is not None:  # pieces: a sentence ends with the last piece of its last word
             ends = (np.flatnonzero(encoded.word_ends) + 1)[ends - 1]
-        bounds = np.concatenate([[0], ends])
-        self.sentences = [bounds[i : i + 2] for i in range(len(ends)) if bounds[i] < bounds[i + 1]]
+        self.bounds = np.concatenate([[0], ends])  # sentence k: from entry k up to the next
         self.segments: list[tuple[int, int, int]] = []  # document, first sentence, the one after its last
-        first = sentence = 0
+        first = 0
         for document, count in enumerate(sentences_of.tolist()):
-            filled = int((sentence_lengths[sentence : sentence + count] > 0).sum())
-            sentence += count
-            cuts = segment_bounds(filled, longest, segmentation) if filled else [0]
+            cuts = segment_bounds(count, longest, segmentation)
             self.segments += [(document, first + begin, first + end) for begin, end in pairwise(cuts)]
-            first += filled
-        self.empty = len(sentence_lengths) - len(self.sentences)
+            first += count
 
     def __len__(self) -> int:
         return len(self.segments)
@@ -185,9 +180,7 @@ class SegmentedSplit(Dataset[SegmentItem]):
     @property
     def lengths(self) -> Int[np.ndarray, " segments"]:
         """Target tokens of each segment: its words and an end a sentence."""
-        more = 1 + self.duplicate_final_word
-        tokens = np.array([end - begin + more for begin, end in self.sentences], dtype=np.int64)
-        sums = np.concatenate([[0], np.cumsum(tokens)])
+        sums = self.bounds + (1 + self.duplicate_final_word) * np.arange(len(self.bounds))
         return np.array([sums[end] - sums[begin] for _, begin, end in self.segments], dtype=np.int64)
 
     def __getitem__(self, index: int) -> SegmentItem:
@@ -195,8 +188,7 @@ class SegmentedSplit(Dataset[SegmentItem]):
         return SegmentItem(int(index), document, [self._ids(place) for place in range(first, last)])
 
     def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
-        begin, end = self.sentences[sentence]
-        ids = self.encoded.ids[begin:end]
+        ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]
         return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
 
     def __getitems__(self, share: Share) -> SegmentBatch:
@@ -251,6 +243,7 @@ class DocumentData(CorpusData):
         for name, number in (
             ("sentences_per_segment", sentences_per_segment),
             ("segments_per_batch", segments_per_batch),
+            ("eval_sentences_per_segment", eval_sentences_per_segment),
         ):
             if number is not None and number < 1:
                 raise UserError(f"{name}: expected at least 1, found {number}.")
@@ -267,7 +260,7 @@ class DocumentData(CorpusData):
         """
         encoded, table = self.filled_split(split), self._kept(split)
         lengths = table.with_format("arrow")[:]["sentence_lengths"].combine_chunks()
-        found = SegmentedSplit(
+        return SegmentedSplit(
             encoded,
             lengths.values.to_numpy().astype(np.int64),
             np.diff(lengths.offsets.to_numpy()).astype(np.int64),
@@ -276,15 +269,6 @@ class DocumentData(CorpusData):
             duplicate_final_word=self.duplicate_final_word,
             start=self.vocabulary.start,
         )
-        if found.empty:
-            log.warning("%s %s: left out %d sentences without words.", self.corpus.name, split, found.empty)
-        return found
-
-    def _kept(self, split: Split) -> Any:  # noqa: ANN401
-        table = self._table(split)
-        if split == "train" and self.max_documents is not None:
-            table = table.select(range(min(self.max_documents, len(table))))
-        return table
 
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled segments of this epoch."""

@@ -47,8 +47,10 @@ def seeded_names(names: Sequence[str], *, valid: int, test: int, seed: int, wher
     By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
 
     Raises:
-        UserError: nothing is left to train on, or two documents have one name.
+        UserError: nothing is left to train on, a split of fewer than no documents, or two documents of one name.
     """
+    if valid < 0 or test < 0:
+        raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
     if len(names) <= valid + test:
         raise UserError(f"{where}: expected more than {valid + test} documents to split, found {len(names)}.")
     if len(set(names)) < len(names):

@@ -82,6 +82,9 @@ class CorpusData(L.LightningDataModule):
         workers: processes that collate; 0 collates in the training process.
         max_documents: use only the first so many documents of the training split; None for all.
         seed: seed of the order of the training data.
+
+    Raises:
+        UserError: `max_documents` leaves nothing.
     """
 
     def __init__(
@@ -98,6 +101,8 @@ class CorpusData(L.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if max_documents is not None and max_documents < 1:
+            raise UserError(f"max_documents: expected at least 1, found {max_documents}.")
         self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)
@@ -171,10 +176,7 @@ class CorpusData(L.LightningDataModule):
     def split(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
         if split not in self._splits:
-            table = self._table(split)
-            if split == "train" and self.max_documents is not None:
-                table = table.select(range(min(self.max_documents, len(table))))
-            self._splits[split] = self._encode(table)
+            self._splits[split] = self._encode(self._kept(split))
             encoded = self._splits[split]
             unknown = int((encoded.ids == self.vocabulary.unk).sum())
             log.info(
@@ -187,6 +189,13 @@ class CorpusData(L.LightningDataModule):
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         annotator = self.annotator if split in self.trees_for else None
         return annotated_split(self.corpus, split, annotator, whole_documents=self.joining == "whole")
+
+    def _kept(self, split: Split) -> Any:  # noqa: ANN401
+        """The split's table, of training documents the first so many."""
+        table = self._table(split)
+        if split == "train" and self.max_documents is not None:
+            table = table.select(range(min(self.max_documents, len(table))))
+        return table
 
     def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
         """Flat arrays from an Arrow table; each word type is looked up once."""

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.documents import DocumentData, SegmentBatch, SegmentItem, collate_documents, segment_bounds
+from depgen.data.documents import (
+    DocumentData,
+    SegmentBatch,
+    SegmentedSplit,
+    SegmentItem,
+    collate_documents,
+    segment_bounds,
+)
 from depgen.data.json_documents import JsonDocuments
+from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 
@@ -105,8 +113,20 @@ def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     assert torch.cat([batch.items for batch in data.test_dataloader()]).sort().values.tolist() == [0, 1]
 
 
-def test_sizes_that_hold_nothing_are_refused(corpus):
-    with pytest.raises(UserError, match="sentences_per_segment: expected at least 1, found 0"):
-        DocumentData(corpus, sentences_per_segment=0)
-    with pytest.raises(UserError, match="segments_per_batch"):
-        DocumentData(corpus, segments_per_batch=0)
+SIZES = ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment", "max_documents"]
+
+
+@pytest.mark.parametrize("number", [0, -3])
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
+    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found {number}"):
+        DocumentData(corpus, **{name: number})
+
+
+def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
+    encoded = EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array([0, 3]), None, 0, 1)
+    whole = SegmentedSplit(encoded, np.array([2, 1]), np.array([2]), longest=None)
+    assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]
+    for lengths, sentences_of in (([0, 2, 1], [3]), ([2, 1], [2, 0])):
+        with pytest.raises(AssertionError, match="corpora leave out"):
+            SegmentedSplit(encoded, np.array(lengths), np.array(sentences_of), longest=None)

@@ -62,6 +62,12 @@ def test_documents_of_one_name_are_refused(tmp_path):
         corpus.drawn()
 
 
+@pytest.mark.parametrize("sizes", [{"valid_documents": -1}, {"test_documents": -2}])
+def test_fewer_than_no_documents_are_refused(lines, sizes):
+    with pytest.raises(UserError, match="expected 0 or more documents to validate and to test on, found"):
+        drawn(lines, **sizes).drawn()
+
+
 def test_a_run_folder_says_which_document_is_where(lines, tmp_path):
     corpus = drawn(lines)
     CorpusData(corpus).save_into(tmp_path / "run")

@@ -119,6 +119,12 @@ def test_a_limit_on_documents_limits_training_alone():
     assert "!" not in data.vocabulary.words
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_limit_that_leaves_no_document_is_refused(number):
+    with pytest.raises(UserError, match=f"^max_documents: expected at least 1, found {number}"):
+        TextData(Fixture(), max_documents=number)
+
+
 def test_a_padded_batch():
     split = TextData(Fixture()).split("train")
     batch = collate_tokens(ItemBatch([split[0], split[1]], 9))
