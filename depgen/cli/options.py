@@ -31,7 +31,25 @@ HIDDEN = {
 
 
 class TrainingParser(ShortComplaints, LightningArgumentParser):
-    """Lightning's parser with short complaints."""
+    """Lightning's parser with short complaints and a help without some options.
+
+    Attributes:
+        hidden: names of options that the help leaves out. They are read and written all the same: jsonargparse would
+            leave an option whose help is suppressed for good out of a run's `config.yaml` too.
+    """
+
+    hidden: frozenset[str] = frozenset()
+
+    def format_help(self) -> str:
+        """The help, ready to print."""
+        left_out = {action: action.help for action in self._actions if action.dest.removesuffix(".help") in self.hidden}
+        for action in left_out:
+            action.help = argparse.SUPPRESS
+        try:
+            return str(super().format_help())
+        finally:
+            for action, text in left_out.items():
+                action.help = text
 
 
 def add_own_options(parser: LightningArgumentParser) -> None:
@@ -49,14 +67,11 @@ def add_own_options(parser: LightningArgumentParser) -> None:
     )
 
 
-def show_what_counts(parser: LightningArgumentParser, verb: str) -> None:
+def show_what_counts(parser: TrainingParser, verb: str) -> None:
     """Give the help of a verb its own words: what it does, the system and the data first, no option that it refuses."""
     parser.description = as_sentence(TRAINING_VERBS[verb])
     parser.usage = f"depgen {verb} [options]"
-    hidden = {*HIDDEN[verb], *(f"trainer.{name}" for name in HIDDEN_OF_TRAINER)}
-    for action in parser._actions:
-        if action.dest.removesuffix(".help") in hidden:
-            action.help = argparse.SUPPRESS
+    parser.hidden = frozenset({*HIDDEN[verb], *(f"trainer.{name}" for name in HIDDEN_OF_TRAINER)})
     titles = {
         "model": "the system (--model.help CLASS lists a class's options)",
         "data": "the data (--data.help CLASS)",

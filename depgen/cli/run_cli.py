@@ -106,6 +106,7 @@ class RunCLI(LightningCLI):
 
     def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:  # noqa: ANN401
         parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+        assert isinstance(parser, TrainingParser)
         show_what_counts(parser, subcommand)
         return parser
 

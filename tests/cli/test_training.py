@@ -327,33 +327,35 @@ def test_help_offers_what_the_verb_takes(verb, offered, refused, capsys):
 
 def test_options_that_help_hides_are_read(run, tiny, capsys):
     assert main(["test", "--config", tiny, "--trainer.barebones", "false", "--verbose", "false"]) == 0
+    assert "barebones: false" in (run / "config.yaml").read_text()
     assert main(["fit", "--config", tiny, "--print_config"]) == 0
     assert "default_root_dir" in capsys.readouterr().out
 
 
 class Mistaken(TinyModel):
-    """Wants what is not there: before training, or in its second step."""
-
-    def __init__(self, first: int = 1, second: int = 1, at: int = 0) -> None:
-        super().__init__(first=first, second=second)
-        self.at = at
+    """Wants what is not there, before training."""
 
     def setup(self, stage):
-        if self.at == 0:
-            raise UserError("no parser at hand")
+        raise UserError("no parser at hand")
+
+
+class MistakenLater(TinyModel):
+    """The same in its third step."""
 
     def on_train_batch_start(self, batch, batch_idx):
-        if self.trainer.global_step == self.at:
+        if self.trainer.global_step == 2:
             raise UserError("no parser at hand")
 
 
-@pytest.mark.parametrize(("at", "kept"), [(0, False), (2, True)])
-def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_path, capsys, at, kept):
-    model = ["--model", "tests.cli.test_training.Mistaken", "--model.second=1", f"--model.at={at}"]
-    assert main(["fit", "--config", tiny, *model]) == 2
+@pytest.mark.parametrize(("model", "kept"), [("Mistaken", False), ("MistakenLater", True)])
+def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_path, capsys, model, kept):
+    path = tmp_path / "mistaken.yaml"
+    changed = {"class_path": f"tests.cli.test_training.{model}", "init_args": {"first": 1, "second": 1}}
+    path.write_text(yaml.safe_dump({**EXPERIMENT, "model": changed}))
+    assert main(["fit", "--config", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.endswith("depgen: no parser at hand\n")
-    assert len(runs_of(tmp_path)) == kept
+    assert len(runs_of(tmp_path, "mistaken")) == kept
     assert ("nothing was trained" in error) is not kept
 
 
