@@ -14,7 +14,7 @@ from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity
-from depgen.nn.pairwise_softmax import pairwise_word_log_probs
+from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.vocabulary import word_log_probs
 
 
@@ -90,7 +90,7 @@ class DocumentLanguageModel(LanguageModel):
         raise NotImplementedError(f"{type(self).__name__} has no output bias")
 
     def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
-        """Features in two summands, from systems that have such."""
+        """Features in two summands, from systems that have such (`sentences_in_pairs`)."""
         return None
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
@@ -125,15 +125,19 @@ class DocumentLanguageModel(LanguageModel):
         self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
         """See `LanguageModel`; where features have two summands, for about the cost of reading the sentences once."""
+        if not self.sentences_in_pairs:
+            return None
         batch = whole_documents([sentences], vocabulary).to(self.device)
         found, mask = self.read_separately(batch), batch.mask
-        if found is None:
-            return None
-        log_probs = pairwise_word_log_probs(
-            found.own[mask], found.added[0], self.output_weight, self.output_bias, batch.targets[mask]
-        )
-        sums = log_probs.new_zeros(len(sentences), log_probs.shape[1])
-        return sums.index_add_(0, mask.nonzero()[:, 1], log_probs).cpu().numpy()
+        assert found is not None, f"{type(self).__name__} has sentences in pairs but no summands"
+        return (
+            pairwise_log_likelihoods(
+                found.own[mask], found.added[0], self.output_weight, self.output_bias, batch.targets[mask],
+                mask.nonzero()[:, 1],
+            )
+            .cpu()
+            .numpy()
+        )  # fmt: skip
 
     # -- training -------------------------------------------------------------------------------------------------
 

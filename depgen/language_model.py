@@ -51,6 +51,8 @@ class LanguageModel(L.LightningModule):
         likelihood: what `sentence_log_probs` returns.
         reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
         sentences_alone: whether `sentence_log_probs` scores each sentence of a document as if it stood alone.
+        sentences_in_pairs: whether a sentence's score depends on the sentence before it alone, and there is a table of
+            all pairs, `pair_log_likelihoods`.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any.
     """
@@ -58,6 +60,7 @@ class LanguageModel(L.LightningModule):
     likelihood: Likelihood = "exact"
     reads_sentences: bool = False
     sentences_alone: bool = False
+    sentences_in_pairs: bool = False
     longest_scored: int | None = None
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
@@ -98,7 +101,7 @@ class LanguageModel(L.LightningModule):
         """Nats of each sentence at the beginning of a document (column 0) and behind each of these (from 1 on).
 
         Every order of the sentences is a sum of such entries. None where a sentence depends on more than the one before
-        it, or where a table would cost more than reading. In evaluation mode.
+        it; `sentences_in_pairs` says so without reading any. In evaluation mode.
         """
         return None
 

@@ -48,8 +48,9 @@ def test_a_table_of_pairs_is_what_reading_finds(dtype, tolerance):
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_only_a_context_of_one_sentence_has_a_table(context):
-    table = model(context).pair_log_likelihoods(SENTENCES, vocabulary=VOCABULARY)
-    assert (table is not None) == (context is ContextToOutput)
+    found = model(context)
+    table = found.pair_log_likelihoods(SENTENCES, vocabulary=VOCABULARY)
+    assert (table is not None) == found.sentences_in_pairs == (context is ContextToOutput)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -1,30 +1,33 @@
-"""Word log-probabilities for all pairs of a position and a context that is added to its features.
+"""Log-likelihoods of sentences for all pairs of one and a context that is added to the features of its positions.
 
 The logits of position t with context c are a_t + b_c, of which a_t is the product of the position's own features with
 the output matrix and b_c that of the context. The normalisers of all pairs, `sum_v exp(a_tv) exp(b_cv)`, are then a
 product of two matrices again.
 """
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from depgen.nn.vocabulary import CHUNK_ELEMENTS
 
+LEAST_SUM = 1e-290
+"""Sums below are taken again one by one: float64 ends at 1e-308, and what of a sum vanished there would count."""
 
-def pairwise_word_log_probs(
+
+def pairwise_log_likelihoods(
     own: Float[Tensor, "words features"],
     added: Float[Tensor, "contexts features"],
     weight: Float[Tensor, "vocab features"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, " words"],
-) -> Float64[Tensor, "words contexts"]:
-    """`log softmax((own[t] + added[c]) @ weight.T + bias)[targets[t]]` for all t and c, in nats.
+    sentence_of: Int[Tensor, " words"],
+) -> Float64[Tensor, "sentences contexts"]:
+    """Sums of `log softmax((own[t] + added[c]) @ weight.T + bias)[targets[t]]` over each sentence's t, for all c; nats.
 
-    O(words x vocab x (features + contexts)) where one pair after the other is O(words x contexts x vocab x features).
-    Exponentials are taken in float64 below the highest logit of each factor, so that none vanishes unless logits lie
-    more than 700 nats apart.
+    O(words x vocab x (features + contexts)) where one pair after the other is O(words x contexts x vocab x features);
+    memory is O((sentences + vocab) x contexts). Exponentials are taken in float64 below the highest logit of each
+    factor; where these highest are of words so different that all products vanish, the pair's logits are added first.
 
     Args:
         own: features of positions by themselves.
@@ -32,8 +35,10 @@ def pairwise_word_log_probs(
         weight: output matrix.
         bias: output bias.
         targets: the word at each position.
+        sentence_of: its sentence, from 0 on.
 
-    >>> pairwise_word_log_probs(torch.eye(2), torch.eye(2), torch.eye(2), None, torch.tensor([0, 1])).exp()
+    >>> two = torch.tensor([0, 1])
+    >>> pairwise_log_likelihoods(torch.eye(2), torch.eye(2), torch.eye(2), None, two, two).exp()
     tensor([[0.8808, 0.5000],
             [0.5000, 0.8808]], dtype=torch.float64)
     """
@@ -41,12 +46,16 @@ def pairwise_word_log_probs(
     highest_context = context.amax(1)
     context_factor = (context - highest_context[:, None]).exp_().T
     rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 24) // (2 * len(weight)))
-    found = []
-    for start in range(0, max(1, len(own)), rows):
+    sums = context.new_zeros(int(sentence_of.max()) + 1 if len(own) else 0, len(added))
+    for start in range(0, len(own), rows):
         words = targets[start : start + rows]
         position = F.linear(own[start : start + rows], weight, bias).double()
         highest = position.amax(1, keepdim=True)
-        of_target = position.gather(1, words[:, None]) + context[:, words].T
-        log_z = (position.sub_(highest).exp_() @ context_factor).log_() + highest + highest_context
-        found.append(of_target - log_z)
-    return torch.cat(found)
+        products = (position - highest).exp_() @ context_factor
+        log_z = products.log() + highest + highest_context
+        for pairs in (products < LEAST_SUM).nonzero().split(rows):
+            word, before = pairs.T
+            log_z[word, before] = (position[word] + context[before]).logsumexp(1)
+        log_probs = position.gather(1, words[:, None]) + context[:, words].T - log_z
+        sums.index_add_(0, sentence_of[start : start + rows], log_probs)
+    return sums
