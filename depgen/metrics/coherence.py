@@ -10,16 +10,18 @@ Deviations
         beforehand. The mean over them is what the accuracy of resampled sets tends to.
     D2. Equal likelihoods are worth half a point; the paper does not say.
     D3. The z-test takes resampled sets for independent observations: with enough of them every difference is
-        significant. `paired_interval` says how far the difference of two systems moves when the documents do.
+        significant. `paired_interval` says how far the difference of two systems, over all shuffles, moves when the
+        documents do: without the chance of drawing one shuffle a document, which resampled test sets have, and with
+        pieces of one document drawn together.
 """
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
-from depgen.metrics.significance import Comparison, Interval
+from depgen.metrics.significance import Comparison, Interval, bootstrap_interval
 
 Credits = Sequence[Float[np.ndarray, " _"]]
 """Of each document, what the answer to each of its questions is worth."""
@@ -60,9 +62,15 @@ def mean_over_documents(values: Credits) -> float:
     return float(np.mean([each.mean() for each in values]))
 
 
-def tie_rate(credits: Credits) -> float:
-    """How often the truth is no likelier than its best rival, and no less: the mean over documents."""
-    return mean_over_documents([((each > 0) & (each < 1)).astype(np.float64) for each in credits])
+def tie_rate(credits: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
+    """How often a system finds the truth no likelier than its best rival, and no less: the mean over documents.
+
+    Args:
+        credits: of all questions.
+        empty: whether all candidates of a question are the document, which ties in every system and does not count.
+    """
+    ties = ((each > 0) & (each < 1) & ~same for each, same in zip(credits, empty, strict=True))
+    return mean_over_documents([each.astype(np.float64) for each in ties])
 
 
 def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) -> Resamples:
@@ -117,13 +125,30 @@ def z_test(first: Resamples, second: Resamples) -> Comparison:
     return Comparison("two-sample z", difference, 2 * one_sided_p(abs(z)), len(first), 0, statistic=z)
 
 
-def paired_interval(first: Resamples, second: Resamples, *, confidence: float = 0.95) -> Interval:
-    """The difference of two systems over the same resampled test sets, with its percentile interval.
+def paired_interval(
+    first: Float[np.ndarray, " pieces"],
+    second: Float[np.ndarray, " pieces"],
+    documents: Int[np.ndarray, " pieces"],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """The difference of two systems' accuracies over the same pieces, with its percentile interval over documents.
 
-    >>> paired_interval(np.array([0.5, 0.75]), np.array([0.5, 0.5]), confidence=0.0)
+    Args:
+        first: the mean of a system's answers about each piece.
+        second: of another's.
+        documents: numbers of what each is a piece of; those of one document are drawn together. With a single document
+            there is no interval (NaN).
+        confidence: of the interval.
+        resamples: of the documents.
+        seed: of the draws.
+
+    >>> paired_interval(np.array([0.5, 0.75]), np.array([0.5, 0.5]), np.array([0, 1]), confidence=0.0)
     Interval(value=0.125, low=0.125, high=0.125)
     """
-    assert len(first) == len(second), "the draws are not the same"
     differences = first - second
-    low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(differences.mean()), float(low), float(high))
+    if len(np.unique(documents)) < 2:
+        return Interval(float(differences.mean()), math.nan, math.nan)
+    return bootstrap_interval(differences, groups=documents, confidence=confidence, resamples=resamples, seed=seed)

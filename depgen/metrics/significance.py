@@ -15,12 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 logger = logging.getLogger(__name__)
 
 Scores = Float[np.ndarray, " items"]
 OtherScores = Float[np.ndarray, " others"]
+Groups = Int[np.ndarray, " items"]
+"""Numbers of what items are pieces of: those of the same are no independent ones, and are drawn together."""
 
 _CHUNK = 1 << 21
 
@@ -97,7 +99,9 @@ def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
     )
 
 
-def paired_bootstrap(first: Scores, second: OtherScores, *, resamples: int = 10_000, seed: int = 0) -> Comparison:
+def paired_bootstrap(
+    first: Scores, second: OtherScores, *, groups: Groups | None = None, resamples: int = 10_000, seed: int = 0
+) -> Comparison:
     """The paired bootstrap test on the mean of item scores.
 
     The items are drawn with replacement, the same for both systems; the p-value is the share of resampled differences
@@ -107,27 +111,39 @@ def paired_bootstrap(first: Scores, second: OtherScores, *, resamples: int = 10_
     of the others is held fixed, so that the variance is underestimated and the p-value optimistic.
 
     Raises:
-        ValueError: the numbers of items differ, or fewer than two are left.
+        ValueError: the numbers of items differ, or fewer than two items or groups are left.
     """
+    if groups is not None:
+        groups = groups[~(np.isnan(first) | np.isnan(second))]
     first, second, excluded = _defined_pairs(first, second)
+    if groups is not None and len(np.unique(groups)) < 2:
+        raise ValueError(f"A test wants at least 2 groups of items, found all {len(first)} items in one.")
     differences = first - second
-    resampled = _resampled_means(differences, resamples, seed)
+    resampled = _resampled_means(differences, resamples, seed, groups)
     observed = float(differences.mean())
     p_value = _bootstrap_p_value(observed, resampled)
     return Comparison("paired bootstrap", observed, p_value, len(first), excluded)
 
 
-def bootstrap_interval(scores: Scores, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
+def bootstrap_interval(
+    scores: Scores,
+    *,
+    groups: Groups | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
     """The mean of the defined item scores with its bootstrap percentile interval; NaN without any.
 
     >>> interval = bootstrap_interval(np.array([0.0, 1.0] * 50))
     >>> interval.value, 0.38 < interval.low < 0.42 and 0.58 < interval.high < 0.62
     (0.5, True)
     """
-    defined = scores[~np.isnan(scores)]
+    is_defined = ~np.isnan(scores)
+    defined = scores[is_defined]
     if not len(defined):
         return Interval(math.nan, math.nan, math.nan)
-    means = _resampled_means(defined, resamples, seed)
+    means = _resampled_means(defined, resamples, seed, None if groups is None else groups[is_defined])
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(defined.mean()), float(low), float(high))
 
@@ -246,8 +262,29 @@ def _constant(test: str, difference: float, items: int, excluded: int) -> Compar
     return Comparison(test, difference, 0.0 if difference else 1.0, items, excluded, statistic=statistic)
 
 
-def _resampled_means(scores: Scores, resamples: int, seed: int) -> Float[np.ndarray, " resamples"]:
-    """The means of `resamples` samples with replacement, in chunks that bound the memory."""
+def by_group(
+    scores: Float[np.ndarray, "items *series"], weights: Float[np.ndarray, "items *series"], groups: Groups
+) -> tuple[Float[np.ndarray, "groups *series"], Float[np.ndarray, "groups *series"]]:
+    """Each group's weighted mean and its weight, so that the weighted mean over groups is that over items.
+
+    >>> by_group(np.array([1.0, 3.0, 5.0]), np.ones(3), np.array([0, 0, 7]))
+    (array([2., 5.]), array([2., 1.]))
+    """
+    numbers, place = np.unique(groups, return_inverse=True)
+    sums, sizes = (np.zeros((len(numbers), *scores.shape[1:])) for _ in range(2))
+    np.add.at(sums, place, np.where(weights > 0, scores, 0.0) * weights)
+    np.add.at(sizes, place, weights)
+    with np.errstate(invalid="ignore"):
+        return sums / sizes, sizes
+
+
+def _resampled_means(
+    scores: Scores, resamples: int, seed: int, groups: Groups | None = None
+) -> Float[np.ndarray, " resamples"]:
+    """The means of `resamples` samples with replacement, in chunks that bound the memory; of groups whole ones."""
+    if groups is not None:
+        means, sizes = by_group(scores, np.ones_like(scores), groups)
+        return bootstrap_means(means[:, None], sizes[:, None], resamples=resamples, seed=seed)[:, 0]
     generator = np.random.default_rng(seed)
     rows = max(1, _CHUNK // len(scores))
     means = np.empty(resamples)

@@ -36,7 +36,9 @@ def test_a_choice_is_right_wrong_or_shared():
 
 def test_every_document_counts_alike():
     assert mean_over_documents(RAGGED) == pytest.approx((0.5 + 1 + 0.25) / 3)
-    assert tie_rate(RAGGED) == pytest.approx((1 / 3) / 3)
+    none = [np.zeros(len(each), dtype=bool) for each in RAGGED]
+    assert tie_rate(RAGGED, none) == pytest.approx((1 / 3) / 3)
+    assert tie_rate(RAGGED, [RAGGED[0] == 0.5, *none[1:]]) == 0, "where there is nothing to choose nobody ties"
 
 
 def test_resampled_sets_have_the_distribution_of_all_draws():
@@ -113,11 +115,37 @@ def test_the_z_test_takes_the_resampled_sets():
     assert z_statistic((0.5, 0.5), (0.0, 0.0)) == 0
 
 
+def test_the_interval_of_a_difference_is_that_of_whole_documents():
+    """Against all draws of three documents of unequal sizes."""
+    first, second = np.array([3.0, 5.0, 1.0, 4.0, 4.0, 4.0]), np.array([1.0, 1.0, 2.0, 4.0, 2.0, 1.0])
+    documents = np.array([7, 7, 2, 5, 5, 5])
+    parts = [np.flatnonzero(documents == each) for each in (7, 2, 5)]
+    means = [np.mean((first - second)[np.concatenate(drawn)]) for drawn in product(parts, repeat=3)]
+    found = paired_interval(first, second, documents, confidence=0.8, resamples=40_000)
+    assert found.value == pytest.approx(np.mean(first - second))
+    low, high = np.quantile(means, [0.1, 0.9], method="inverted_cdf")
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found == paired_interval(first, second, documents * 3 + 1, confidence=0.8, resamples=40_000)
+
+
+def test_pieces_of_a_document_that_are_alike_tell_no_more_than_one():
+    generator = np.random.default_rng(0)
+    first, second = generator.random((2, 30))
+    whole = paired_interval(first, second, np.arange(30))
+    cut = paired_interval(np.repeat(first, 9), np.repeat(second, 9), np.repeat(np.arange(30), 9))
+    assert (cut.value, cut.low, cut.high) == pytest.approx((whole.value, whole.low, whole.high))
+    one_by_one = paired_interval(np.repeat(first, 9), np.repeat(second, 9), np.arange(270))
+    assert one_by_one.high - one_by_one.low == pytest.approx((whole.high - whole.low) / 3, rel=0.15)
+
+
 def test_what_two_systems_share_leaves_their_difference():
     generator = np.random.default_rng(0)
     shared = generator.normal(size=1000)
-    first, second = shared + 0.1, shared + generator.normal(scale=1e-3, size=1000)
-    found = paired_interval(first, second)
-    assert found.value == pytest.approx(0.1, abs=1e-3)
-    assert 0.09 < found.low < found.value < found.high < 0.11
-    assert (found.low, found.high) == tuple(np.quantile(first - second, [0.025, 0.975]))
+    found = paired_interval(shared + 0.1, shared + generator.normal(scale=1e-3, size=1000), np.arange(1000))
+    assert 0.099 < found.low < found.value < found.high < 0.101
+
+
+def test_a_single_document_has_no_interval():
+    found = paired_interval(np.array([1.0, 0.5]), np.array([0.0, 0.5]), np.array([4, 4]))
+    assert found.value == 0.5
+    assert np.isnan([found.low, found.high]).all()

@@ -164,3 +164,17 @@ def test_doctests():
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_items_of_a_group_are_drawn_together():
+    generator = np.random.default_rng(0)
+    first, second = generator.normal(0.4, 1, 20), np.zeros(20)
+    whole = paired_bootstrap(first, second, groups=np.arange(20))
+    cut = paired_bootstrap(np.repeat(first, 5), np.zeros(100), groups=np.repeat(np.arange(20), 5))
+    assert (cut.p_value, cut.difference) == (whole.p_value, pytest.approx(whole.difference))
+    assert paired_bootstrap(np.repeat(first, 5), np.zeros(100)).p_value < whole.p_value / 4
+    gaps = np.where(np.arange(20) == 3, np.nan, first)
+    kept = paired_bootstrap(np.delete(first, 3), np.zeros(19), groups=np.arange(19))
+    assert paired_bootstrap(gaps, second, groups=np.arange(20)).p_value == kept.p_value
+    with pytest.raises(ValueError, match="at least 2 groups of items, found all 20 items in one"):
+        paired_bootstrap(first, second, groups=np.zeros(20, dtype=int))
