@@ -203,9 +203,11 @@ class LanguageModel(L.LightningModule):
         """
         columns = [torch.cat(column) for column in zip(*self._item_scores, strict=True)]
         if self.trainer.world_size > 1:
-            shares = [None] * self.trainer.world_size
+            shares: list[list[Tensor]] = [[]] * self.trainer.world_size
             torch.distributed.all_gather_object(shares, [column.cpu() for column in columns])
-            columns = [torch.cat(column) for column in zip(*shares, strict=True)]
+            columns = [torch.cat(column) for column in zip(*filter(None, shares), strict=True)]
+        if not columns:
+            return None
         order = columns[0].argsort()
         items, nll, tokens = (column[order].cpu().numpy() for column in columns)
         return items, nll, tokens

@@ -15,6 +15,7 @@ from depgen.decoding.sampling import Sampling
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents
+from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import write_atomically
@@ -137,14 +138,16 @@ class _Writing:
     def documents(self, model: DocumentLanguageModel, prompts: Path | None, sentences: int) -> list[str]:
         """A line of JSON a document; or a line a sentence, and a blank line between documents.
 
-        Sentences without a word, which a system may write, are no lines.
+        Sentences without a word, which a system may write, are no lines. Where last words are read twice, those that
+        are written so are put down once.
 
         Raises:
-            UserError: the prompts can't be read.
+            UserError: the prompts can't be read, or the system reads no documents of that length.
         """
-        vocabulary = self.trained.vocabulary
+        vocabulary, reading = self.trained.vocabulary, reading_of_run(self.trained.run)
         words = [()] if prompts is None else [[s.words for s in d.sentences] for d in read_documents(prompts)]
-        ids = [[encode(vocabulary, each).ids.tolist() for each in document] for document in words]
+        self._refuse_longer(max(map(len, words)) + sentences, reading)
+        ids = [[reading.encode(each, vocabulary).ids.tolist() for each in document] for document in words]
         _log_unknown([each for document in ids for each in document], vocabulary)
         seeds = self._seeds(len(words))
         texts = continue_documents(
@@ -158,11 +161,36 @@ class _Writing:
             batch_size=self.batch_size,
             progress=sys.stderr.isatty(),
         )
+        if reading.final_word_twice:
+            texts = [[self._without_repeat(each) for each in document] for document in texts]
         decoded = [[_one_line(vocabulary, each) for each in document] for document in texts]
         if self.json:
             lines = [[" ".join(each) for each in document] for document in words]
             return self._json(self._copies(lines), decoded, seeds)
+        if wordless := sum(not any(document) for document in decoded):
+            log.warning(
+                "%d of %d documents have not a word and are no lines, so that those behind them do not stand where "
+                "their prompts do: --json has a line for every one.",
+                wordless, len(decoded),
+            )  # fmt: skip
         return "\n\n".join("\n".join(filter(None, document)) for document in decoded).split("\n")
+
+    def _refuse_longer(self, sentences: int, reading: Reading) -> None:
+        """Refuse documents that the run's data module would cut: behind a cut nothing is known of what is before."""
+        if reading.longest is not None and sentences > reading.longest:
+            raise UserError(
+                f"{self.trained.run} is tested on segments of at most {reading.longest} sentences "
+                f"(eval_sentences_per_segment), and a document with its continuation would have {sentences}: give "
+                "shorter prompts or fewer --sentences."
+            )
+
+    def _without_repeat(self, ids: list[int]) -> list[int]:
+        """A sentence whose last token was read twice in training, with one of it; a sentence that was cut has no last.
+
+        A system that has not repeated the token is left as it is.
+        """
+        ended = len(ids) < self.max_new_tokens
+        return ids[:-1] if ended and ids[-1:] == ids[-2:-1] else ids
 
     def _seeds(self, prompts: int) -> list[int]:
         return [text_seed(self.seed, prompt, copy) for prompt in range(prompts) for copy in range(self.number)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.errors import UserError
-from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.scored_text import PERPLEXITY, ScoredDocument, Scorer, Totals
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.evaluation.trained import Trained, load_trained
@@ -50,9 +50,10 @@ def score(
 ) -> str | None:
     """Log-probability and surprisal of a text's words, sentences or documents under a trained system.
 
-    A word of several pieces has the sum over these. The end that a system predicts is a row of its own, `<eos>`: behind
-    each sentence, or behind a document that is read as one sequence; systems that fill in hidden words know none. Words
-    that the run does not read, such as punctuation, have no score. Perplexities are per word and per token, each
+    A word of several pieces has the sum over these, and so has a last word of a run that reads these twice
+    (`duplicate_final_word`). The end that a system predicts is a row of its own, `<eos>`: behind each sentence, or
+    behind a document that is read as one sequence; systems that fill in hidden words know none. Words that the run does
+    not read, such as punctuation, have no score. Perplexities are per word and per token, each
     `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
 
     Args:
@@ -61,13 +62,14 @@ def score(
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         by: a row a `word`, `sentence` or `document`, or one for `all`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
-            by itself. Others read a `document`, if asked, as one sequence of words.
+            by itself. Others read a `document`, if asked, as one sequence of words. A document is cut into segments
+            where the run's test is (`eval_sentences_per_segment`).
         unit: of log-probabilities and surprisals: nats or bits.
         json: JSON lines instead of tab-separated columns.
         output: a file for the rows; without it they are printed.
         form: what words are brought into before they are read: by default the form of the run's corpus, and `as_is`
-            where that does not say; `lower` for lower case, `bare` for words alone, `ptb` for the form of the
-            language-modelling Penn Treebank.
+            where that does not say; `lower` for lower case, `stories` for that of ROCStories, `bare` for words alone,
+            `ptb` for the form of the language-modelling Penn Treebank. Text that is in the form already stays as it is.
         input_format: by default `conllu` or `jsonl` for names that end so, `text` for all others.
         tokens: (text and JSON) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
@@ -88,7 +90,7 @@ def score(
     trained = load_trained(run, device=device)
     scorer = Scorer(
         trained,
-        form or form_of_run(trained.run) or "as_is",
+        reading_of_run(trained.run, form),
         as_one=_reads_documents(trained, reads),
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
@@ -195,7 +197,7 @@ def _report(documents: Sequence[ScoredDocument], scorer: Scorer, likelihood: Lik
     """The totals in the log."""
     totals = Totals.of(word for document in documents for word in document.words)
     words, by_token, known = totals.perplexities(likelihood).values()
-    unread = f" ({totals.unread} more are not read in the form `{scorer.form}`)" if totals.unread else ""
+    unread = f" ({totals.unread} more are not read in the form `{scorer.reading.form}`)" if totals.unread else ""
     logger.info(
         "%d words%s, %.1f %% of them <unk>, %d tokens with <eos>: %s log-likelihood %.2f %s; %s per word %s, per token "
         "%s, per known word %s. Read %s by %s.",

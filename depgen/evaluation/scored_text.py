@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from depgen.data.vocabulary import EOS_WORD, AnyVocabulary, Encoding, encode
+from depgen.data.vocabulary import EOS_WORD, AnyVocabulary, Encoding
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import DocumentIds, score_documents
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_model import Likelihood
 from depgen.trees.sentence import Sentence
-from depgen.trees.text_form import FORMS, FormName
 
 PERPLEXITY: Mapping[Likelihood, str] = {
     "exact": "perplexity", "pseudo": "pseudo_perplexity", "bound": "perplexity_bound",
@@ -114,14 +114,14 @@ class Scorer:
 
     Attributes:
         trained: the system.
-        form: what words are brought into before they are read.
-        as_one: whether a document is read as one, or each sentence by itself.
+        reading: how sentences and documents are given to it.
+        as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
         tokens_per_batch: read at a time, padding included; no score depends on it.
         progress: show a progress bar.
     """
 
     trained: Trained
-    form: FormName
+    reading: Reading
     as_one: bool
     tokens_per_batch: int = 8192
     progress: bool = False
@@ -132,7 +132,9 @@ class Scorer:
         Raises:
             UserError: a text that is longer than the system reads at once, or none of whose words it reads.
         """
-        read = [[_Read.of(each, self.form, self.vocabulary) for each in document.sentences] for document in documents]
+        read = [
+            [_Read.of(each, self.reading, self.vocabulary) for each in document.sentences] for document in documents
+        ]
         units: list[DocumentIds] = []
         for document, sentences in zip(documents, read, strict=True):
             filled = [
@@ -140,10 +142,12 @@ class Scorer:
                 for each, place in zip(sentences, document.places, strict=True)
                 if (ids := each.encoding.ids.tolist())
             ]
-            parts = [filled] if self.as_one else [[each] for each in filled]
-            units += [self._unit(part) for part in parts if part]
+            parts = self.reading.segments(filled) if self.as_one else [[each] for each in filled]
+            units += map(self._unit, parts)
         if not units:
-            raise UserError(f"The text has no word that a system which reads the form `{self.form}` could score.")
+            raise UserError(
+                f"The text has no word that a system which reads the form `{self.reading.form}` could score."
+            )
         scores = score_documents(
             self.trained.model, units, vocabulary=self.vocabulary, tokens_per_batch=self.tokens_per_batch,
             progress=self.progress,
@@ -191,10 +195,8 @@ class _Read:
     encoding: Encoding
 
     @classmethod
-    def of(cls, sentence: Sentence, form: FormName, vocabulary: AnyVocabulary) -> "_Read":
-        kept = FORMS[form].kept(sentence)
-        words = [FORMS[form].spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
-        return cls(sentence, kept, encode(vocabulary, words))
+    def of(cls, sentence: Sentence, reading: Reading, vocabulary: AnyVocabulary) -> "_Read":
+        return cls(sentence, reading.kept(sentence), reading.encode(reading.words(sentence), vocabulary))
 
     def scored(
         self, log_probs: Float[np.ndarray, " tokens"] | None, vocabulary: AnyVocabulary

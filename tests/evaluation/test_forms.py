@@ -54,3 +54,15 @@ def test_verbs_that_read_a_treebank_notice(parsing_run, tmp_path, capsys, verb):
     words = ["--corpus", "depgen.data.bare_words.BareWords", "--corpus.corpus", treebank]
     assert main([verb, "--run", "udgn", *words, *output]) == 0
     assert "in the form" not in capsys.readouterr().err
+
+
+def test_a_run_on_lower_case_is_warned_too(tmp_path, caplog):
+    lowered = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": lowered}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
+    warn_of_another_form(tmp_path, ConlluTreebank(lowercase=True))
+    assert not warnings(caplog)
+    warn_of_another_form(tmp_path, ConlluTreebank())
+    (warning,) = warnings(caplog)
+    assert "in the form `lower`" in warning
+    assert "an option `lowercase: true`" in warning

@@ -12,6 +12,7 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import SubwordVocabulary, Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.scored_text import ScoredWord, Scorer, Totals
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -39,8 +40,8 @@ def trained(model, vocabulary):
     return Trained(model.eval(), vocabulary, Path("run"), Path("run/best.ckpt"))
 
 
-def scorer_of(model, vocabulary, form="as_is", *, as_one=False):
-    return Scorer(trained(model, vocabulary), form, as_one)
+def scorer_of(model, vocabulary, form="as_is", *, as_one=False, **reading):
+    return Scorer(trained(model, vocabulary), Reading(form, **reading), as_one)
 
 
 WORDS = Vocabulary(["the", "cat", "dogs", "ran", "a"], masks=True, starts=True)

@@ -17,9 +17,12 @@ from jaxtyping import Float, Int
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
 
 Task = Literal["order", "insertion", "ending"]
 Words = tuple[str, ...]
+MOST_SENTENCES = 20_000_000
+"""Of all arrangements of a corpus together: about half a gigabyte, and a minute before anything is scored."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,16 @@ class Trial:
     """A document, other arrangements of sentences, and the questions about them.
 
     Attributes:
-        name: the document's identifier.
-        sentences: the words of all that stand in an arrangement, no two alike.
+        name: the identifier of the document, or of the piece.
+        document: that of the document that it is a piece of.
+        sentences: all that stand in an arrangement, no two of the same words.
         arrangements: places in `sentences`, no two rows alike; the first is the document.
         questions: at least one.
     """
 
     name: str
-    sentences: tuple[Words, ...]
+    document: str
+    sentences: tuple[Sentence, ...]
     arrangements: Int[np.ndarray, "arrangements length"]
     questions: tuple[Question, ...]
 
@@ -62,9 +67,10 @@ class CoherenceTask:
         split: of it.
         max_documents: only the first so many; None for all.
         sentences: cut documents into pieces of like length of at most so many sentences, each a document from here on;
-            None keeps them whole.
+            None keeps them whole. Not of endings, which a piece has none of.
         shuffles: (order) of each document.
-        insertions: (insertion) sentences that are taken out of each document, one at a time; None for every one.
+        insertions: (insertion) sentences that are taken out of each document, one at a time; None for every one, which
+            makes as many arrangements of a document as it has pairs of sentences.
         distractors: (ending) last sentences of other documents, each against the true one.
         seed: of all draws.
         resamples: of the test set.
@@ -76,7 +82,7 @@ class CoherenceTask:
     max_documents: int | None = None
     sentences: int | None = None
     shuffles: int = 24
-    insertions: int | None = None
+    insertions: int | None = 5
     distractors: int = 3
     seed: int = 0
     resamples: int = 1000
@@ -86,6 +92,13 @@ class CoherenceTask:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise UserError(f"{name}: expected at least 1, found {number}.")
+        if self.seed < 0:
+            raise UserError(f"seed: expected at least 0, found {self.seed}.")
+        if self.task == "ending" and self.sentences is not None:
+            raise UserError(
+                "sentences: a piece of a document does not end where the document does, so that `ending` takes whole "
+                "documents: leave sentences out."
+            )
 
     @property
     def asked(self) -> str:
@@ -96,6 +109,13 @@ class CoherenceTask:
             "insertion": f"{taken} of each put back",
             "ending": f"{_counted(self.distractors, 'other ending')} for each",
         }[self.task]
+
+    def arrangements_of(self, sentences: int) -> int:
+        """How many of a document there are at most."""
+        taken = sentences if self.insertions is None else min(sentences, self.insertions)
+        return {
+            "order": 1 + self.shuffles, "insertion": max(1, taken * sentences), "ending": 1 + self.distractors,
+        }[self.task]  # fmt: skip
 
 
 def _counted(number: int, noun: str) -> str:
@@ -108,56 +128,78 @@ def trials(asked: CoherenceTask, corpus: Corpus) -> list[Trial]:
     A document of one sentence has no place to choose and no end to its beginning; its shuffles are itself.
 
     Raises:
-        UserError: there are none, or too few endings.
+        UserError: there are none, too few endings, or more arrangements than can be held.
     """
     documents = list(_pieces(corpus, asked))
     if asked.task != "order":
-        documents = [(name, sentences) for name, sentences in documents if len(sentences) > 1]
-    if not any(len(sentences) > 1 for _, sentences in documents):
+        documents = [piece for piece in documents if len(piece.sentences) > 1]
+    if not any(len(piece.sentences) > 1 for piece in documents):
         raise UserError(
             f"{corpus.name} {asked.split}: expected documents of several sentences, found none. Name a corpus that has "
             "some, such as depgen.data.rocstories.RocStories."
         )
+    _refuse_too_many(asked, corpus, documents)
     ask = _asker(asked, documents)
-    return [
-        _trial(name, sentences, ask, np.random.default_rng((asked.seed, place)))
-        for place, (name, sentences) in enumerate(documents)
-    ]
+    return [_trial(piece, ask, np.random.default_rng((asked.seed, place))) for place, piece in enumerate(documents)]
 
 
-def _pieces(corpus: Corpus, asked: CoherenceTask) -> Iterator[tuple[str, list[Words]]]:
-    """Documents or pieces of them by name, without sentences that have no words."""
+def _refuse_too_many(asked: CoherenceTask, corpus: Corpus, pieces: Sequence["_Piece"]) -> None:
+    """Refuse what would fill the memory before it is found out."""
+    lengths = [len(piece.sentences) for piece in pieces]
+    total = sum(asked.arrangements_of(length) * length for length in lengths)
+    if total > MOST_SENTENCES:
+        number = {"order": "shuffles", "insertion": "insertions", "ending": "distractors"}[asked.task]
+        raise UserError(
+            f"{corpus.name} {asked.split}: {asked.asked} of {len(pieces):,} documents of up to {max(lengths):,} "
+            f"sentences would make arrangements of {total:,} sentences, and at most {MOST_SENTENCES:,} can be asked "
+            f"about at once: give fewer {number} or max_documents"
+            + ("." if asked.task == "ending" else ", or cut documents by sentences.")
+        )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A document, or a part of one; sentences without words are none of it."""
+
+    name: str
+    document: str
+    sentences: list[Sentence]
+
+
+def _pieces(corpus: Corpus, asked: CoherenceTask) -> Iterator[_Piece]:
+    """Documents or pieces of them."""
     for document in islice(corpus.documents(asked.split), asked.max_documents):
-        filled = [sentence.words for sentence in document.sentences if sentence.words]
+        filled = [sentence for sentence in document.sentences if sentence.words]
         if not filled:
             continue
         cuts = -(-len(filled) // (asked.sentences or len(filled)))
         for number, part in enumerate(np.array_split(np.arange(len(filled)), cuts), start=1):
             name = document.identifier if cuts == 1 else f"{document.identifier}:{number}"
-            yield name, [filled[place] for place in part]
+            yield _Piece(name, document.identifier, [filled[place] for place in part])
 
 
 Order = tuple[int, ...]
 """Sentences one after the other; the same number is the same words."""
 Candidates = list[tuple[Order, int]]
 """Arrangements to choose from, the true one first, and the distance of each."""
-_Ask = Callable[[Order, Callable[[Words], int], np.random.Generator], list[Candidates]]
+_Ask = Callable[[Order, Callable[[Sentence], int], np.random.Generator], list[Candidates]]
 
 
-def _asker(asked: CoherenceTask, documents: Sequence[tuple[str, list[Words]]]) -> _Ask:
+def _asker(asked: CoherenceTask, documents: Sequence[_Piece]) -> _Ask:
     """What makes the questions about a document, given it, the number of any sentence, and chance."""
     if asked.task == "order":
         return lambda document, _, generator: shuffled(document, asked.shuffles, generator)
     if asked.task == "insertion":
         return lambda document, _, generator: inserted(document, asked.insertions, generator)
-    endings = [sentences[-1] for _, sentences in documents]
-    if len(set(endings)) <= asked.distractors:
+    endings = [piece.sentences[-1] for piece in documents]
+    different = len({ending.words for ending in endings})
+    if different <= asked.distractors:
         raise UserError(
-            f"Expected more than {asked.distractors} different endings among the documents, found "
-            f"{len(set(endings))}: ask for fewer distractors."
+            f"Expected more than {asked.distractors} different endings among the documents, found {different}: ask "
+            "for fewer distractors."
         )
 
-    def ended(document: Order, number: Callable[[Words], int], generator: np.random.Generator) -> list[Candidates]:
+    def ended(document: Order, number: Callable[[Sentence], int], generator: np.random.Generator) -> list[Candidates]:
         others: dict[int, None] = {}
         while len(others) < asked.distractors:
             drawn = number(endings[int(generator.integers(len(endings)))])
@@ -194,17 +236,18 @@ def inserted(document: Order, insertions: int | None, generator: np.random.Gener
     return asked
 
 
-def _trial(name: str, sentences: Sequence[Words], ask: _Ask, generator: np.random.Generator) -> Trial:
+def _trial(piece: _Piece, ask: _Ask, generator: np.random.Generator) -> Trial:
     """A trial in which the same text is the same arrangement."""
-    texts: dict[Words, int] = {}
+    texts: dict[Words, tuple[int, Sentence]] = {}
 
-    def number(words: Words) -> int:
-        return texts.setdefault(words, len(texts))
+    def number(sentence: Sentence) -> int:
+        return texts.setdefault(sentence.words, (len(texts), sentence))[0]
 
     rows: dict[Order, int] = {}
     questions = []
-    for candidates in ask(tuple(map(number, sentences)), number, generator):
+    for candidates in ask(tuple(map(number, piece.sentences)), number, generator):
         places = [rows.setdefault(order, len(rows)) for order, _ in candidates]
         distances = np.array([distance for _, distance in candidates], dtype=np.float64)
         questions.append(Question(np.array(places), distances))
-    return Trial(name, tuple(texts), np.array(list(rows)), tuple(questions))
+    known = tuple(sentence for _, sentence in texts.values())
+    return Trial(piece.name, piece.document, known, np.array(list(rows)), tuple(questions))

@@ -1,10 +1,12 @@
 """`depgen coherence`: how often a run finds documents likelier than other arrangements of sentences.
 
 Likelihoods are of whole documents, exact or, from masked systems, pseudo; these read every sentence by itself, as
-RNNLM does, so that all orders of a document are as likely and only endings differ.
+RNNLM does, so that all orders of a document are as likely and only endings differ. They are those of `depgen score`:
+words are brought into the form of the text that the run has learnt from.
 """
 
 import logging
+import math
 import sys
 from dataclasses import dataclass
 from json import JSONDecodeError, dumps, loads
@@ -12,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
-from depgen.data.corpus import Corpus, Split
+from depgen.data.corpus import Corpus, Split, form_of
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask, Task, Trial, trials
 from depgen.evaluation.coherence.scoring import score_trials
 from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.reading import reading_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import write_atomically
 from depgen.metrics.coherence import (
@@ -35,8 +38,8 @@ from depgen.metrics.coherence import (
     tie_rate,
     z_test,
 )
-from depgen.metrics.significance import Interval
 from depgen.training.guards import check_writable
+from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +49,26 @@ class Answers:
     """How a system answered the questions about each document; one array a document, one entry a question.
 
     Attributes:
-        names: of the documents.
+        names: of the documents, or of the pieces that they are cut into.
+        documents: what each is a piece of, or itself.
         credits: what each answer is worth (`depgen.metrics.coherence`).
         distances: how far from where it belongs a sentence was put; zeros in tasks that move none.
     """
 
     names: tuple[str, ...]
+    documents: tuple[str, ...]
     credits: Credits
     distances: Credits
+
+    @property
+    def by_document(self) -> Float[np.ndarray, " pieces"]:
+        """The accuracy at each, per cent, over all its questions."""
+        return 100 * np.array([each.mean() for each in self.credits])
+
+    @property
+    def document_numbers(self) -> Int[np.ndarray, " pieces"]:
+        """The same number for pieces of the same document."""
+        return np.unique(self.documents, return_inverse=True)[1]
 
     def accuracies(self, asked: CoherenceTask) -> Resamples:
         """Of the resampled test sets, per cent."""
@@ -69,12 +84,14 @@ class Assessment:
         facts: what was asked of whom, by name.
         answers: the run's.
         chance: those of guessing.
+        empty: whether all candidates of a question are the document, as where a shuffle is none.
     """
 
     asked: CoherenceTask
     facts: dict[str, str | int | float]
     answers: Answers
     chance: Answers
+    empty: list[Bool[np.ndarray, " questions"]]
 
     @property
     def accuracies(self) -> Resamples:
@@ -90,7 +107,8 @@ class Assessment:
     def measures(self) -> dict[str, float]:
         """Accuracy, its mean and deviation over resampled test sets with a 95 % interval, ties; per cent, and places.
 
-        `accuracy` is over all questions, what the mean over resampled sets tends to.
+        `accuracy` is over all questions, what the mean over resampled sets tends to. `ties` are those of the system;
+        `empty` questions, in which there is nothing to choose, are counted apart.
         """
         resampled = self.accuracies
         low, high = np.quantile(resampled, [0.025, 0.975])
@@ -101,7 +119,8 @@ class Assessment:
             "low": float(low),
             "high": float(high),
             "chance": 100 * mean_over_documents(self.chance.credits),
-            "ties": 100 * tie_rate(self.answers.credits),
+            "ties": 100 * tie_rate(self.answers.credits, self.empty),
+            "empty": 100 * mean_over_documents([each.astype(np.float64) for each in self.empty]),
         }
         if self.asked.task == "insertion":
             found["distance"] = mean_over_documents(self.answers.distances)
@@ -110,7 +129,12 @@ class Assessment:
 
 
 def assess(
-    trained: Trained, asked: CoherenceTask, *, tokens_per_batch: int = 16384, progress: bool = False
+    trained: Trained,
+    asked: CoherenceTask,
+    *,
+    form: FormName | None = None,
+    tokens_per_batch: int = 16384,
+    progress: bool = False,
 ) -> Assessment:
     """A run's answers to a task.
 
@@ -121,34 +145,40 @@ def assess(
     corpus = asked.corpus or getattr(data, "corpus", None)
     if not isinstance(corpus, Corpus):
         raise UserError(f"{trained.run} was trained on no corpus of documents: name one by --corpus.")
-    warn_of_another_form(trained.run, corpus)
+    if form is None and form_of(corpus) is not None:
+        warn_of_another_form(trained.run, corpus)  # which can't be undone
     if trained.model.likelihood != "exact":
         logger.warning("%s gives a likelihood that is %s: not exact.", trained.run, trained.model.likelihood)
-    found = trials(asked, corpus)
+    found, reading = trials(asked, corpus), reading_of(data, form)
     scores = score_trials(
         trained.model,
         found,
         vocabulary=trained.vocabulary,
-        final_word_twice=getattr(data, "duplicate_final_word", False),
+        reading=reading,
         tokens_per_batch=tokens_per_batch,
         progress=progress,
     )
-    words = [word for trial in found for sentence in trial.arrangements[0] for word in trial.sentences[sentence]]
+    sentences = [trial.sentences[place] for trial in found for place in trial.arrangements[0]]
+    words = [word for sentence in sentences for word in reading.words(sentence)]
     unknown = {word: is_unknown(trained.vocabulary, word) for word in set(words)}
     facts: dict[str, str | int | float] = {
         "run": str(trained.run),
         "checkpoint": trained.checkpoint.name,
         "likelihood": trained.model.likelihood,
         "corpus": corpus.name,
+        "fingerprint": corpus.fingerprint(asked.split),
         "split": asked.split,
+        "whole_documents": len({trial.document for trial in found}),
         "documents": len(found),
-        "sentences": sum(trial.arrangements.shape[1] for trial in found),
-        "unknown_words": float(np.mean([unknown[word] for word in words])),
+        "sentences": len(sentences),
+        "form": reading.form,
+        "unknown_words": float(np.mean([unknown[word] for word in words])) if words else 0.0,
         "task": f"{asked.task}: {asked.asked}",
         "seed": asked.seed,
         "resamples": asked.resamples,
     }
-    return Assessment(asked, facts, answers(found, scores), _guesses(found))
+    empty = [np.array([not each.candidates.any() for each in trial.questions]) for trial in found]
+    return Assessment(asked, facts, answers(found, scores), _guesses(found), empty)
 
 
 def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answers:
@@ -158,7 +188,8 @@ def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answer
         asked = [(own[each.candidates], each.distances) for each in trial.questions]
         credits.append(np.array([credit(likelihoods) for likelihoods, _ in asked]))
         distances.append(np.array([expected_distance(*each) for each in asked]))
-    return Answers(tuple(trial.name for trial in found), credits, distances)
+    names, documents = (tuple(getattr(trial, name) for trial in found) for name in ("name", "document"))
+    return Answers(names, documents, credits, distances)
 
 
 def _guesses(found: list[Trial]) -> Answers:
@@ -175,10 +206,11 @@ def coherence(
     max_documents: int | None = None,
     sentences: int | None = None,
     shuffles: int = 24,
-    insertions: int | None = None,
+    insertions: int | None = 5,
     distractors: int = 3,
     seed: int = 0,
     resamples: int = 1000,
+    form: FormName | None = None,
     against: Path | None = None,
     output: Path | None = None,
     tokens_per_batch: int = 16384,
@@ -194,13 +226,16 @@ def coherence(
         corpus: whose documents; by default that of the run's own.
         split: of it.
         max_documents: only the first so many; by default all.
-        sentences: cut documents into pieces of like length of at most so many sentences, each a document from here on.
+        sentences: (not of endings) cut documents into pieces of like length of at most so many sentences, each a
+            document from here on.
         shuffles: (order) of each document.
-        insertions: (insertion) sentences that are taken out of each document, one at a time; by default every one.
+        insertions: (insertion) sentences that are taken out of each document, one at a time; `null` for every one.
         distractors: (ending) last sentences of other documents, each against the true one.
         seed: of all draws; they depend on it and on the corpus alone.
         resamples: of the test set.
-        against: another run's `--output` of the same task: the difference, with the z-test and a paired interval.
+        form: what words are brought into, as in `depgen score`: by default the form of the run's own corpus.
+        against: another run's `--output` of the same task: the difference of the two accuracies, with its 95 % interval
+            over documents (pieces of one are drawn together); and the z of the paper, which is of resampled test sets.
         output: a file for the answers about each document, as JSON.
         tokens_per_batch: read at a time; no figure depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
@@ -224,17 +259,36 @@ def coherence(
     compared = {} if other is None or against is None else _compared(found, other, against)
     content = {**found.facts, **found.measures, **compared}
     if output is not None:
-        write_atomically(output, dumps({**content, "documents_asked": _documents(found.answers)}, indent=1) + "\n")
-    return dumps(content) if json else _table(content)
+        kept = {**_finite(content), "documents_asked": _documents(found.answers)}
+        write_atomically(output, dumps(kept, indent=1, allow_nan=False) + "\n")
+    return dumps(_finite(content), allow_nan=False) if json else _table(content)
+
+
+def _finite(content: dict[str, str | int | float]) -> dict[str, str | int | float | None]:
+    """JSON has no word for a z that is infinite, nor for the interval of a single document: null."""
+    endless = {name for name, value in content.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {name: None if name in endless else value for name, value in content.items()}
 
 
 def _documents(found: Answers) -> list[dict[str, Any]]:
     """Each document's answers, as JSON holds them."""
-    rows = zip(found.names, found.credits, found.distances, strict=True)
-    return [{"name": name, "credits": own.tolist(), "distances": far.tolist()} for name, own, far in rows]
+    rows = zip(found.names, found.documents, found.credits, found.distances, strict=True)
+    return [
+        {"name": name, "document": document, "credits": own.tolist(), "distances": far.tolist()}
+        for name, document, own, far in rows
+    ]
 
 
-def _read(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Earlier:
+    """What an earlier call has written: its facts, and the credits of each document by its name."""
+
+    facts: dict[str, Any]
+    names: tuple[str, ...]
+    credits: Credits
+
+
+def _read(path: Path) -> _Earlier:
     """What an earlier call has written.
 
     Raises:
@@ -244,44 +298,60 @@ def _read(path: Path) -> dict[str, Any]:
         content = loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"No answers at {path}: depgen coherence --run RUN --output {path} writes some.") from None
+    except OSError as error:
+        raise UserError(f"{path}: expected a file that depgen coherence --output writes: {error}.") from error
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: expected what depgen coherence --output writes, found no JSON: {error}.") from error
-    if not isinstance(content, dict) or "documents_asked" not in content:
-        raise UserError(f"{path}: expected what depgen coherence --output writes, found other JSON.")
-    return content
+    try:
+        asked = content["documents_asked"]
+        credits = [np.array(each["credits"], dtype=np.float64).reshape(len(each["credits"])) for each in asked]
+        return _Earlier({**content, "run": str(content["run"])}, tuple(each["name"] for each in asked), credits)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else "other JSON"
+        raise UserError(f"{path}: expected what depgen coherence --output writes, found {what}.") from error
 
 
-_SAME = ("corpus", "split", "documents", "sentences", "task", "seed", "resamples")
+_SAME = ("corpus", "fingerprint", "split", "documents", "sentences", "task", "seed", "resamples")
 
 
-def _compared(found: Assessment, other: dict[str, Any], path: Path) -> dict[str, str | float]:
-    """The difference from another run's accuracy, over the same draws.
+def _compared(found: Assessment, other: _Earlier, path: Path) -> dict[str, str | float]:
+    """The difference from another run's accuracy, over the same questions; and the published z.
 
     Raises:
         UserError: the other run was asked something else.
     """
-    differing = [f"{name} is {other.get(name)} there" for name in _SAME if other.get(name) != found.facts[name]]
-    names = tuple(each["name"] for each in other["documents_asked"])
-    if differing or names != found.answers.names:
-        raise UserError(f"{path}: its run was asked something else: {', '.join(differing) or 'other documents'}.")
-    credits = [np.array(each["credits"]) for each in other["documents_asked"]]
-    theirs = Answers(names, credits, credits).accuracies(found.asked)
-    interval: Interval = paired_interval(found.accuracies, theirs)
-    z = z_test(found.accuracies, theirs).statistic
+    own = found.answers
+    differing = [
+        f"{name} is {other.facts[name]} there" if name in other.facts else f"it does not say its {name}"
+        for name in _SAME
+        if other.facts.get(name) != found.facts[name]
+    ]
+    if not differing and other.names != own.names:
+        differing = ["other documents"]
+    if not differing:
+        rows = zip(own.names, own.credits, other.credits, strict=True)
+        differing = [f"{name} has {len(b)} answers there and {len(a)} here" for name, a, b in rows if len(a) != len(b)]
+    if differing:
+        raise UserError(
+            f"{path}: its run was asked something else: {', '.join(differing[:5])}. Ask both the same, by this version."
+        )
+    theirs = Answers(own.names, own.documents, other.credits, other.credits)
+    interval = paired_interval(own.by_document, theirs.by_document, own.document_numbers)
+    z = z_test(found.accuracies, theirs.accuracies(found.asked)).statistic
     assert z is not None
     return {
-        "against": str(other["run"]),
+        "against": other.facts["run"],
         "difference": interval.value,
         "difference_low": interval.low,
         "difference_high": interval.high,
-        "z": z,
-        "p_one_sided": one_sided_p(z),
+        "published_z": z,
+        "published_p_one_sided": one_sided_p(z),
     }
 
 
 def _table(content: dict[str, str | int | float]) -> str:
     """A line a fact and a line a measure."""
-    shares = ("unknown_words", "p_one_sided")
+    shares = ("unknown_words", "published_p_one_sided")
     return "\n".join(
         f"{name}\t{value:.{4 if name in shares else 2}f}" if isinstance(value, float) else f"{name}\t{value}"
         for name, value in content.items()

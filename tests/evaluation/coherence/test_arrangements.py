@@ -20,7 +20,7 @@ def generator(seed=0):
 
 def texts(trial):
     """Of each question, the candidates' sentences as strings."""
-    orders = [[" ".join(trial.sentences[place]) for place in order] for order in trial.arrangements.tolist()]
+    orders = [[" ".join(trial.sentences[place].words) for place in order] for order in trial.arrangements.tolist()]
     return [[orders[place] for place in each.candidates.tolist()] for each in trial.questions]
 
 
@@ -48,10 +48,10 @@ def test_insertion_asks_for_every_place_of_every_sentence(sentences):
 def test_the_same_text_is_the_same_arrangement():
     corpus = Listed([["x", "x", "y"]])
     (order,) = trials(CoherenceTask(shuffles=50), corpus)
-    assert order.sentences == (("x",), ("y",))
+    assert [each.words for each in order.sentences] == [("x",), ("y",)]
     assert sorted(map(tuple, order.arrangements.tolist())) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     assert (0, 0) in {tuple(each.candidates.tolist()) for each in order.questions}, "a shuffle that is the document"
-    (insertion,) = trials(CoherenceTask(task="insertion"), corpus)
+    (insertion,) = trials(CoherenceTask(task="insertion", insertions=None), corpus)
     assert texts(insertion) == [
         [["x", "x", "y"], ["x", "y", "x"]],
         [["x", "x", "y"], ["x", "y", "x"]],
@@ -94,6 +94,7 @@ def test_long_documents_are_cut_into_pieces_of_like_length():
     words = [f"w{place}" for place in range(11)]
     found = trials(CoherenceTask(sentences=4, shuffles=1), Listed([words, words[:4], words[:1]]))
     assert [trial.name for trial in found] == ["d0:1", "d0:2", "d0:3", "d1", "d2"]
+    assert [trial.document for trial in found] == ["d0", "d0", "d0", "d1", "d2"]
     assert [texts(trial)[0][0] for trial in found] == [words[:4], words[4:8], words[8:], words[:4], words[:1]]
 
 
@@ -110,3 +111,37 @@ def test_what_has_no_order_is_left_out():
 def test_numbers_below_one_are_refused(name):
     with pytest.raises(UserError, match=f"{name}: expected at least 1, found 0"):
         CoherenceTask(**{name: 0})
+
+
+def test_a_piece_has_no_ending():
+    with pytest.raises(UserError, match="sentences: a piece of a document does not end where the document does"):
+        CoherenceTask(task="ending", sentences=4)
+
+
+def test_a_seed_below_zero_is_refused():
+    with pytest.raises(UserError, match="seed: expected at least 0, found -1"):
+        CoherenceTask(seed=-1)
+
+
+@pytest.mark.parametrize("asked", [
+    CoherenceTask(shuffles=3), CoherenceTask("insertion"), CoherenceTask("insertion", insertions=None),
+    CoherenceTask("insertion", insertions=2), CoherenceTask("ending", distractors=2),
+])  # fmt: skip
+def test_arrangements_are_never_more_than_estimated(asked):
+    corpus = Listed([[f"d{document} w{place}" for place in range(7)] for document in range(4)])
+    assert max(len(trial.arrangements) for trial in trials(asked, corpus)) <= asked.arrangements_of(7)
+    assert len({len(questions.questions) for questions in trials(asked, corpus)}) == 1
+
+
+def test_more_than_can_be_held_is_refused_before_it_is_made():
+    long = Listed([[f"w{place}" for place in range(400)]])
+    with pytest.raises(
+        UserError,
+        match=r"listed test: every sentence of each put back of 1 documents of up to 400 sentences would make "
+        r"arrangements of 64,000,000 sentences.*give fewer insertions or max_documents, or cut documents by sentences",
+    ):
+        trials(CoherenceTask("insertion", insertions=None), long)
+    (few,) = trials(CoherenceTask("insertion"), long)
+    assert len(few.questions) == 5
+    with pytest.raises(UserError, match=r"give fewer shuffles or max_documents"):
+        trials(CoherenceTask(shuffles=10**6), long)

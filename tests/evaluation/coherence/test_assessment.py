@@ -13,10 +13,11 @@ from depgen.evaluation.coherence import assessment
 from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
 from depgen.evaluation.coherence.assessment import assess
 from depgen.evaluation.trained import Trained
-from depgen.metrics.coherence import resampled_means
+from depgen.metrics.coherence import paired_interval, resampled_means
 from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
 
 VOCABULARY = Vocabulary([f"w{number}" for number in range(30)])
+LOWERED = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
 NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
 GENERATED = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 2, "valid": 2, "test": 3}}
 
@@ -35,7 +36,7 @@ def trained(tmp_path):
 
 TASKS = [
     CoherenceTask(corpus=NUMBERED, shuffles=40),
-    CoherenceTask("insertion", NUMBERED),
+    CoherenceTask("insertion", NUMBERED, insertions=None),
     CoherenceTask("ending", NUMBERED, distractors=2),
 ]
 
@@ -47,7 +48,8 @@ def test_a_system_that_counts_is_never_wrong(trained, task):
     asked = [each for trial in trials(task, NUMBERED) for each in trial.questions]
     identities, questions = sum(not each.candidates.any() for each in asked), len(asked)
     assert measures["accuracy"] == pytest.approx(100 * (1 - 0.5 * identities / questions))
-    assert measures["ties"] == pytest.approx(100 * identities / questions), "only a shuffle that is none is a tie"
+    assert measures["empty"] == pytest.approx(100 * identities / questions)
+    assert measures["ties"] == 0, "a shuffle that is none is nothing to choose from"
     if task.task != "order":
         assert (measures["accuracy"], measures["ties"], measures["deviation"]) == (100, 0, 0)
     if task.task == "insertion":
@@ -65,7 +67,8 @@ def test_a_system_without_context_is_at_chance_by_ties_alone(trained, alone):
     for task in TASKS[:2]:
         found = assess(trained(blind, sentences_alone=alone), task).measures
         assert found["accuracy"] == found["resampled_mean"] == pytest.approx(found["chance"])
-        assert (found["ties"], found["deviation"]) == (100, pytest.approx(0, abs=1e-9))
+        assert found["ties"] + found["empty"] == pytest.approx(100)
+        assert found["deviation"] == pytest.approx(0, abs=1e-9)
         assert (found["low"], found["high"]) == pytest.approx((found["chance"], found["chance"]))
         if task.task == "insertion":
             assert found["distance"] == pytest.approx(found["distance_by_chance"])
@@ -107,7 +110,7 @@ class TestVerb:
         assert lines["task"] == "insertion: 2 sentences of each put back"
         assert (lines["accuracy"], lines["chance"], lines["ties"]) == ("20.00", "20.00", "100.00")
 
-    def test_one_run_stands_against_another(self, capsys, tmp_path):
+    def test_one_run_stands_against_another(self, capsys, tmp_path, trained):
         kept = tmp_path / "blind.json"
         asked = ["--task", "order", "--shuffles", "6", "--seed", "3"]
         assert main(["coherence", "--run", "blind", *asked, "--output", str(kept)]) == 0
@@ -117,11 +120,72 @@ class TestVerb:
         capsys.readouterr()
         assert main(["coherence", "--run", "sure", *asked, "--against", str(kept), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert found["difference"] == pytest.approx(found["resampled_mean"] - 50)
-        assert found["difference_low"] <= found["difference"] <= found["difference_high"]
-        assert found["z"] > 50
+        assert found["difference"] == pytest.approx(found["accuracy"] - 50), "over all questions"
+        own = assess(trained(counting), CoherenceTask(corpus=NUMBERED, shuffles=6, seed=3)).answers
+        interval = paired_interval(own.by_document, np.full(4, 50.0), np.arange(4))
+        assert (found["difference_low"], found["difference_high"]) == (interval.low, interval.high)
+        assert found["published_z"] > 50
+        assert 0 <= found["published_p_one_sided"] < 1e-9
         assert main(["coherence", "--run", "sure", "--against", str(kept)]) == 2
         assert "its run was asked something else: task is order: 6 shuffles of each there" in capsys.readouterr().err
+
+    def test_pieces_of_one_document_are_drawn_together(self, capsys, tmp_path):
+        kept, asked = tmp_path / "blind.json", ["--sentences", "2", "--shuffles", "3", "--json"]
+        assert main(["coherence", "--run", "blind", *asked, "--output", str(kept)]) == 0
+        content = json.loads(kept.read_text())
+        assert (content["documents"], content["whole_documents"]) == (12, 4)
+        assert [each["document"] for each in content["documents_asked"]] == np.repeat(
+            ["d0", "d1", "d2", "d3"], 3
+        ).tolist()
+        sure = tmp_path / "sure.json"
+        capsys.readouterr()
+        assert main(["coherence", "--run", "sure", *asked, "--against", str(kept), "--output", str(sure)]) == 0
+        found = json.loads(capsys.readouterr().out)
+        means = 100 * np.array([np.mean(each["credits"]) for each in json.loads(sure.read_text())["documents_asked"]])
+        interval = paired_interval(means, np.full(12, 50.0), np.repeat(np.arange(4), 3))
+        assert (found["difference_low"], found["difference_high"]) == (interval.low, interval.high)
+        assert (interval.low, interval.high) != tuple(
+            paired_interval(means, np.full(12, 50.0), np.arange(12)).__dict__.values()
+        )[1:]
+
+    def test_json_has_no_infinity(self, capsys, tmp_path):
+        """Neither system's resampled sets differ: z is infinite. And of one document there is no interval."""
+        kept = tmp_path / "blind.json"
+        asked = ["--task", "insertion", "--max_documents", "1", "--json"]
+        assert main(["coherence", "--run", "blind", *asked, "--output", str(kept)]) == 0
+        both = [*asked, "--against", str(kept), "--output", str(tmp_path / "sure.json")]
+        capsys.readouterr()
+        assert main(["coherence", "--run", "sure", *both]) == 0
+        printed = capsys.readouterr().out
+        for text in (printed, (tmp_path / "sure.json").read_text()):
+            found = json.loads(text, parse_constant=pytest.fail)
+            assert (found["published_z"], found["difference_low"], found["difference"]) == (None, None, 80.0)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda content: content.pop("run"), "found no 'run'"),
+            (lambda content: content["documents_asked"][0].pop("name"), "found no 'name'"),
+            (lambda content: content["documents_asked"][1].update(credits=[]), "d1 has 0 answers there and 24 here"),
+            (lambda content: content["documents_asked"][1].update(credits=["x"]), "found other JSON"),
+            (lambda content: content["documents_asked"][1].update(credits=3), "found other JSON"),
+            (lambda content: content.update(fingerprint="other"), "fingerprint is other there"),
+            (lambda content: content.pop("fingerprint"), "it does not say its fingerprint"),
+            (lambda content: content["documents_asked"].pop(), "other documents"),
+        ],
+    )
+    def test_answers_that_do_not_fit_are_refused(self, capsys, tmp_path, change, message):
+        kept = tmp_path / "blind.json"
+        assert main(["coherence", "--run", "blind", "--output", str(kept)]) == 0
+        content = json.loads(kept.read_text())
+        change(content)
+        kept.write_text(json.dumps(content))
+        assert main(["coherence", "--run", "sure", "--against", str(kept)]) == 2
+        assert message in capsys.readouterr().err
+
+    def test_a_folder_is_no_answers(self, capsys):
+        assert main(["coherence", "--run", "sure", "--against", "."]) == 2
+        assert "expected a file that depgen coherence --output writes" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -138,6 +202,7 @@ class TestVerb:
         [
             (["--tokens-per-batch", "0"], "--tokens-per-batch must be at least 1, found 0"),
             (["--shuffles", "0"], "shuffles: expected at least 1, found 0"),
+            (["--seed", "-1"], "seed: expected at least 0, found -1"),
             (["--output", "."], "--output . is a folder"),
         ],
     )
@@ -150,3 +215,22 @@ def test_a_run_on_no_documents_wants_a_corpus(trained, monkeypatch):
     monkeypatch.setattr(assessment, "data_of", lambda _: object())
     with pytest.raises(UserError, match="was trained on no corpus of documents: name one by --corpus"):
         assess(trained(counting), CoherenceTask())
+
+
+def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog):
+    cased = Listed([["W1 x", "W2", "W3"], ["W5", "W6"]], name="cased")
+    plain = Listed([["w1 x", "w2", "w3"], ["w5", "w6"]], name="cased")
+    found = trained(counting)
+    settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": LOWERED}}}
+    (found.run / "config.yaml").write_text(yaml.safe_dump(settings))
+    ours, lowered = (assess(found, CoherenceTask(corpus=corpus, shuffles=9)) for corpus in (cased, plain))
+    assert ours.facts == lowered.facts
+    assert (ours.facts["form"], ours.facts["unknown_words"]) == ("lower", 1 / 6)
+    assert ours.measures == lowered.measures
+    assert ours.measures["accuracy"] > 80
+    as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9), form="as_is")
+    assert as_it_is.facts["unknown_words"] == 1
+    assert not caplog.records
+    cased.form = "ptb"
+    assess(found, CoherenceTask(corpus=cased, shuffles=9))
+    assert "has learnt from text in the form `lower`, but cased is in the form `ptb`" in caplog.text

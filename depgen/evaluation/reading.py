@@ -1,0 +1,82 @@
+"""How a run's system is given a text: in which form, with last words once or twice, whole or in segments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from depgen.data.documents import DocumentData, Segmentation, segment_bounds
+from depgen.data.experiment import data_of
+from depgen.data.vocabulary import AnyVocabulary, Encoding, encode
+from depgen.evaluation.forms import form_in
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FORMS, FormName
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a run's data module gives sentences and documents to its system when that is tested.
+
+    Attributes:
+        form: what words are brought into.
+        final_word_twice: the last token of every sentence stands twice, as some systems of 2015 were trained; it
+            belongs to its word.
+        longest: sentences of the segments that documents are read in; None for whole documents.
+        segmentation: how documents are cut (`depgen.data.documents`).
+    """
+
+    form: FormName = "as_is"
+    final_word_twice: bool = False
+    longest: int | None = None
+    segmentation: Segmentation = "paper"
+
+    def kept(self, sentence: Sentence) -> list[bool]:
+        """Whether each word of a sentence is read."""
+        return FORMS[self.form].kept(sentence)
+
+    def words(self, sentence: Sentence) -> list[str]:
+        """Those that are read, as they are."""
+        form = FORMS[self.form]
+        return [form.spelt(word) for word, keep in zip(sentence.words, form.kept(sentence), strict=True) if keep]
+
+    def encode(self, words: Sequence[str], vocabulary: AnyVocabulary) -> Encoding:
+        """Token ids of words in the form.
+
+        >>> from depgen.data.vocabulary import Vocabulary
+        >>> Reading(final_word_twice=True).encode(["the", "cat"], Vocabulary(["the", "cat"])).word_of_piece.tolist()
+        [0, 1, 1]
+        """
+        found = encode(vocabulary, words)
+        if not self.final_word_twice:
+            return found
+        return Encoding(*(np.append(each, each[-1:]) for each in (found.ids, found.word_of_piece)))
+
+    def segments(self, sentences: Sequence[T]) -> list[Sequence[T]]:
+        """What of a document's sentences is read as one; nothing where there are none.
+
+        >>> Reading(longest=2).segments("abc")
+        ['ab', 'c']
+        """
+        if not sentences:
+            return []
+        bounds = segment_bounds(len(sentences), self.longest, self.segmentation)
+        return [sentences[begin:end] for begin, end in pairwise(bounds)]
+
+
+def reading_of(data: object, form: FormName | None = None) -> Reading:
+    """That of a data module; by default in the form of its corpus, and `as_is` where this does not say."""
+    form = form or form_in(getattr(data, "corpus", None)) or "as_is"
+    if not isinstance(data, DocumentData):
+        return Reading(form)
+    return Reading(form, data.duplicate_final_word, data.eval_sentences_per_segment, data.segmentation)
+
+
+def reading_of_run(run: Path, form: FormName | None = None) -> Reading:
+    """The same of a run folder, where its settings name a data module."""
+    settings = run / "config.yaml"
+    return reading_of(data_of(settings) if settings.is_file() else None, form)

@@ -1,0 +1,66 @@
+"""A run's own test split as a text: `depgen score` finds what `depgen test` has found, however the run reads."""
+
+import json
+
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.data.experiment import data_of
+from depgen.evaluation.experiment_runs import TEST_NUMBERS
+from depgen.evaluation.reading import Reading, reading_of_run
+from depgen.evaluation.score import score
+from depgen.training.runs import newest_run
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 10, "valid": 2, "test": 3}}
+DOCUMENT_MODEL = {
+    "class_path": "depgen.models.dclm.DCLM",
+    "init_args": {"context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 6}},
+                  "embedding_size": 6},
+}  # fmt: skip
+BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer",
+            "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8}}  # fmt: skip
+WRITER = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": BACKBONE}}
+STARTS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"starts": True}}
+RUNS = {
+    "text": (WRITER, "depgen.data.text.TextData", {}),
+    "documents": (DOCUMENT_MODEL, "depgen.data.documents.DocumentData", {"vocabulary": STARTS}),
+    "last words twice": (
+        DOCUMENT_MODEL,
+        "depgen.data.documents.DocumentData",
+        {"vocabulary": STARTS, "duplicate_final_word": True},
+    ),
+    "segments": (
+        DOCUMENT_MODEL,
+        "depgen.data.documents.DocumentData",
+        {"vocabulary": STARTS, "eval_sentences_per_segment": 2, "segmentation": "code2015"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_scores_of_the_test_split_are_those_of_the_test(name, tmp_path, monkeypatch):
+    for folder in ("cache", "runs", "data"):
+        monkeypatch.setenv(f"DEPGEN_{folder.upper()}", str(tmp_path / folder))
+    model, kind, options = RUNS[name]
+    trainer = {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False}
+    data = {"class_path": kind, "init_args": {"corpus": STORIES, **options}}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({"trainer": trainer, "model": model, "data": data}))
+    assert main(["fit", "--config", str(tmp_path / "tiny.yaml")]) == 0
+    run = newest_run()
+    assert main(["test", "--run", str(run)]) == 0
+    tested = json.loads((run / TEST_NUMBERS).read_text())["metrics"]
+    documents = data_of(run / "config.yaml").corpus.documents("test")
+    text = tmp_path / "test.jsonl"
+    lines = [json.dumps({"sentences": [" ".join(each.words) for each in document.sentences]}) for document in documents]
+    text.write_text("".join(f"{line}\n" for line in lines))
+    row = json.loads(score(text, run=str(run), by="all", reads="document", json=True))
+    assert row["token_perplexity"] == pytest.approx(tested["test/perplexity"], rel=1e-5)
+    words = [json.loads(line) for line in score(text, run=str(run), reads="document", json=True).splitlines()]
+    doubled = [each["word"] for each in words if each["tokens"] == 2]
+    assert doubled == (["."] * row["sentences"] if name == "last words twice" else [])
+
+
+def test_what_a_run_does_not_say_is_read_plainly(tmp_path):
+    assert reading_of_run(tmp_path) == Reading()
+    assert reading_of_run(tmp_path, "bare") == Reading("bare")
