@@ -10,7 +10,7 @@ from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.jobs import Job
 from depgen.reporting.parses import Numbers
-from depgen.reporting.results import RESAMPLED
+from depgen.reporting.results import DOCUMENTS, RESAMPLED
 from depgen.reporting.settings import read_settings, settings_path
 
 
@@ -36,7 +36,8 @@ def task_of(name: str) -> CoherenceTask:
 def measure_coherence(job: Job, run: Path) -> Numbers:
     """A run's accuracy at each task of the table, its deviation over resampled test sets, ties; per cent, and places.
 
-    Items are each document's accuracy and, named by `RESAMPLED`, that of each resampled test set.
+    Items are each piece's accuracy; named by `DOCUMENTS`, the number of the document that it is of; and by `RESAMPLED`,
+    the accuracy of each resampled test set.
     """
     found = Numbers()
     if job.definition.coherence:
@@ -52,11 +53,14 @@ def _add(found: Numbers, assessment: Assessment) -> None:
     for name in ("deviation", "ties", "distance"):
         if name in measures:
             found.metrics[f"{task}_{name}"] = measures[name]
-    found.items[task] = 100 * np.array([each.mean() for each in assessment.answers.credits])
+    found.items[task] = assessment.answers.by_document
+    found.items[task + DOCUMENTS] = assessment.answers.document_numbers.astype(np.float64)
     found.items[task + RESAMPLED] = assessment.accuracies
     facts, chance = assessment.facts, f"chance {measures['chance']:.2f} %"
     if "distance_by_chance" in measures:
         chance += f" and {measures['distance_by_chance']:.2f} places"
+    if measures["empty"]:
+        chance += f"; in {measures['empty']:.1f} % of questions there is nothing to choose"
     found.settings[task] = (
         f"{facts['corpus']}, {facts['split']}, {facts['documents']:,} documents of "
         f"{assessment.sentences_per_document:.1f} sentences, {assessment.asked.asked}, seed {facts['seed']}; {chance}; "

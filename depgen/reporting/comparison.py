@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.metrics import significance
-from depgen.metrics.coherence import z_test
 from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds, welch_t_test
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import RESAMPLED, Result, item_scores, pooled_scores
+from depgen.reporting.results import RESAMPLED, Result, item_documents, item_scores, pooled_scores
 
 Results = Mapping[str, Sequence[Result]]
 Verdict = Literal["wins", "loses", "undecided", "not compared"]
@@ -117,7 +116,8 @@ def best_other(definition: TableDefinition, results: Results, row: Row, column: 
 def compare(definition: TableDefinition, results: Results) -> tuple[list[Comparison], int]:
     """Each system against the best other one and against the rows it names, measure by measure; and the tests made.
 
-    Tests pair the items' scores averaged over seeds; Welch's takes those of all seeds together. The p-values are Holm's
+    Tests pair the items' scores averaged over seeds, and the bootstrap draws pieces of one document together; Welch's
+    takes those of all seeds together. The p-values are Holm's
     over all tests of the table (the same two systems in the same measure count once). A test whose items differ in the
     other direction than the figures counts among them, and nothing follows from it. Figures of different judges are not
     compared, nor measures that empty texts move where the shares of empty texts differ.
@@ -256,7 +256,7 @@ def _test(
     """The outcome of a measure's test, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    name = (column.items or column.key) + (RESAMPLED if column.test == "z_test" else "")
+    name = column.items or column.key
     scores = pooled_scores if column.test == "welch_t" else item_scores
     first = _weighed(scores(mine, row.slug, name), mine, row, column)
     second = _weighed(scores(theirs, other.slug, name), theirs, other, column)
@@ -267,14 +267,29 @@ def _test(
         if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
             return "fewer than two items with a score"
         return welch_t_test(first, second)
-    if column.test == "z_test":
-        return z_test(first, second) if len(first) == len(second) else "unequal numbers of resampled test sets"
     if len(first) != len(second):
         return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
     if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:
         return "fewer than two items with scores of both"
-    test = paired_t_test if column.test == "paired_t" else paired_bootstrap
-    return test(first, second)
+    if column.test == "paired_t":
+        return paired_t_test(first, second)
+    groups = shared_documents(mine, row, theirs, other, name)
+    return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
+
+
+def shared_documents(
+    mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row, name: str
+) -> Int[np.ndarray, " items"] | str | None:
+    """The documents that the items of two systems are pieces of; None where items are whole, or why there are none."""
+    first, second = item_documents(mine, row.slug, name), item_documents(theirs, other.slug, name)
+    for each, results, documents in ((row, mine, first), (other, theirs, second)):
+        if documents is None and any(name + RESAMPLED in result.items for result in results):
+            return f"the items of {each.name} do not say which are pieces of one document; --remeasure them"
+    if first is None and second is None:
+        return None
+    if first is None or second is None or not np.array_equal(first, second):
+        return f"the items of {row.name} and {other.name} are of other documents"
+    return first if len(np.unique(first)) > 1 else "all items are of one document"
 
 
 def _weighed(

@@ -12,7 +12,8 @@ import yaml
 
 from depgen.errors import UserError
 
-TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "z_test", "none"]
+TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
+PublishedTest = Literal["z_test"]
 _TESTS: tuple[TestName, ...] = get_args(TestName)
 _Part = TypeVar("_Part")
 
@@ -26,14 +27,16 @@ class Column:
         header: what is printed over it.
         higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
-        test: between a system and the best other one: paired over items, Welch's where the items of two systems do
-            not belong together, or a z-test over resampled test sets, as DCLM's paper has it.
+        test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
+            not belong together.
         items: the per-item scores that the test takes; None takes those named like the key.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
+        published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
+            resampled test sets (`depgen.reporting.resamples`).
     """
 
     key: str
@@ -46,6 +49,7 @@ class Column:
     explanation: str | None = None
     measure: str | None = None
     top_p: float | None = None
+    published_test: PublishedTest | None = None
 
 
 @dataclass(frozen=True)
@@ -281,6 +285,10 @@ def _definition(content: object, path: Path) -> TableDefinition:
         if isinstance(column, Mapping) and column.get("test", "none") not in _TESTS:
             raise UserError(
                 f"{where}: column {column.get('key')}: test {column['test']!r} is none of {', '.join(_TESTS)}."
+            )
+        if isinstance(column, Mapping) and column.get("published_test", "z_test") != "z_test":
+            raise UserError(
+                f"{where}: column {column.get('key')}: published_test {column['published_test']!r} is none of z_test."
             )
     columns = _parts(Column, content.get("columns"), f"{where}: columns")
     rows = tuple(

@@ -83,7 +83,7 @@ def _marks(
         how = "two-sided; paired over items, their scores averaged over seeds, unless said otherwise"
         yield f"{star} ({how}{correction})."
         by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": []}
-        by_test |= {"z_test": [], "none": []}
+        by_test |= {"none": []}
         for column in definition.columns:
             if column.higher_better is not None:
                 by_test[column.test].append(column.header)
@@ -91,7 +91,6 @@ def _marks(
             "paired_t": "paired t-test",
             "paired_bootstrap": "paired bootstrap",
             "welch_t": "Welch's t-test for independent samples, those of all seeds together",
-            "z_test": "two-sample z-test over resampled test sets, as published",
             "none": "not tested",
         }
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
@@ -46,6 +46,8 @@ UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
 RESAMPLED = "_resamples"
 """How the items of a measure are named that are its figures on resampled test sets."""
+DOCUMENTS = "_documents"
+"""How the items of a measure are named that number the documents which its items are pieces of."""
 _POINTS = ("curve", "clock")
 
 
@@ -220,6 +222,14 @@ def item_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np
     """
     scores = seed_scores(results, row_slug, name)
     return None if scores is None else np.asarray(scores.mean(axis=1))
+
+
+def item_documents(results: Sequence[Result], row_slug: str, name: str) -> Int[np.ndarray, " items"] | None:
+    """What document each item is a piece of; None where a seed lacks it, or the seeds' items are of others."""
+    found = seed_scores(results, row_slug, name + DOCUMENTS)
+    if found is None or (found != found[:, :1]).any():
+        return None
+    return np.asarray(found[:, 0].astype(np.int64))
 
 
 def pooled_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, " items"] | None:

@@ -52,7 +52,13 @@ COHERENT = {
     "seeds": [1],
     "coherence": ["coherence_stories", "insertion_others"],
     "columns": [
-        {"key": "order", "header": "Accuracy", "higher_better": True, "test": "z_test"},
+        {
+            "key": "order",
+            "header": "Accuracy",
+            "higher_better": True,
+            "test": "paired_bootstrap",
+            "published_test": "z_test",
+        },
         {"key": "order_deviation", "header": "Deviation", "higher_better": None},
         {"key": "insertion", "header": "Insertion", "higher_better": True, "test": "paired_bootstrap"},
         {"key": "insertion_distance", "header": "Distance", "higher_better": False},
@@ -114,8 +120,13 @@ def test_figures_are_those_of_the_run_asked_by_itself(made):
         np.testing.assert_allclose(items_of(row, "order_resamples"), expected.accuracies)
         assert items_of(row, "order").mean() == pytest.approx(metrics["order"])
         assert (len(items_of(row, "order")), len(items_of(row, "insertion"))) == (6, 10)
+        assert items_of(row, "order_documents").tolist() == list(range(6))
+        assert items_of(row, "insertion_documents").tolist() == np.repeat(range(5), 2).tolist(), "two pieces of each"
     assert read_result(job_of("RNNLM").result).metrics["order"] == 50
-    assert read_result(job_of("RNNLM").result).metrics["order_ties"] == 100
+    empty = expected.measures["empty"]
+    assert read_result(job_of("RNNLM").result).metrics["order_ties"] == pytest.approx(100 - empty)
+    said = f"in {empty:.1f} % of questions there is nothing to choose"
+    assert (said in read_result(job_of("RNNLM").result).settings["order"]) == (empty > 0)
 
 
 def test_what_was_asked_stands_beside_the_figures(made):
@@ -139,10 +150,10 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     metrics = read_result(job_of("CODCLM").result).metrics
     low, high = bounds["CODCLM"]["order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
-    paired = paired_interval(items_of("CODCLM", "order_resamples"), items_of("RNNLM", "order_resamples"))
-    line = f"CODCLM against RNNLM: Accuracy {paired.value:+.2f} [{paired.low:.2f}, {paired.high:.2f}], z = "
+    paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6))
+    line = f"CODCLM against RNNLM: Accuracy {paired.value:+.2f} [{paired.low:.2f}, {paired.high:.2f}], published z = "
     assert line in shown
-    assert "two-sample z-test over resampled test sets, as published: Accuracy" in shown
+    assert "Tests: paired bootstrap: Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
 
 
