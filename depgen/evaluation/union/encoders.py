@@ -16,6 +16,8 @@ from depgen.hub import model_folder
 
 SENTENCES = 8
 """Sentences that a small encoder tells apart by number; later ones count as the last."""
+TOLD = "2"
+"""Raised when what a small encoder is told beside its words changes."""
 SENTENCE_ENDS = frozenset(".!?")
 LIKENESS = 4.0
 """Attention score that a small encoder's query begins with where it meets a key from the very same state."""
@@ -95,7 +97,8 @@ class SmallEncoder:
     Three things are given to it that a large corpus would teach, and 13,000 stories do not within an hour on a CPU:
     the word embeddings begin as what words stand near one another in the training texts (`word_vectors`); queries and
     keys begin alike, so that each word attends to its like in other sentences (after Trockman & Kolter, 2023); and
-    BERT's segment embeddings number the sentences and mark pairs of words that stood in the story before.
+    BERT's segment embeddings number the sentences, and mark pairs of words that stood in the story before and words
+    that say again what was just said.
 
     Args:
         layers: number of layers.
@@ -122,8 +125,8 @@ class SmallEncoder:
         self.feedforward, self.dropout, self.min_count, self.window = feedforward, dropout, min_count, window
 
     def options(self) -> dict[str, Any]:
-        """All arguments."""
-        return dict(vars(self))
+        """All arguments, and the version of what it is told."""
+        return {**vars(self), "told": TOLD}
 
     def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
         """A new encoder; torch's global generator draws its weights."""
@@ -138,7 +141,7 @@ class SmallEncoder:
             vocab_size=len(tokenizer), hidden_size=self.width, num_hidden_layers=self.layers,
             num_attention_heads=self.attention_heads, intermediate_size=self.feedforward,
             hidden_dropout_prob=self.dropout, attention_probs_dropout_prob=0.0,
-            max_position_embeddings=max_length, pad_token_id=tokenizer.pad_token_id, type_vocab_size=2 * SENTENCES,
+            max_position_embeddings=max_length, pad_token_id=tokenizer.pad_token_id, type_vocab_size=3 * SENTENCES,
             sentence_ends=[index for word, index in sorted(tokenizer.get_vocab().items()) if word in SENTENCE_ENDS],
         )  # fmt: skip
         name = f"BERT of {self.layers} x {self.width}, {len(tokenizer):,} words, from scratch"

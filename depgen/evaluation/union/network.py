@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.errors import UserError
+from depgen.evaluation.union.corruption import LONGEST_NGRAM
 from depgen.hub import WeightsError, load_weights, quiet_transformers
 
 Pooling = Literal["first", "first_mean_max"]
@@ -40,7 +41,7 @@ class UnionNetwork(nn.Module):
         """The encoder's last hidden states; it is told segments where its configuration names the ends of sentences."""
         told: dict[str, Tensor] = {}
         if ends := getattr(self.encoder.config, "sentence_ends", None):
-            told["token_type_ids"] = segments(tokens, ends, sentences=self.encoder.config.type_vocab_size // 2)
+            told["token_type_ids"] = segments(tokens, ends, sentences=self.encoder.config.type_vocab_size // 3)
         states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long(), **told).last_hidden_state
         return states
 
@@ -101,18 +102,37 @@ class UnionNetwork(nn.Module):
 def segments(
     tokens: Int[Tensor, "batch length"], ends: Sequence[int], *, sentences: int
 ) -> Int[Tensor, "batch length"]:
-    """The number of each token's sentence, from 0, and `sentences` more where token and predecessor stood there before.
+    """The number of each token's sentence, from 0, and what of it was read before.
 
-    Sentences from the last number on count as one.
+    `sentences` more where token and predecessor stood in the text before, twice `sentences` more in words that say the
+    one to four just before them again. Sentences from the last number on count as one.
 
     >>> segments(torch.tensor([[2, 7, 5, 8, 5, 7, 5, 6]]), [5], sentences=3)
     tensor([[0, 0, 0, 1, 1, 2, 5, 2]])
+    >>> segments(torch.tensor([[2, 7, 7, 8, 9, 8, 9, 5]]), [5], sentences=3)
+    tensor([[0, 0, 6, 0, 0, 6, 6, 0]])
     """
     ending = torch.isin(tokens, torch.tensor(ends, device=tokens.device)).long()
     numbers = (ending.cumsum(1) - ending).clamp(max=sentences - 1)
     pairs = torch.stack((tokens[:, :-1], tokens[:, 1:]), -1)
     same = (pairs[:, :, None] == pairs[:, None]).all(-1)
-    return numbers + sentences * F.pad(same.tril(-1).any(-1).long(), (1, 0))
+    before = F.pad(same.tril(-1).any(-1), (1, 0))
+    again = said_again(tokens)
+    return numbers + sentences * torch.where(again, 2, before.long())
+
+
+def said_again(tokens: Int[Tensor, "batch length"], *, longest: int = LONGEST_NGRAM) -> Bool[Tensor, "batch length"]:
+    """True in the second of two equal runs of 1 to `longest` tokens that stand side by side."""
+    length = tokens.size(1)
+    found = torch.zeros_like(tokens, dtype=torch.bool)
+    for size in range(1, min(longest, length // 2) + 1):
+        equal = tokens[:, size:] == tokens[:, :-size]
+        runs = equal.unfold(1, size, 1).all(
+            -1
+        )  # [batch, length - 2 size + 1]: whether a second run begins `size` later
+        for step in range(size):
+            found[:, size + step : length - size + 1 + step] |= runs
+    return found
 
 
 class TokenHead(nn.Module):

@@ -51,16 +51,22 @@ def test_the_token_head_is_tied_to_the_embedding(network):
     assert logits.shape == (2, 5, len(embedding))
 
 
-def test_segments_number_sentences_and_mark_pairs_seen_before(network):
+def test_segments_number_sentences_and_mark_pairs_seen_before_and_what_is_said_again(network):
     generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(4, 8, (20, 12), generator=generator)
+    tokens = torch.randint(4, 8, (60, 12), generator=generator)
     found = segments(tokens, [4, 5], sentences=3)
     for row, numbers in zip(tokens.tolist(), found.tolist(), strict=True):
         for place, number in enumerate(numbers):
             sentence = min(2, sum(token in (4, 5) for token in row[:place]))
             pairs = [(row[i - 1], row[i]) for i in range(1, place)]
             before = place > 0 and (row[place - 1], row[place]) in pairs
-            assert number == sentence + 3 * before
+            again = any(
+                row[start : start + size] == row[start + size : start + 2 * size]
+                for size in (1, 2, 3, 4)
+                for start in range(len(row) - 2 * size + 1)
+                if start + size <= place < start + 2 * size
+            )
+            assert number == sentence + (6 if again else 3 * before)
     assert network.encoder.config.sentence_ends
     told = network.encoder(TOKENS, MASK.long(), segments(TOKENS, network.encoder.config.sentence_ends, sentences=8))
     assert torch.allclose(network.states(TOKENS, MASK), told.last_hidden_state, atol=1e-6)
