@@ -1,8 +1,10 @@
 """How likely a system finds every arrangement of every trial, in nats over whole documents.
 
-Most systems read each arrangement. Where a sentence depends on the one before it alone, the log-probabilities of all
-pairs of a document's sentences are computed once and every arrangement is a look-up; where it depends on none, those of
-single sentences are enough, and all orders of the same sentences are exactly as likely.
+Documents are read as `depgen score` reads them: in the form of the run's text, of which a sentence may have no word,
+and in segments where the run is tested so. Most systems read each arrangement. Where a sentence depends on the one
+before it alone, the log-probabilities of all pairs of a document's sentences are computed once and every arrangement
+is a look-up; where it depends on none, those of single sentences are enough, and all orders of the same sentences are
+exactly as likely.
 """
 
 import math
@@ -12,9 +14,10 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.evaluation.coherence.arrangements import Trial
-from depgen.evaluation.likelihood import score_documents
+from depgen.evaluation.likelihood import DocumentIds, score_documents
+from depgen.evaluation.reading import Reading
 from depgen.language_model import LanguageModel
 from depgen.progress import progress_bar
 
@@ -29,7 +32,7 @@ def score_trials(
     trials: Sequence[Trial],
     *,
     vocabulary: AnyVocabulary,
-    final_word_twice: bool = False,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
     tokens_per_batch: int = 16384,
     progress: bool = False,
 ) -> list[LogLikelihoods]:
@@ -39,48 +42,64 @@ def score_trials(
         model: a system in evaluation mode.
         trials: of a corpus.
         vocabulary: that it was trained with.
-        final_word_twice: repeat the last word of every sentence, as some systems of 2015 were trained.
+        reading: how the system is given documents.
         tokens_per_batch: of `score_documents`.
         progress: show a progress bar.
 
     Raises:
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
-    coded = [_Coded(trial, vocabulary, final_word_twice) for trial in trials]
+    coded = [_Coded(trial, vocabulary, reading) for trial in trials]
     if model.sentences_alone:
         return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, progress))
     total = sum(len(trial.arrangements) for trial in trials)
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
-        if coded and model.pair_log_likelihoods(coded[0].sentences, vocabulary=vocabulary) is not None:
+        if model.sentences_in_pairs:
             return list(_of_pairs(model, coded, vocabulary, advance))
         return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
 
 
 class _Coded:
-    """A trial as a vocabulary sees it: sentences that it can't tell apart are one.
+    """A trial as a system is given it: sentences that its vocabulary can't tell apart are one.
 
     Attributes:
-        sentences: token ids, no two alike.
-        orders: places in `sentences`, no two rows alike.
+        reading: how the system is given documents.
+        sentences: token ids, no two alike and none empty.
+        orders: places in `sentences`, no two rows alike; -1 behind the last where sentences are not read.
         row_of: of each arrangement, its row in `orders`.
     """
 
-    def __init__(self, trial: Trial, vocabulary: AnyVocabulary, final_word_twice: bool) -> None:
+    def __init__(self, trial: Trial, vocabulary: AnyVocabulary, reading: Reading) -> None:
+        self.reading = reading
         texts: dict[Ids, int] = {}
         place_of = []
-        for words in trial.sentences:
-            ids = tuple(encode(vocabulary, (*words, words[-1]) if final_word_twice else words).ids.tolist())
-            place_of.append(texts.setdefault(ids, len(texts)))
+        for sentence in trial.sentences:
+            ids = tuple(reading.encode(reading.words(sentence), vocabulary).ids.tolist())
+            place_of.append(texts.setdefault(ids, len(texts)) if ids else -1)
         self.sentences = list(texts)
         orders = np.array(place_of)[trial.arrangements]
+        orders = np.take_along_axis(orders, np.argsort(orders < 0, axis=1, kind="stable"), axis=1)
         self.orders: Int[np.ndarray, "orders length"]
         self.orders, row_of = np.unique(orders, axis=0, return_inverse=True)
         self.row_of: Int[np.ndarray, " arrangements"] = row_of.reshape(-1)
 
     @property
-    def documents(self) -> list[list[Ids]]:
-        """The sentences of each order."""
-        return [[self.sentences[place] for place in order] for order in self.orders.tolist()]
+    def read(self) -> list[list[int]]:
+        """The sentences of each order that are read, as places."""
+        return [[place for place in order if place >= 0] for order in self.orders.tolist()]
+
+    @property
+    def units(self) -> list[list[DocumentIds]]:
+        """What is read as one, in each order."""
+        return [self.reading.segments([self.sentences[place] for place in order]) for order in self.read]
+
+    @property
+    def before(self) -> list[list[int]]:
+        """What each sentence of an order stands behind: 0 at the beginning of what is read as one, else place + 1."""
+        return [
+            [place for unit in self.reading.segments(order) for place in (0, *(each + 1 for each in unit[:-1]))]
+            for order in self.read
+        ]
 
     def log_likelihoods(self, of_orders: Sequence[float]) -> LogLikelihoods:
         return np.take(np.array(of_orders, dtype=np.float64), self.row_of)
@@ -101,7 +120,7 @@ def _of_single_sentences(
     found = np.array([_total(each) for each in scores])
     for each in coded:
         own = found[[known[ids] for ids in each.sentences]]
-        yield each.log_likelihoods([math.fsum(own[order]) for order in each.orders])
+        yield each.log_likelihoods([math.fsum(own[order]) for order in each.read])
 
 
 def _of_pairs(
@@ -109,10 +128,12 @@ def _of_pairs(
 ) -> Iterator[LogLikelihoods]:
     """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
     for each in coded:
-        table = model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary)
+        table = (
+            model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary) if each.sentences else np.zeros((0, 1))
+        )
         assert table is not None
-        before = np.pad(each.orders[:, :-1] + 1, ((0, 0), (1, 0)))
-        yield each.log_likelihoods([math.fsum(row) for row in table[each.orders, before].tolist()])
+        orders = zip(each.read, each.before, strict=True)
+        yield each.log_likelihoods([math.fsum(table[order, before].tolist()) for order, before in orders])
         advance(len(each.row_of))
 
 
@@ -125,11 +146,11 @@ def _read(
 ) -> Iterator[LogLikelihoods]:
     """Every order is read; those of several trials at once, since batches want documents of like length."""
     for some in _in_parts(coded):
-        documents = [document for each in some for document in each.documents]
-        scores = score_documents(model, documents, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
-        totals = iter(map(_total, scores))
-        for each in some:
-            yield each.log_likelihoods([next(totals) for _ in each.orders])
+        units = [each.units for each in some]
+        read = [unit for orders in units for order in orders for unit in order]
+        totals = map(_total, score_documents(model, read, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch))
+        for each, orders in zip(some, units, strict=True):
+            yield each.log_likelihoods([math.fsum(next(totals) for _ in order) for order in orders])
             advance(len(each.row_of))
 
 
@@ -139,7 +160,7 @@ def _in_parts(coded: Sequence[_Coded]) -> Iterator[list[_Coded]]:
     tokens = 0
     for each in coded:
         part.append(each)
-        tokens += sum(len(each.sentences[place]) for place in each.orders[0]) * len(each.orders)
+        tokens += sum(map(len, each.sentences)) * len(each.orders)
         if tokens >= TOKENS_AT_A_TIME:
             yield part
             part, tokens = [], 0

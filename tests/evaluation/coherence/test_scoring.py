@@ -11,6 +11,7 @@ from depgen.data.vocabulary import Vocabulary, encode
 from depgen.evaluation.coherence import scoring
 from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
 from depgen.evaluation.coherence.scoring import score_trials
+from depgen.evaluation.reading import Reading
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,
@@ -24,7 +25,11 @@ from tests.evaluation.coherence.toys import Listed, Toy, blind
 
 VOCABULARY = Vocabulary(list("abcdefgh"), starts=True)
 CORPUS = Listed([["a b c", "d", "e f g h", "h a"], ["b b"], ["c z", "c y", "a"], ["g f", "e"]])  # z and y are unknown
-TASKS = [CoherenceTask(shuffles=5), CoherenceTask(task="insertion"), CoherenceTask(task="ending", distractors=2)]
+TASKS = [
+    CoherenceTask(shuffles=5),
+    CoherenceTask(task="insertion", insertions=None),
+    CoherenceTask(task="ending", distractors=2),
+]
 CONTEXTS = [NoContext, CarriedState, HierarchicalContext, AttentionContext, ContextToContext, ContextToOutput]
 
 
@@ -36,13 +41,14 @@ def model(context, dtype=torch.float64):
     return found.to(dtype).eval()
 
 
-def read_alone(found, trial, *, twice=False):
+def read_alone(found, trial, *, twice=False, at_once=None):
     """The log-likelihood of each arrangement, each in a batch of its own."""
     result = []
     for order in trial.arrangements:
-        words = [trial.sentences[place] for place in order]
+        words = [trial.sentences[place].words for place in order]
         ids = [encode(VOCABULARY, [*each, each[-1]] if twice else each).ids.tolist() for each in words]
-        (scores,) = found.sentence_log_probs([ids], vocabulary=VOCABULARY)
+        parts = [ids[first : first + (at_once or len(ids))] for first in range(0, len(ids), at_once or len(ids))]
+        scores = [each for part in parts for each in found.sentence_log_probs([part], vocabulary=VOCABULARY)[0]]
         result.append(sum(map(np.sum, scores)))
     return result
 
@@ -51,10 +57,32 @@ def read_alone(found, trial, *, twice=False):
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_each_arrangement_has_the_likelihood_of_reading_it(context, task):
     found, asked = model(context), trials(task, CORPUS)
-    for twice in (False, True):
-        scores = score_trials(found, asked, vocabulary=VOCABULARY, final_word_twice=twice)
+    for twice, at_once in ((False, None), (True, None), (False, 2)):
+        reading = Reading(final_word_twice=twice, longest=at_once)
+        scores = score_trials(found, asked, vocabulary=VOCABULARY, reading=reading)
         for trial, own in zip(asked, scores, strict=True):
-            np.testing.assert_allclose(own, read_alone(found, trial, twice=twice), rtol=0, atol=1e-10)
+            expected = read_alone(found, trial, twice=twice, at_once=at_once)
+            np.testing.assert_allclose(own, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
+@pytest.mark.parametrize("context", [NoContext, ContextToContext, ContextToOutput])
+def test_documents_are_read_in_the_form_of_the_runs_text(context, task):
+    """`B` and `, b` are `b`, and a sentence of a comma is none."""
+    found = model(context)
+    corpus = Listed([["A b", ",", "a", ", b", "C"], [",", "h", ";"], ["f", "G", "!"], ["!", "?"], ["d", "e"]])
+    reading = Reading("bare")
+    for trial, own in zip(
+        asked := trials(task, corpus), score_trials(found, asked, vocabulary=VOCABULARY, reading=reading), strict=True
+    ):
+        for order, score in zip(trial.arrangements, own, strict=True):
+            words = [reading.words(trial.sentences[place]) for place in order]
+            ids = [encode(VOCABULARY, each).ids.tolist() for each in words if each]
+            expected = found.sentence_log_probs([ids], vocabulary=VOCABULARY)[0] if ids else []
+            assert score == pytest.approx(sum(map(np.sum, expected)), abs=1e-10)
+    marks = [own for trial, own in zip(asked, score_trials(found, asked, vocabulary=VOCABULARY, reading=reading),
+             strict=True) if trial.name == "d3"]  # fmt: skip
+    assert task.task == "ending" or marks[0].tolist() == [0.0] * len(marks[0])
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
@@ -64,7 +92,7 @@ def test_the_table_of_pairs_is_as_good_as_reading(monkeypatch, task):
     monkeypatch.setattr(found, "sentence_log_probs", None)  # nothing was read, and nothing is
     score_trials(found, asked, vocabulary=VOCABULARY)
     monkeypatch.undo()
-    monkeypatch.setattr(found, "pair_log_likelihoods", lambda *_, **__: None)
+    monkeypatch.setattr(found, "sentences_in_pairs", False)
     for first, second in zip(looked_up, score_trials(found, asked, vocabulary=VOCABULARY), strict=True):
         np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
 
@@ -89,7 +117,9 @@ def test_what_a_vocabulary_can_not_tell_apart_is_as_likely_to_the_last_bit(conte
     (scores,) = score_trials(found, [trial], vocabulary=VOCABULARY, tokens_per_batch=1)
     by_text = {}
     for order, score in zip(trial.arrangements.tolist(), scores, strict=True):
-        by_text.setdefault(tuple("a" if trial.sentences[each] == ("a",) else "c" for each in order), set()).add(score)
+        by_text.setdefault(tuple("a" if trial.sentences[each].words == ("a",) else "c" for each in order), set()).add(
+            score
+        )
     assert [len(each) for each in by_text.values()] == [1, 1, 1]
     assert len(set(scores)) == (1 if context is NoContext else 3)
 
