@@ -1,4 +1,7 @@
-"""Documents continued sentence by sentence, drawn from the very distribution that scores them."""
+"""Documents continued sentence by sentence, drawn from the very distribution that scores them.
+
+Only `<s>`, where a vocabulary has one, is never drawn: no text holds it, but a softmax gives it something.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -136,7 +139,7 @@ class _Whole:
         assert state.tokens is not None
         sentences = state.tokens[:, 1:].tolist()
         documents = [[*(before or ()), ids] for before, ids in zip(state.before, sentences, strict=True)]
-        return next_word_log_probs(self.model, documents, vocabulary=self.vocabulary), state
+        return _drawable(next_word_log_probs(self.model, documents, vocabulary=self.vocabulary), self.vocabulary), state
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,16 @@ class _Left:
         before = None if state.before[0] is None else stacked(state.before)
         features, _ = self.model.read_on(state.tokens, before)
         weight, bias = self.model.output_weight, self.model.output_bias
-        return log_softmax_over_vocabulary(features[:, -1], weight, bias), state
+        return _drawable(log_softmax_over_vocabulary(features[:, -1], weight, bias), self.vocabulary), state
+
+
+def _drawable(
+    log_probs: Float[Tensor, "documents vocab"], vocabulary: AnyVocabulary
+) -> Float[Tensor, "documents vocab"]:
+    """The same without `<s>`; no longer normalised."""
+    if vocabulary.start == vocabulary.eos:
+        return log_probs
+    return log_probs.index_fill(1, torch.tensor([vocabulary.start], device=log_probs.device), -torch.inf)
 
 
 def stacked(states: Sequence[Any]) -> Any:  # noqa: ANN401

@@ -1,11 +1,13 @@
 """Documents continued sentence by sentence: from the very distribution that scores them, whatever stands beside."""
 
 import json
+import shutil
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
@@ -14,6 +16,7 @@ from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import ReadsOn, continue_documents, next_word_log_probs, stacked
 from depgen.evaluation.generation import generate
+from depgen.evaluation.trained import load_trained
 from depgen.models import dclm, document_transformer
 
 WORDS = [f"w{n}" for n in range(9)]
@@ -102,6 +105,7 @@ def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_wor
             for _ in range(3):
                 longer = [[*text[:-1], [*text[-1], word]] for word in range(vocabulary.size)]
                 scores = [each[-1][-2] for each in model.sentence_log_probs(longer, vocabulary=vocabulary)]
+                scores[vocabulary.start] = -np.inf
                 if int(np.argmax(scores)) == vocabulary.eos:
                     break
                 text[-1].append(int(np.argmax(scores)))
@@ -124,7 +128,23 @@ def test_words_come_as_often_as_they_are_likely(vocabulary):
     )
     first = np.bincount([text[0][0] if text[0] else vocabulary.eos for text in found], minlength=vocabulary.size) / 4000
     (expected,) = next_word_log_probs(model, [[*DOCUMENTS[0], []]], vocabulary=vocabulary).exp().numpy()
+    expected[vocabulary.start] = 0
+    expected /= expected.sum()
     assert np.abs(first - expected).max() < 4 * (0.25 / 4000) ** 0.5
+
+
+@pytest.mark.parametrize("name", ["ccdclm", "transformer"])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(greedy=True), Sampling(top_p=0.9), Sampling(top_k=2)])
+def test_no_sentence_begins_within_another(name, sampling, vocabulary):
+    model = model_of(name, vocabulary)
+    with torch.no_grad():  # so that it is the likeliest word wherever it may be drawn
+        if name == "ccdclm":
+            model.output.bias[vocabulary.start] = 20.0
+        else:
+            model.backbone.output_weight[vocabulary.start] *= 10.0
+    found = written(model, vocabulary, DOCUMENTS, range(4), sampling=sampling)
+    assert any(ids for text in found for ids in text)
+    assert not any(vocabulary.start in ids for text in found for ids in text)
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +197,59 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
 def test_no_sentence_is_refused(run):
     with pytest.raises(UserError, match="--sentences must be at least 1"):
         generate(checkpoint=str(run), sentences=0)
+
+
+def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
+    texts = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
+    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", lambda *_, **__: texts)
+    rows = [json.loads(line) for line in generate(checkpoint=str(run), number=4, sentences=2, json=True).splitlines()]
+    assert [bool("".join(row["text"])) for row in rows] == [True, False, True, False]
+    assert not caplog.records
+    generate(checkpoint=str(run), number=4, sentences=2)
+    assert "2 of 4 documents have not a word and are no lines" in caplog.text
+    assert "--json has a line for every one" in caplog.text
+
+
+@pytest.fixture
+def run_of(run, tmp_path):
+    """The run with other settings of its data module."""
+
+    def of(**settings):
+        copy = shutil.copytree(run, tmp_path / "copy")
+        content = yaml.safe_load((copy / "config.yaml").read_text())
+        content["data"]["init_args"].update(settings)
+        (copy / "config.yaml").write_text(yaml.safe_dump(content))
+        return str(copy)
+
+    return of
+
+
+def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, tmp_path, monkeypatch):
+    read = []
+
+    def continued(model, documents, **options):
+        read.extend(documents)
+        return [[[5, 6, 6], [7, 7], [8, 9], [4], [3, 3, 3, 3]]]
+
+    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", continued)
+    (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
+    options = {"prompts": tmp_path / "prompt.txt", "sentences": 5, "max_new_tokens": 4, "json": True}
+    checkpoint = run_of(duplicate_final_word=True)
+    row = json.loads(generate(checkpoint=checkpoint, **options))
+    ((first, second),) = read
+    assert (len(first), len(second)) == (5, 2)
+    assert (first[-1], second[0]) == (first[-2], second[1])
+    assert row["prompt"] == ["it was late .", "late"]
+    vocabulary = load_trained(checkpoint).vocabulary
+    written = [[5, 6], [7], [8, 9], [4], [3, 3, 3, 3]]  # the last was cut, so that its last word is not its end
+    assert row["text"] == [vocabulary.decode(ids) for ids in written]
+
+
+def test_a_run_tested_on_segments_writes_no_longer_documents(run_of, tmp_path):
+    (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
+    options = {"checkpoint": run_of(eval_sentences_per_segment=3), "prompts": tmp_path / "prompt.txt"}
+    assert generate(**options, sentences=1, max_new_tokens=3)
+    with pytest.raises(
+        UserError, match=r"segments of at most 3 sentences.*would have 4: give shorter prompts or fewer"
+    ):
+        generate(**options, sentences=2)
