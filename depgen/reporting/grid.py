@@ -1,8 +1,11 @@
 """A grid of sizes for the systems of a table: every combination is trained once, the best on validation is taken."""
 
 import csv
+import hashlib
 import io
+import json
 import logging
+import math
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,14 +16,17 @@ from pathlib import Path
 import yaml
 
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen, sha256
+from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen
 from depgen.locations import results_root, runs_root, write_atomically
 from depgen.reporting.definition import load_definition
-from depgen.reporting.jobs import Job
+from depgen.reporting.jobs import Job, options_of
 from depgen.reporting.provenance import choose_profile
 from depgen.training.runs import read_record
 
 logger = logging.getLogger(__name__)
+ADOPTED = "adopted.json"
+"""What beside a run says that it was taken from a grid: `source`, `run`, and the experiment `before` and `after`."""
+_FIGURES = ("dev_perplexity", "parameters_millions", "run")
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def grid_of_table(
     """The validation perplexity of every combination of settings, row by row, the best one marked.
 
     What is trained stays trained: the same command goes on where it was stopped, and with longer lists trains what is
-    missing. The figures also go to `results/<table>/grid/<row>-<profile>.csv`.
+    missing. The figures also go to `results/<table>/grid/<row>-<profile>-seed<k>.csv`, beside those there.
 
     Args:
         table: the table's name, or a YAML file of one.
@@ -61,7 +67,7 @@ def grid_of_table(
         profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
         seed: of training; unset: the table's first.
         adopt: write the best values into the row's experiment and take its run as the table's own, so that `depgen
-            reproduce` goes on from there.
+            reproduce` goes on from there. A row for which that was done is left as it is.
 
     Raises:
         UserError: no such table, row, profile or setting, a training failed, or the table has a run of its own already
@@ -70,80 +76,153 @@ def grid_of_table(
     definition = load_definition(table)
     chosen, reason = choose_profile(definition.profiles, profile)
     logger.info("%s", reason)
-    values = dict(_values_of(each) for each in vary)
+    values = _settings(vary)
     rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.experiment]
-    parts = []
+    jobs = []
     for each in rows:
         if each.experiment is None:
             raise UserError(f"Row {each.name} of {definition.table} has no experiment whose sizes could be varied.")
-        job = Job(definition, each, chosen, definition.seeds[0] if seed is None else seed)
-        parts.append(grid(job, values, adopt=adopt))
-    return "\n\n".join(parts)
+        jobs.append(Job(definition, each, chosen, definition.seeds[0] if seed is None else seed))
+        _check(jobs[-1], values, adopt)
+    return "\n\n".join(grid(job, values, adopt=adopt) for job in jobs)
 
 
-def _values_of(text: str) -> tuple[str, list[str]]:
-    name, equals, values = text.partition("=")
-    found = [value.strip() for value in values.split(",") if value.strip()]
-    if not equals or not found:
-        raise UserError(f"--vary: expected setting=value,value,... such as model.init_args.size=32,64, found {text!r}.")
-    return name.strip(), found
+def _settings(vary: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each setting, by its name in order: files and folders are named alike in whatever order they came.
+
+    Raises:
+        UserError: one does not read, or two share their last name, by which columns and folders call them.
+    """
+    found: dict[str, list[str]] = {}
+    for text in vary:
+        name, equals, values = (each.strip() for each in text.partition("="))
+        listed = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not listed:
+            raise UserError(
+                f"--vary: expected setting=value,value,... such as model.init_args.size=32,64, found {text!r}."
+            )
+        for other in found:
+            if _short(other) == _short(name):
+                raise UserError(f"--vary: {other} and {name} share the name {_short(name)!r}: give one of them, once.")
+        found[name] = listed
+    return dict(sorted(found.items(), key=lambda each: _short(each[0])))
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _check(job: Job, values: Mapping[str, Sequence[str]], adopt: bool) -> None:
+    """Refuse, before anything is trained, settings that the experiment lacks, and a run that is in adoption's way."""
+    text = job.config.read_text(encoding="utf-8")
+    for name, listed in values.items():
+        for value in listed:
+            with_values(text, {name: value}, where=str(job.config))
+    if adopt and job.training.runs() and _adopted(job) is None:
+        raise UserError(
+            f"{job.name} has a run of its own under {job.runs}: put it aside before another one is adopted."
+        )
 
 
 def grid(job: Job, values: Mapping[str, Sequence[str]], *, adopt: bool = False, depgen: Depgen = run_depgen) -> str:
     """The grid of one row, in words; see `grid_of_table`."""
-    if adopt and job.training.runs():
-        raise UserError(
-            f"{job.name} has a run of its own under {job.runs}: put it aside before another one is adopted."
-        )
-    names = {name: name.rpartition(".")[2] for name in values}
+    _check(job, values, adopt)
+    if adopt and (note := _adopted(job)) is not None:
+        return f"{job.name}: {_take(job, note)}"
+    options = options_of(job, depgen)
     found = []
     for combination in product(*values.values()):
-        setting = dict(zip(values, combination, strict=True))
-        found.append(_tried(job, setting, depgen))
-        _write(job, names, found)
-    best = min(found, key=lambda tried: tried.perplexity)
+        found.append(_tried(job, dict(zip(values, combination, strict=True)), options, depgen))
+        _write(job, found[-1])
+    finite = [tried for tried in found if math.isfinite(tried.perplexity)]
+    if not finite:
+        raise UserError(f"{job.name}: no combination has a finite validation perplexity, so that none is the best.")
+    best = min(finite, key=lambda tried: tried.perplexity)
     lines = [f"{job.name}: dev perplexity (parameters in millions)"]
     for tried in found:
-        shown = ", ".join(f"{names[name]} {value}" for name, value in tried.values.items())
+        shown = ", ".join(f"{_short(name)} {value}" for name, value in tried.values.items())
         mark = "  <- best" if tried is best else ""
         lines.append(f"  {shown}\t{tried.perplexity:.2f} ({tried.parameters:.2f}){mark}")
     if adopt:
-        lines.append(_adopt(job, best))
+        lines.append(f"  {_adopt(job, best, options)}")
     return "\n".join(lines)
 
 
-def _tried(job: Job, setting: Mapping[str, str], depgen: Depgen) -> Tried:
+def _tried(job: Job, setting: Mapping[str, str], options: tuple[str, ...], depgen: Depgen) -> Tried:
     """One combination, trained and validated unless it is done, from an experiment of its own."""
     text = with_values(job.config.read_text(encoding="utf-8"), setting, where=str(job.config))
-    place = ",".join(f"{name.rpartition('.')[2]}={value}" for name, value in setting.items())
+    place = ",".join(sorted(f"{_short(name)}={value}" for name, value in setting.items()))
     root = runs_root() / job.definition.table / job.row.slug / f"{job.profile}-seed{job.seed}-grid" / place
     config = root / job.config.name
     if not config.is_file() or config.read_text(encoding="utf-8") != text:
         write_atomically(config, text)
-    training = Training(f"{job.name}, {place}", config, job.seed, root, f"remove {root}, then the same command again")
+    anew = f"remove {root}, then the same command again"
+    training = Training(f"{job.name}, {place}", config, job.seed, root, anew, options)
     run = fit(training, depgen).run
     parameters = float(read_record(run).get("parameters") or 0) / 1e6
     return Tried(dict(setting), measure_dev(training, run, depgen)["dev_perplexity"], parameters, run)
 
 
-def _write(job: Job, names: Mapping[str, str], found: Sequence[Tried]) -> None:
+def _write(job: Job, tried: Tried) -> None:
+    """Add a combination's line to the row's file, in place of an older one of the same settings."""
+    path = results_root() / job.definition.table / "grid" / f"{job.row.slug}-{job.profile}-seed{job.seed}.csv"
+    lines: list[dict[str, str]] = []
+    if path.is_file():
+        with path.open(newline="", encoding="utf-8") as stream:
+            lines = [dict(line) for line in csv.DictReader(stream)]
+    settings = {_short(name): value for name, value in tried.values.items()}
+    figures = (f"{tried.perplexity:.4f}", f"{tried.parameters:.4f}", str(tried.run))
+    line = {**settings, **dict(zip(_FIGURES, figures, strict=True))}
+    held = [{name: value for name, value in each.items() if value and name not in _FIGURES} for each in lines]
+    at = held.index(settings) if settings in held else len(lines)
+    lines[at : at + 1] = [line]
+    names = dict.fromkeys(name for each in lines for name in each if name not in _FIGURES)
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*names.values(), "dev_perplexity", "parameters_millions", "run"])
-    for tried in found:
-        writer.writerow([*tried.values.values(), f"{tried.perplexity:.4f}", f"{tried.parameters:.4f}", tried.run])
-    folder = results_root() / job.definition.table / "grid"
-    write_atomically(folder / f"{job.row.slug}-{job.profile}.csv", stream.getvalue())
+    writer = csv.DictWriter(stream, [*names, *_FIGURES], restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    write_atomically(path, stream.getvalue())
 
 
-def _adopt(job: Job, best: Tried) -> str:
-    """Write the best values into the experiment, and put its run where the table looks for the row's."""
+def _adopted(job: Job) -> dict[str, str] | None:
+    """The note of the run that was taken from a grid; None where the row has none, or others beside it."""
+    try:
+        note: dict[str, str] = json.loads((job.runs / ADOPTED).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return note if job.training.runs() == [job.runs / note["run"]] else None
+
+
+def _adopt(job: Job, best: Tried, options: tuple[str, ...]) -> str:
+    """Put the best run where the table looks for the row's, and its values into the experiment.
+
+    The note comes first and the experiment last, so that the same command ends what was stopped in between.
+    """
     text = job.config.read_text(encoding="utf-8")
-    write_atomically(job.config, with_values(text, best.values, where=str(job.config)))
-    taken = job.runs / best.run.parent.name / best.run.name
-    shutil.copytree(best.run, taken)
-    write_atomically(job.runs / "config.sha256", f"{sha256(job.config)}\n")
-    return f"  adopted: {job.config}, {taken}"
+    note = {
+        "source": str(best.run),
+        "run": f"{best.run.parent.name}/{best.run.name}",
+        "options": " ".join(options),
+        "before": text,
+        "after": with_values(text, best.values, where=str(job.config)),
+    }
+    write_atomically(job.runs / ADOPTED, json.dumps(note, indent=2) + "\n")
+    taken = job.runs / note["run"]
+    part = job.runs / f".part-{best.run.name}"
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(best.run, part)
+    taken.parent.mkdir(parents=True, exist_ok=True)
+    part.rename(taken)
+    return _take(job, note)
+
+
+def _take(job: Job, note: Mapping[str, str]) -> str:
+    """End an adoption whose run is there; an experiment that was changed since stays as it is."""
+    if job.config.read_text(encoding="utf-8") == note["before"]:
+        digest = hashlib.sha256(note["after"].encode()).hexdigest()
+        write_atomically(job.runs / "config.sha256", f"{digest} {note['options']}".rstrip() + "\n")
+        write_atomically(job.config, note["after"])
+    return f"adopted: {job.config}, {job.runs / note['run']}"
 
 
 def with_values(text: str, values: Mapping[str, str], *, where: str) -> str:
@@ -155,7 +234,7 @@ def with_values(text: str, values: Mapping[str, str], *, where: str) -> str:
         where: what messages call the text.
 
     Raises:
-        UserError: a setting is not there, or holds no plain value.
+        UserError: a setting is not there, holds no plain value, or is given none.
 
     >>> print(with_values("a:\n  b: 1  # why\nc: 2", {"a.b": "3"}, where="x"))
     a:
@@ -180,5 +259,9 @@ def with_values(text: str, values: Mapping[str, str], *, where: str) -> str:
             "model.init_args.embedding_size."
         )
     changed = "\n".join(lines)
-    yaml.safe_load(changed)
+    try:
+        yaml.safe_load(changed)
+    except yaml.YAMLError as error:
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise UserError(f"{where}: {given} is no YAML: give values with commas between them, no brackets.") from error
     return changed

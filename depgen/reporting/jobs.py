@@ -125,9 +125,17 @@ def fit(job: Job, depgen: Depgen) -> FinishedRun:
     Raises:
         UserError: training failed, or the YAML, or a run that it needs, has changed since the run was begun.
     """
+    return experiment_runs.fit(dataclasses.replace(job.training, options=options_of(job, depgen)), depgen)
+
+
+def options_of(job: Job, depgen: Depgen) -> tuple[str, ...]:
+    """What `depgen fit` is told of the runs that a job needs, which are trained first where they are not there.
+
+    Raises:
+        UserError: one of these trainings failed.
+    """
     runs = {option: fit(other, depgen).run.absolute() for option, other in job.needed.items()}
-    options = tuple(str(each) for pair in runs.items() for each in pair)
-    return experiment_runs.fit(dataclasses.replace(job.training, options=options), depgen)
+    return tuple(str(each) for pair in runs.items() for each in pair)
 
 
 def finished_run(job: Job) -> Path | None:
