@@ -184,7 +184,7 @@ $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
 	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds))
 
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
-	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text
+	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text --files
 	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
 	$(if $(filter $(1),dclm-figure3),$$(depgen) curves dclm_figure3 $$(profile) --against steps \
 	    --measure log_likelihood --output results/dclm_figure3/log-likelihood.png)
@@ -204,7 +204,7 @@ reproduce-dmlm-figure3:
 	$(depgen) attention --table dmlm_$(FIGURE3) $(profile) --output results/dmlm_figure3/attention.png
 
 tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
-	$(depgen) table $(profile) --format text
+	$(depgen) table $(profile) --format text --files
 	$(depgen) case-study $(profile)
 
 dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2; the best on validation (ADOPT=1: into Table 2)

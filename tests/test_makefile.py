@@ -78,7 +78,7 @@ def test_a_table_makes_each_of_its_rows_and_is_then_rendered(table, monkeypatch)
     monkeypatch.chdir(ROOT)
     rows = commands(f"reproduce-{table.replace('_', '-')}")
     assert (rows.pop() if table in PICTURES else None) == PICTURES.get(table)
-    assert rows.pop() == f"table {table} --format text"
+    assert rows.pop() == f"table {table} --format text --files"
     assert sorted(row for row in rows if not row.startswith("train-parser")) == sorted(
         f"reproduce {table} --row '{row.slug}'"
         for row in load_definition(table).rows
@@ -136,7 +136,7 @@ def test_profile_and_seeds_are_passed_on():
     text = dry_run("table2-DM-Transformer", "PROFILE=small", "SEEDS=3 4")
     assert "--row 'DM-Transformer' --profile small --seeds '[3,4]'" in text
     assert commands("record", "PROFILE=paper") == ["record --profile paper"]
-    assert commands("tables", "PROFILE=small") == ["table --profile small --format text", "case-study --profile small"]
+    assert commands("tables", "PROFILE=small") == ["table --profile small --format text --files", "case-study --profile small"]
 
 
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):

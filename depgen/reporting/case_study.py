@@ -16,7 +16,7 @@ import yaml
 
 from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row, TableDefinition, experiments_root, is_made, load_definition
 from depgen.reporting.jobs import Job, prompts_of
@@ -106,7 +106,9 @@ def load_study(name: str) -> CaseStudy:
     """
     path = experiments_root() / "case_studies" / f"{name.replace('-', '_')}.yaml"
     if not path.is_file():
-        raise UserError(f"No case study {name!r}: {path} is not there. Case studies: {', '.join(study_names())}.")
+        known = study_names()
+        meant = did_you_mean(name.replace("-", "_"), known)
+        raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         study = CaseStudy(**content)

@@ -83,7 +83,8 @@ def draw_curves(
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
         measure: `perplexity`, on a logarithmic axis, or `log_likelihood`, minus its logarithm, on a linear one.
-        output: the PNG; unset: `results/<table>/curves-<profile>.png`, without a table `curves.png`.
+        output: the PNG; unset: `results/<table>/curves-<profile>.png`, without a table `curves.png`; names of others
+            than tokens and perplexity say so.
 
     Raises:
         UserError: there is no curve, no such row or run, tokens are asked for of bare runs, or no matplotlib.
@@ -93,6 +94,8 @@ def draw_curves(
         raise UserError("Runs do not say how many tokens a step has: take --against steps or minutes.")
     if table is None and not runs:
         raise UserError("Name a table, or --runs.")
+    if table is None and (rows or profile is not None):
+        raise UserError("--rows and --profile choose among a table's results: name the table, or leave them out.")
     curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
     if table is not None:
         definition = load_definition(table)
@@ -102,7 +105,7 @@ def draw_curves(
         if not curves:
             command = f"depgen reproduce {definition.argument} --profile {profile}"
             raise UserError(f"No validation curve against {cost} at profile {profile}. Make one: {command}.")
-    path = output or path
+    path = output or path.with_stem("-".join([path.stem, *_others(table, cost, measure)]))
     save(curves_figure(curves, title=title, axis=_AXES[cost], measure=measure), path)
     digits, best = (1 if cost == "minutes" else 0), ("lowest" if measure == "perplexity" else "highest")
     lowest = [
@@ -111,6 +114,12 @@ def draw_curves(
         for x, y in [curve.lowest]
     ]
     return "\n".join([f"{path}: {_MEASURES[measure]} against {_AXES[cost]}.", *lowest])
+
+
+def _others(table: str | None, cost: Cost, measure: Measure) -> list[str]:
+    """What a picture's name says of it: the cost and the measure, where they are not those taken unasked."""
+    usual = "steps" if table is None else "tokens"
+    return [*([cost] if cost != usual else []), *([measure] if measure != "perplexity" else [])]
 
 
 def _value(perplexity: float, measure: Measure) -> float:

@@ -3,19 +3,20 @@
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import yaml
 
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
+from depgen.reporting.fields import entries, mapping, part, parts
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
 _TESTS: tuple[TestName, ...] = get_args(TestName)
-_Part = TypeVar("_Part")
+_NAME = re.compile(r"[\w.-]*\w[\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Column:
         top_p: the nucleus of the texts that are measured; None takes the table's own.
         published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
             resampled test sets (`depgen.reporting.resamples`).
+        published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
     """
 
     key: str
@@ -50,6 +52,7 @@ class Column:
     measure: str | None = None
     top_p: float | None = None
     published_test: PublishedTest | None = None
+    published_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,13 @@ class TableDefinition:
             if name in (row.name, row.slug):
                 return row
         known = ", ".join(row.slug for row in self.rows)
-        raise UserError(f"Table {self.table} has no row {name!r}. Its rows: {known}.")
+        meant = did_you_mean(name, [each for row in self.rows for each in (row.name, row.slug)])
+        raise UserError(f"Table {self.table} has no row {name!r}.{meant} Its rows: {known}.")
+
+    @property
+    def ours(self) -> tuple[Column, ...]:
+        """The measures that can be had here."""
+        return tuple(column for column in self.columns if not column.published_only)
 
     def column(self, key: str) -> Column:
         """The column of that key; a KeyError where there is none."""
@@ -268,8 +277,9 @@ def load_definition(name: str) -> TableDefinition:
     else:
         path = experiments_root() / "published" / f"{name.replace('-', '_')}.yaml"
     if not path.is_file():
-        known = ", ".join(table_names()) or "none"
-        raise UserError(f"No table {name!r}: {path} is not there. Tables: {known}.")
+        known = table_names()
+        meant = did_you_mean(name.replace("-", "_"), known)
+        raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
@@ -280,7 +290,7 @@ def load_definition(name: str) -> TableDefinition:
 def _definition(content: object, path: Path) -> TableDefinition:
     """The checked table of a parsed file."""
     where = str(path)
-    content = dict(_mapping(content, where))
+    content = dict(mapping(content, where))
     for column in content.get("columns") or ():
         if isinstance(column, Mapping) and column.get("test", "none") not in _TESTS:
             raise UserError(
@@ -290,89 +300,41 @@ def _definition(content: object, path: Path) -> TableDefinition:
             raise UserError(
                 f"{where}: column {column.get('key')}: published_test {column['published_test']!r} is none of z_test."
             )
-    columns = _parts(Column, content.get("columns"), f"{where}: columns")
+    columns = parts(Column, content.get("columns"), f"{where}: columns")
     rows = tuple(
         dataclasses.replace(
             row,
-            stars=_list(row.stars, str, f"{where}: row {row.name}: stars"),
-            against=_list(row.against, str, f"{where}: row {row.name}: against"),
+            stars=entries(row.stars, str, f"{where}: row {row.name}: stars"),
+            against=entries(row.against, str, f"{where}: row {row.name}: against"),
         )
-        for row in _parts(Row, content.get("rows"), f"{where}: rows")
+        for row in parts(Row, content.get("rows"), f"{where}: rows")
     )
     generation = content.get("generation")
     content |= {
         "columns": columns,
         "rows": rows,
-        "generation": None if generation is None else _part(Generation, generation, f"{where}: generation"),
+        "generation": None if generation is None else part(Generation, generation, f"{where}: generation"),
     }
     for key, kind in (("profiles", str), ("seeds", int), ("notes", str), ("coherence", str)):
         if key in content:
-            content[key] = _list(content[key], kind, f"{where}: {key}")
-    definition = _part(TableDefinition, content, where)
+            content[key] = entries(content[key], kind, f"{where}: {key}")
+    definition = part(TableDefinition, content, where)
     _check(definition, where)
     return definition
 
 
-def _mapping(content: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(content, Mapping):
-        raise UserError(f"{where}: expected names and values, found {type(content).__name__}.")
-    return content
-
-
-def _part(kind: type[_Part], content: object, where: str) -> _Part:
-    """One dataclass from its mapping, unknown and missing names refused."""
-    given = _mapping(content, where)
-    fields = {
-        item.name: item
-        for item in dataclasses.fields(kind)  # type: ignore[arg-type]
-        if item.metadata.get("in_file", True)
-    }
-    unknown = sorted(set(given) - set(fields))
-    if unknown:
-        raise UserError(f"{where}: unknown {', '.join(unknown)}. Known: {', '.join(fields)}.")
-    missing = [
-        name
-        for name, item in fields.items()
-        if name not in given and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise UserError(f"{where}: {', '.join(missing)} must be given.")
-    if "values" in given:
-        given = {**given, "values": _numbers(given["values"], f"{where}: values")}
-    return kind(**given)
-
-
-def _parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
-    if not isinstance(content, Sequence) or isinstance(content, str) or not content:
-        raise UserError(f"{where}: expected a list with at least one entry.")
-    return tuple(_part(kind, item, f"{where}[{number}]") for number, item in enumerate(content))
-
-
-def _list(content: object, kind: type[_Part], where: str) -> tuple[_Part, ...]:
-    """The entries of a list, each of one kind."""
-    if not isinstance(content, Sequence) or isinstance(content, str):
-        raise UserError(f"{where}: expected a list, found {content!r}. Put it into brackets: [{content}].")
-    for item in content:
-        if not isinstance(item, kind) or isinstance(item, bool):
-            raise UserError(f"{where}: expected a list of {kind.__name__}, found {item!r} in it.")
-    return tuple(content)
-
-
-def _numbers(content: object, where: str) -> dict[str, float]:
-    """Values that are numbers, by name."""
-    given = _mapping(content, where)
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UserError(f"{where}: expected a number for {name}, found {value!r}.")
-    return {name: float(value) for name, value in given.items()}
-
-
 def _check(definition: TableDefinition, where: str) -> None:
-    """Every name in the file refers to something in it."""
+    """Every name in the file refers to something in it, or makes a folder below its own."""
     keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
+    for kind, given in (("profiles", definition.profiles), ("seeds", definition.seeds)):
+        if not given:
+            raise UserError(f"{where}: {kind}: expected at least one.")
+    for name in (definition.table, *definition.profiles, *(row.slug for row in definition.rows)):
+        if not _NAME.fullmatch(name.replace("+", "-")):
+            raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
     slugs: dict[str, str] = {}
     for row in definition.rows:
         other = slugs.setdefault(row.slug, row.name)
@@ -385,15 +347,47 @@ def _check(definition: TableDefinition, where: str) -> None:
         missing = [profile for profile in definition.profiles if profile not in generation.samples]
         if missing:
             raise UserError(f"{where}: generation: samples: nothing for profile {', '.join(missing)}.")
+    for column in definition.columns:
+        if column.decimals < 0:
+            raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
     for row in definition.rows:
-        if row.floor is not None and definition.parsing is None:
-            raise UserError(f"{where}: row {row.name}: floor: expected `parsing`, the trees that it is judged by.")
-        strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
-        if strangers:
-            raise UserError(f"{where}: row {row.name}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
-        for key, reference in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
-            if reference is not None and reference.count("/") != 1:
-                raise UserError(f"{where}: row {row.name}: {key}: expected <table>/<row>, found {reference!r}.")
-        for other in row.against:
-            if other not in names:
-                raise UserError(f"{where}: row {row.name}: against {other!r}, which is no row.")
+        _check_row(definition, row, keys, names, f"{where}: row {row.name}")
+
+
+def _check_row(
+    definition: TableDefinition, row: Row, keys: Collection[str], names: Collection[str], where: str
+) -> None:
+    if row.floor is not None and definition.parsing is None:
+        raise UserError(f"{where}: floor: expected `parsing`, the trees that it is judged by.")
+    strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
+    if strangers:
+        raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
+    for key, reference in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
+        if reference is not None:
+            if reference.count("/") != 1:
+                raise UserError(f"{where}: {key}: expected <table>/<row>, found {reference!r}.")
+            _check_reference(definition, reference, f"{where}: {key}")
+    if row.runs_of is not None:
+        _check_reference(definition, row.runs_of if "/" in row.runs_of else f"{row.runs_of}/{row.slug}", where)
+    elif definition.runs_of is not None and row.experiment is not None:
+        _check_reference(definition, f"{definition.runs_of}/{row.slug}", where)
+    for other in row.against:
+        if other not in names or other == row.name:
+            raise UserError(f"{where}: against {other!r}, which is no{' other' if other == row.name else ''} row.")
+
+
+def _check_reference(definition: TableDefinition, reference: str, where: str) -> None:
+    """Whether `<table>/<row>` is there; the other table is looked at for the names of its rows alone."""
+    table, _, row = reference.partition("/")
+    if table == definition.table:
+        known = [each.name for each in definition.rows]
+    else:
+        path = experiments_root() / "published" / f"{table}.yaml"
+        if not path.is_file():
+            raise UserError(f"{where}: no table {table!r}.{did_you_mean(table, table_names())}")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rows = content.get("rows") if isinstance(content, Mapping) else None
+        known = [str(each["name"]) for each in rows or () if isinstance(each, Mapping) and "name" in each]
+    slugs = [Row(each).slug for each in known]
+    if Row(row).slug not in slugs:
+        raise UserError(f"{where}: table {table} has no row {row!r}.{did_you_mean(row, slugs)}")

@@ -1,7 +1,7 @@
 """Bootstrap intervals of a table's numbers: how far they might lie elsewhere had the test split other items.
 
-Percentile intervals of the mean over seeds; items are resampled, the same ones for all seeds, while the trained models
-and, in Self-BLEU, the texts that each was compared with stay.
+Percentile intervals of the mean over seeds; items are resampled, the same ones for all seeds and pieces of one document
+together, while the trained models and, in Self-BLEU, the texts that each was compared with stay.
 """
 
 import math
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from depgen.metrics.significance import bootstrap_means
+from depgen.metrics.significance import bootstrap_means, by_group
 from depgen.reporting.comparison import Results, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import Result, seed_scores
+from depgen.reporting.results import Result, item_documents, seed_scores
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -75,7 +75,7 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
     measured = [result for result in results if column.key in result.metrics]
     name = column.items or column.key
     scores = seed_scores(measured, row.slug, name)
-    if scores is None or len(scores) < 2:
+    if scores is None:
         return None
     exponential = name == "perplexity"
     weighed_by = TOKENS if exponential else column.weights
@@ -83,7 +83,10 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
     if weights is None or weights.shape != scores.shape:
         return None
     weights = np.where(np.isnan(scores), 0.0, weights)
-    if (weights.sum(axis=0) <= 0).any():
+    documents = item_documents(measured, row.slug, name)
+    if documents is not None:
+        scores, weights = by_group(scores, weights, documents)
+    if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
         return None
     figure = _Figure(row.name, column.key, scores, weights, exponential)
     given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))

@@ -184,6 +184,9 @@ def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
 def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Numbers) -> Line:
     cells = []
     for column in columns:
+        if column.published_only:
+            cells.append(Cell())
+            continue
         summary = summarise(results, column.key)
         if summary is not None:
             cells.append(

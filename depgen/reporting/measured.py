@@ -1,5 +1,6 @@
 """What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a profile."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
         entry = read_measured_file(path).get("profiles", {}).get(profile)
         if entry is not None:
             where = f"{path}: profiles.{profile}"
-            seeds = _seeds(entry, definition.table, row.name, profile, where)
+            seeds = _seeds(entry, definition, row.name, profile, where)
             found[row.name] = Measured(seeds, _stars(entry), _intervals(entry, where))
     return found
 
@@ -88,14 +89,17 @@ def judged_otherwise(local: Sequence[Result], tracked: Result) -> list[str]:
     return [key for key in tracked.metrics if (known := judges(local, key)) and tracked.settings.get(key) not in known]
 
 
-def _seeds(entry: Mapping[str, Any], table: str, row: str, profile: str, where: str) -> tuple[Result, ...]:
+def _seeds(
+    entry: Mapping[str, Any], definition: TableDefinition, row: str, profile: str, where: str
+) -> tuple[Result, ...]:
     if not isinstance(entry.get("seeds"), Mapping):
         raise UserError(f"{where}: expected `seeds`.")
+    place = {"table": definition.table, "row": row, "profile": profile}
+    never = {column.key for column in definition.columns if column.published_only}
     return tuple(
-        Result.from_dict(
-            {"table": table, "row": row, "profile": profile, "seed": seed, **content}, where=f"{where}.seeds.{seed}"
-        )
+        dataclasses.replace(result, not_computed={k: v for k, v in result.not_computed.items() if k not in never})
         for seed, content in entry["seeds"].items()
+        for result in [Result.from_dict({**place, "seed": seed, **content}, where=f"{where}.seeds.{seed}")]
     )
 
 

@@ -134,7 +134,7 @@ def _untrained(job: Job, metrics: Mapping[str, float], data: DataSource) -> Resu
 
 def _floor_of_trees(job: Job) -> Result:
     found = measure_floor(job)
-    others = [column.key for column in job.definition.columns if column.key not in found.metrics]
+    others = [column.key for column in job.definition.ours if column.key not in found.metrics]
     kept, reasons = sift(job, found.metrics, dict.fromkeys(others, "a rule gives heads and nothing else"))
     assert job.definition.parsing is not None
     return Result(
@@ -179,7 +179,7 @@ def sift(
     kept = {name: value for name, value in metrics.items() if math.isfinite(value)}
     reasons = {name: f"it came out as {value}" for name, value in metrics.items() if not math.isfinite(value)}
     reasons |= not_computed
-    for column in job.definition.columns:
+    for column in job.definition.ours:
         if column.key not in kept:
             reasons.setdefault(column.key, "nothing here computes it yet")
     return kept, reasons

@@ -35,6 +35,8 @@ def notes_of(
     lines += _verdicts(definition, comparisons)
     lines += differences(definition, results)
     lines += _not_computed(definition, profile, shown)
+    if alone := [column.header for column in definition.columns if column.published_only]:
+        lines.append(f"Only the paper has {_listed(alone)}: the data are not at hand, and ours stay empty.")
     lines += _empty(definition, comparisons, shown)
     for column in definition.columns:
         if column.explanation is not None:
@@ -84,7 +86,7 @@ def _marks(
         yield f"{star} ({how}{correction})."
         by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": []}
         by_test |= {"none": []}
-        for column in definition.columns:
+        for column in definition.ours:
             if column.higher_better is not None:
                 by_test[column.test].append(column.header)
         names = {
@@ -144,7 +146,7 @@ def _gain(definition: TableDefinition, item: Comparison) -> str:
 def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:
     """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
     missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for column in definition.columns:
+    for column in definition.ours:
         reasons: dict[str, list[str]] = {}
         for row in definition.rows:
             group = shown.get(row.name, ())
@@ -155,7 +157,7 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
                 reasons.setdefault(reason, []).append(row.name)
         for reason, names in reasons.items():
             missing.setdefault((reason, tuple(names)), []).append(column.header)
-    if missing:
+    if missing and definition.generation is not None:
         command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
         yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     for (reason, rows), headers in missing.items():

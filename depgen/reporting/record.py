@@ -8,11 +8,11 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
+from depgen.reporting.asked import asked_for
 from depgen.reporting.comparison import Comparison, Results, compare, starred
-from depgen.reporting.definition import Row, TableDefinition, load_definition, table_names
+from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.measured import Measured, join, judged_otherwise, measured_path, read_measured, read_measured_file
-from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_results
 
 logger = logging.getLogger(__name__)
@@ -34,9 +34,7 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
         UserError: there are no results at that profile, or tracked seeds are of another configuration.
     """
     written = []
-    for definition in [load_definition(name) for name in (table_names() if table is None else [table])]:
-        asked = profile if table is not None or profile in definition.profiles else None
-        chosen, reason = choose_profile(definition.profiles, asked)
+    for definition, chosen, reason in asked_for(table, profile):
         local = {row.name: read_results(definition.table, row.slug, profile=chosen) for row in definition.rows}
         if any(local.values()):
             written += [

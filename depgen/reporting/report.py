@@ -25,7 +25,7 @@ from depgen.training import provenance
 
 log = logging.getLogger(__name__)
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
-_DRAWN_HERE = re.compile(r"(curves|series)(-\w+)?\.png")
+_DRAWN_HERE = re.compile(r"(curves|series)(-[\w-]+)?\.png")
 """Pictures that the page draws anew from the results."""
 _MISSING = re.compile(r" \((?:.*; )?(not run yet|not built yet)\)$")
 _OURS = ("local", "joined", "measured")
@@ -90,7 +90,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Gap:
-    """What a table lacks that is shown."""
+    """What a table lacks that is shown; one that cannot be shown has no anchor."""
 
     caption: str
     anchor: str
@@ -106,17 +106,20 @@ def report(*, output: Path | None = None) -> str:
     Args:
         output: the page; unset: `results/report.html`.
 
-    Raises:
-        UserError: a result or a definition does not read as one.
+    A definition or a result that does not read as one stands, with what is wrong, among what is missing.
     """
     path = output or results_root() / "report.html"
     sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()
     for name in table_names():
-        definition = load_definition(name)
-        found = [each for profile in definition.profiles if (each := _section(definition, profile)) is not None]
-        sections += [section for section, _ in found]
-        gaps += [gap for _, gap in found if gap.lines]
-        unseen += [] if found else [definition]
+        try:
+            definition = load_definition(name)
+        except UserError as error:
+            gaps.append(Gap(name, "", (str(error),)))
+            continue
+        found, lacking = _sections(definition)
+        sections += found
+        gaps += lacking
+        unseen += [] if found or lacking else [definition]
     others = {
         folder.name: pictures
         for folder in _folders()
@@ -154,10 +157,42 @@ def render_page(
     )
 
 
-def _section(definition: TableDefinition, profile: str) -> tuple[Section, Gap] | None:
-    """A table at a profile and what it lacks; None where it has no result there."""
+def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
+    """A table at each profile that has results, the pictures of its folder with the first; and what each lacks."""
+    sections, gaps = list[Section](), list[Gap]()
+    for profile in definition.profiles:
+        caption, anchor = f"{definition.caption} ({profile})", f"{definition.table}-{profile}"
+        try:
+            results = _results(definition, profile)
+            if not results:
+                continue
+            layout = with_spread(layout_of(definition, profile), "bounds")
+        except UserError as error:
+            gaps.append(Gap(caption, "", (str(error),)))
+            continue
+        kept = () if sections else tuple(_pictures(results_root() / definition.table))
+        sections.append(
+            Section(
+                anchor=anchor,
+                caption=definition.caption,
+                table=definition.table,
+                profile=profile,
+                head=head_of(layout)[2:],
+                systems=tuple(_systems(layout)),
+                provenance=tuple(_provenance(definition, results)),
+                notes=layout.notes,
+                pictures=(*_drawn(definition, profile), *kept),
+            )
+        )
+        lines = tuple(_lacking(layout))
+        gaps += [Gap(caption, anchor, lines)] if lines else []
+    return sections, gaps
+
+
+def _results(definition: TableDefinition, profile: str) -> list[Result]:
+    """The local results of each row, or else its tracked ones."""
     measured = read_measured(definition, profile=profile)
-    results = [
+    return [
         result
         for row in definition.rows
         for result in (
@@ -165,30 +200,6 @@ def _section(definition: TableDefinition, profile: str) -> tuple[Section, Gap] |
             or (measured[row.name].results if row.name in measured else ())
         )
     ]
-    if not results:
-        return None
-    layout = with_spread(layout_of(definition, profile), "bounds")
-    anchor = f"{definition.table}-{profile}"
-    folder = results_root() / definition.table
-    pictures = (*_drawn(definition, profile), *(_pictures(folder) if _is_first(definition, profile) else ()))
-    section = Section(
-        anchor=anchor,
-        caption=definition.caption,
-        table=definition.table,
-        profile=profile,
-        head=head_of(layout)[2:],
-        systems=tuple(_systems(layout)),
-        provenance=tuple(_provenance(definition, results)),
-        notes=layout.notes,
-        pictures=pictures,
-    )
-    return section, Gap(f"{definition.caption} ({profile})", anchor, tuple(_lacking(layout)))
-
-
-def _is_first(definition: TableDefinition, profile: str) -> bool:
-    """Whether no earlier profile of the table is shown, so that its folder's pictures stand once."""
-    before = definition.profiles[: definition.profiles.index(profile)]
-    return not any(read_results(definition.table, row.slug, profile=each) for each in before for row in definition.rows)
 
 
 def _systems(layout: Layout) -> Iterator[ShownSystem]:

@@ -67,17 +67,24 @@ def reproduce(
         for each in named
         if row is None and each not in rows
     ]
+    seeds = _checked(definition.seeds if seeds is None else seeds)
     for each in rows:
         # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
-        for seed in (seeds or definition.seeds) if not each.is_floor else definition.seeds[:1]:
+        for seed in seeds if not each.is_floor else definition.seeds[:1]:
             line = make(Job(definition, each, profile, seed), remeasure=remeasure, redo=redo, options=text_options)
             logger.info("%s", line)
             done.append(line)
     lines = "\n".join([reason, *done])
     if row is not None:
         return lines
-    _, _, text = render_table(table, profile=profile, format="text").partition("\n\n")
-    return f"{lines}\n\n{text}{_how_to_use(definition, rows, profile, (seeds or definition.seeds)[0])}"
+    _, _, text = render_table(table, profile=profile, format="text", files=True).partition("\n\n")
+    return f"{lines}\n\n{text}{_how_to_use(definition, rows, profile, seeds[0])}"
+
+
+def _checked(seeds: Sequence[int]) -> Sequence[int]:
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise UserError(f"--seeds: expected numbers from 0, each once, such as [1,2]; found {list(seeds)}.")
+    return seeds
 
 
 def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
@@ -161,7 +168,7 @@ def _texts(job: Job, options: TextOptions | None) -> str:
     if job.definition.generation is None or job.row.is_floor:
         return ""
     missing = read_result(job.result).not_computed
-    headers = [column.header for column in job.definition.columns if column.key in missing]
+    headers = [column.header for column in job.definition.ours if column.key in missing]
     reasons = [f"without {', '.join(headers)}"] if headers else []
     if options is not None and options != TextOptions():
         reasons.append("options of the text measures were not used")

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Generation
+from depgen.reporting.definition import Generation, Row
+from depgen.reporting.fields import check_kinds, numbers
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ RESAMPLED = "_resamples"
 DOCUMENTS = "_documents"
 """How the items of a measure are named that number the documents which its items are pieces of."""
 _POINTS = ("curve", "clock")
+REMEDY = " Delete it to make it again."
 
 
 @dataclass(frozen=True)
@@ -125,14 +127,16 @@ class Result:
         generation = content.get("generation")
         values["generation"] = None if generation is None else _nested(Generation, generation, f"{where}: generation")
         for name in _POINTS:
-            values[name] = tuple((float(x), float(y)) for x, y in content.get(name, ()))
-        for name in ("metrics", "not_computed", "items", "settings"):
-            if not isinstance(values.get(name, {}), Mapping):
-                raise UserError(f"{where}: {name} must be an object of names and values.")
-        for name, value in values["metrics"].items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise UserError(f"{where}: metrics.{name} must be a number, found {value!r}.")
+            values[name] = _points(content.get(name, ()), f"{where}: {name}")
+        values["metrics"] = numbers(content["metrics"], f"{where}: metrics", remedy=REMEDY)
         return cls(**values)
+
+
+def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:
+    try:
+        return tuple((float(x), float(y)) for x, y in content)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{where}: expected pairs of numbers ({error}).{REMEDY}") from error
 
 
 def _check_names(kind: type[Any], content: Mapping[str, Any], where: str) -> None:
@@ -146,7 +150,8 @@ def _check_names(kind: type[Any], content: Mapping[str, Any], where: str) -> Non
     if unknown or missing:
         parts = [f"unknown {', '.join(unknown)}"] if unknown else []
         parts += [f"missing {', '.join(missing)}"] if missing else []
-        raise UserError(f"{where} is no result of this version: {'; '.join(parts)}. Delete it to make it again.")
+        raise UserError(f"{where} is no result of this version: {'; '.join(parts)}.{REMEDY}")
+    check_kinds(kind, content, where, remedy=REMEDY)
 
 
 def _nested(kind: type[Any], content: object, where: str) -> Any:  # noqa: ANN401 - one of three dataclasses
@@ -189,14 +194,22 @@ def read_result(path: Path) -> Result:
     except FileNotFoundError:
         raise UserError(f"No result at {path}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not JSON ({error}). Delete it to make it again.") from error
+        raise UserError(f"{path} is not JSON ({error}).{REMEDY}") from error
     return Result.from_dict(content, where=str(path))
 
 
 def read_results(table: str, row_slug: str, *, profile: str) -> list[Result]:
-    """Every seed's result of a row at a profile, by seed."""
-    paths = row_folder(table, row_slug).glob(f"{profile}-seed*.json")
-    return sorted((read_result(path) for path in paths), key=lambda result: result.seed)
+    """Every seed's result of a row at a profile, by seed.
+
+    Raises:
+        UserError: a file does not read as a result, or holds another one than its place says.
+    """
+    found = {path: read_result(path) for path in row_folder(table, row_slug).glob(f"{profile}-seed*.json")}
+    for path, result in found.items():
+        held = result_path(result.table, Row(result.row).slug, profile=result.profile, seed=result.seed)
+        if held != path:
+            raise UserError(f"{path} holds a result that belongs at {held}: move it there, or delete it.")
+    return sorted(found.values(), key=lambda result: result.seed)
 
 
 def seed_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, "items seeds"] | None:
@@ -246,4 +259,15 @@ def _arrays(results: Sequence[Result], row_slug: str, name: str) -> Iterator[Flo
         if name in result.items:
             path = row_folder(result.table, row_slug) / result.items[name]
             if path.is_file():
-                yield np.load(path, allow_pickle=False).astype(np.float64)
+                yield _array(path)
+
+
+def _array(path: Path) -> Float[np.ndarray, " items"]:
+    try:
+        found = np.load(path, allow_pickle=False).astype(np.float64)
+    except (OSError, EOFError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{path}: expected the scores of single items ({error}). Delete it, so that they stay untested, or measure "
+            "the row again (depgen reproduce ... --remeasure)."
+        ) from error
+    return np.atleast_1d(found)

@@ -9,11 +9,11 @@ from typing import Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import TableDefinition, load_definition, table_names
+from depgen.reporting.asked import asked_for
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.measured import read_measured
-from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import read_results
 
 Format = Literal["markdown", "latex", "csv", "text"]
@@ -29,10 +29,9 @@ def table(
     format: Format = "markdown",
     spread: Spread = "bounds",
     output: Path | None = None,
+    files: bool = False,
 ) -> str:
     """A table of the results so far beside the published and the tracked ones.
-
-    All four formats are written under `results/<table>/` as well.
 
     Args:
         table: its name; unset: every table that there is, each at the profile asked for or at its only one.
@@ -41,31 +40,31 @@ def table(
         spread: what stands beside a number: its deviation over seeds, and behind it the `bounds` of its 95 % bootstrap
             interval over items; the interval's `half_width` alone; or the deviation over `seeds` alone. CSV has all.
         output: a file for the returned text.
+        files: write all four formats under `results/<table>/` as well.
 
     Raises:
         UserError: there is no such table or profile, or a result does not read as one.
     """
     if table is None and output is not None:
         raise UserError("--output takes one table: name it.")
-    definitions = [load_definition(name) for name in (table_names() if table is None else [table])]
     shown = []
-    for definition in definitions:
-        asked = profile if table is not None or profile in definition.profiles else None
-        chosen, reason = choose_profile(definition.profiles, asked)
-        text = _one(definition, chosen, format, spread)
+    for definition, chosen, reason in asked_for(table, profile):
+        layout = layout_of(definition, chosen)
+        text = render(layout, format=format, spread=spread)
+        if files:
+            _write(layout, spread)
         if output is not None:
             write_atomically(output, text)
+        if format == "csv" and shown:
+            text = text.partition("\n")[2]  # one head for all
         shown.append(f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text)
-    return "\n".join(shown)
+    return ("" if format == "csv" else "\n").join(shown)
 
 
-def _one(definition: TableDefinition, profile: str, format: Format, spread: Spread) -> str:
-    """One table in a format; it is written in all."""
-    layout = layout_of(definition, profile)
-    for each, ending in _ENDINGS.items():
-        path = results_root() / definition.table / f"table-{profile}.{ending}"
-        write_atomically(path, render(layout, format=each, spread=spread))
-    return render(layout, format=format, spread=spread)
+def _write(layout: Layout, spread: Spread) -> None:
+    for format, ending in _ENDINGS.items():
+        path = results_root() / layout.definition.table / f"table-{layout.profile}.{ending}"
+        write_atomically(path, render(layout, format=format, spread=spread))
 
 
 def layout_of(definition: TableDefinition, profile: str) -> Layout:
@@ -127,9 +126,9 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str 
     return text + (star if cell.star else "") + (partial if cell.partial else "")
 
 
-def head_of(layout: Layout, up: str = "↑", down: str = "↓") -> list[str]:
+def head_of(layout: Layout) -> list[str]:
     """What stands over the columns; arrows point to the better end."""
-    arrows = {True: f" {up}", False: f" {down}", None: ""}
+    arrows = {True: " ↑", False: " ↓", None: ""}
     return ["System", "", *(f"{column.header}{arrows[column.higher_better]}" for column in layout.definition.columns)]
 
 
@@ -150,8 +149,7 @@ def _markdown(layout: Layout) -> str:
 
 def _latex(layout: Layout) -> str:
     """For booktabs."""
-    head = " & ".join(_escape(word) for word in head_of(layout, up="UP", down="DOWN"))
-    head = head.replace("UP", r"$\uparrow$").replace("DOWN", r"$\downarrow$")
+    head = " & ".join(map(_escape, head_of(layout)))
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(layout.definition.columns)}}}"]
     lines += [r"\toprule", rf"{head} \\", r"\midrule"]
     group = layout.lines[0].row.group
@@ -165,11 +163,18 @@ def _latex(layout: Layout) -> str:
     return "\n".join([*lines, *(f"% {note}" for note in layout.notes)]) + "\n"
 
 
+_LATEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+    }
+)  # fmt: skip
+
+
 def _escape(text: str) -> str:
     """LaTeX's special characters made ordinary."""
-    for character in "&%$#_{}":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("†", r"$^{\dagger}$")
+    return text.translate(_LATEX)
 
 
 def _csv(layout: Layout) -> str:

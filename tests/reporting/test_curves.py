@@ -3,6 +3,7 @@ import pytest
 from depgen.errors import UserError
 from depgen.reporting.curves import Curve, curves_figure, draw_curves
 from depgen.reporting.record import record
+from depgen.reporting.report import _DRAWN_HERE
 
 
 def test_one_line_a_seed_and_the_lowest_point_of_each(store, project):
@@ -50,6 +51,12 @@ def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplo
     assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2.5 minutes"]
     assert "Base: not every seed kept its minutes" in caplog.text
     assert "lowest 70.00 after 200 steps" in draw_curves("toy", profile="small", against="steps")
+    draw_curves("toy", profile="small", measure="log_likelihood")
+    draw_curves("toy", profile="small", against="minutes", measure="log_likelihood")
+    assert {path.name for path in (project / "results/toy").glob("*.png")} == {
+        "curves-small-steps.png", "curves-small-log_likelihood.png", "curves-small-minutes-log_likelihood.png",
+    }  # fmt: skip
+    assert all(_DRAWN_HERE.fullmatch(path.name) for path in (project / "results/toy").glob("*.png"))
     store("Base", 1, {"bleu1": 1.0})
     with pytest.raises(UserError, match="No validation curve against steps"):
         draw_curves("toy", profile="small", against="steps")
@@ -69,6 +76,9 @@ def test_any_runs_beside_one_another(project):
         draw_curves(runs=["a/1"], against="tokens")
     with pytest.raises(UserError, match="Name a table, or --runs"):
         draw_curves()
+    for choice in ({"rows": ["Base"]}, {"profile": "small"}):
+        with pytest.raises(UserError, match="--rows and --profile choose among a table's results"):
+            draw_curves(runs=["a/1"], **choice)
 
 
 def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):

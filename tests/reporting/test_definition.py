@@ -37,7 +37,7 @@ def test_reads_columns_rows_and_slugs(project):
         ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds: expected a list of int, found 'one'"),
         ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
-        ("against: [Base]", "against: Base", "row DM-Base: against: expected a list, found 'Base'"),
+        ("against: [Base]", "against: Base", r"rows\[2\]: against: expected a list, found 'Base'"),
         ("seeds: [1, 2]", "given: x", "unknown given"),
         (
             "quoted: Someone 1999",
@@ -46,6 +46,28 @@ def test_reads_columns_rows_and_slugs(project):
         ),
         ("name: Later", "name: Later, encoder_of: toy", "row Later: encoder_of: expected <table>/<row>, found 'toy'"),
         ("table: toy", "[", "is not YAML"),
+        ("name: Later", "name: 0.1", r"rows\[4\]: name: expected text, found 0.1"),
+        ("decimals: 1", "decimals: '1'", r"columns\[1\]: decimals: expected a whole number, found '1'"),
+        ("decimals: 1", "decimals: -1", "column selfbleu2: decimals: expected 0 or more, found -1"),
+        ("decimals: 1", "published_only: 1", r"columns\[1\]: published_only: expected true or false, found 1"),
+        ("name: Later", "name: Later, x: three", r"rows\[4\]: x: expected a number or nothing, found 'three'"),
+        (
+            "generation: {prompt_sentences: 4",
+            "generation: {prompt_sentences: four",
+            "prompt_sentences: expected a whole",
+        ),
+        ("values: {bleu1: 9.0}", "values: {bleu1: .nan}", "expected a number for bleu1, found nan"),
+        ("name: Later", "name: Later, runs_of: nothere", "row Later: no table 'nothere'"),
+        ("name: Later", "name: Later, runs_of: toy/DM-Bass", "table toy has no row 'DM-Bass'. Did you mean 'DM-Base'"),
+        ("name: Later", "name: Later, trees_of: tory/Base", "trees_of: no table 'tory'. Did you mean 'toy'"),
+        ("seeds: [1, 2]", "runs_of: nothere", "row Base: no table 'nothere'"),
+        ("against: [Base]", "against: [DM-Base]", "against 'DM-Base', which is no other row"),
+        ("table: toy", "table: ../../escape", "'../../escape' names a folder: expected letters"),
+        ("table: toy", "table: ..", "names a folder"),
+        ("name: Later", "name: ..", "names a folder"),
+        ("seeds: [1, 2]", "profiles: []", "profiles: expected at least one"),
+        ("seeds: [1, 2]", "profiles: [../x]", "names a folder"),
+        ("caption: Invented numbers", "captoin: x", "unknown captoin. Did you mean 'caption'"),
     ],
 )
 def test_a_slip_in_the_file_is_named(project, old, new, message):
@@ -78,10 +100,14 @@ def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
 
 
 def test_unknown_tables_and_rows_list_those_there_are(project):
-    with pytest.raises(UserError, match="Tables: toy"):
+    with pytest.raises(UserError, match=r"Did you mean 'toy'\? Tables: toy"):
         load_definition("tory")
-    with pytest.raises(UserError, match="DM-Base-left-chain"):
-        load_definition("toy").row("DM")
+    with pytest.raises(
+        UserError, match=r"has no row 'dm-bas'\. Did you mean 'DM-Base'\? Its rows: .*DM-Base-left-chain"
+    ):
+        load_definition("toy").row("dm-bas")
+    with pytest.raises(UserError, match=r"has no row 'xyz'\. Its rows"):
+        load_definition("toy").row("xyz")
 
 
 def test_profile_small_takes_the_small_file(project):

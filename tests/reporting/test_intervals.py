@@ -80,6 +80,21 @@ def test_items_are_weighed_by_what_the_column_says(store):
     assert intervals(of_words, lacking) == {}
 
 
+def test_pieces_of_a_document_are_drawn_together(store, scores):
+    """As if each document were an item that weighs as much as it has pieces: here four each."""
+    definition, mine = load_definition("toy"), scores[0]
+    whole = intervals(definition, {"Base": [store("Base", 1, {"bleu1": float(mine.mean())}, {"bleu1": mine})]})
+
+    def cut(documents):
+        items = {"bleu1": np.repeat(mine, 4), "bleu1_documents": documents}
+        return intervals(definition, {"Base": [store("Base", 1, {"bleu1": float(mine.mean())}, items)]})
+
+    assert cut(np.repeat(np.arange(ITEMS), 4))["Base"]["bleu1"] == pytest.approx(whole["Base"]["bleu1"])
+    apart = cut(np.arange(4 * ITEMS))["Base"]["bleu1"]
+    assert apart[1] - apart[0] == pytest.approx((whole["Base"]["bleu1"][1] - whole["Base"]["bleu1"][0]) / 2, rel=0.1)
+    assert "Base" not in cut(np.zeros(4 * ITEMS)), "one document is no sample"
+
+
 def test_undefined_items_do_not_count_and_repeats_are_the_same(store, scores):
     holed = [np.where(np.arange(ITEMS) % 5 == 0, np.nan, each) for each in scores[:1]]
     results = {"Base": stored(store, holed)}

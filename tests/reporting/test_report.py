@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -146,3 +147,34 @@ def test_without_results_the_page_says_so(project, capsys):
     assert "Tables without any result" in found.texts
     assert main(["report"]) == 0
     assert (project / "results" / "report.html").is_file()
+
+
+def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
+    store("Base", 1, {"bleu1": 1.5})
+    published = project / "experiments" / "published"
+    (published / "other.yaml").write_text((published / "toy.yaml").read_text().replace("table: toy", "table: other"))
+    bad = project / "results" / "other" / "Base" / "small-seed1.json"
+    bad.parent.mkdir(parents=True)
+    bad.write_text('{"table": ')
+    (published / "slip.yaml").write_text("captoin: x")
+    said = report(output=project / "page.html")
+    text, found = read(project / "page.html")
+    assert "1 tables" in said
+    assert "1.50" in found.texts
+    missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
+    assert any("small-seed1.json is not JSON" in each for each in missing)
+    assert any("slip.yaml: " in each for each in missing)
+    assert 'href="#"' not in text
+
+
+def test_a_folders_pictures_stand_once(project, store, drawn):
+    store("Base", 1, {"bleu1": 1.0})
+    record("toy", profile="small")
+    shutil.rmtree(project / "results" / "toy" / "Base")
+    store("Base", 1, {"bleu1": 1.0}, profile="paper")
+    path = project / "results" / "toy" / "Base"
+    (path / "small-seed1.json").rename(path / "paper-seed1.json")
+    assert report(output=project / "page.html").startswith(f"{project / 'page.html'}: 2 tables")
+    text, found = read(project / "page.html")
+    assert len(found.pages) == 1
+    assert text.count(base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()) == 1

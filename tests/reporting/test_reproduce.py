@@ -272,3 +272,10 @@ def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, proje
     assert "Base, small: not built yet, no base_toy at this profile.\n" in text
     with pytest.raises(UserError, match=r"No experiment file .*base_toy_small\.yaml"):
         _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config
+
+
+@pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
+def test_seeds_that_are_none_or_stand_twice_are_refused(stub, project, seeds):
+    with pytest.raises(UserError, match=r"--seeds: expected numbers from 0, each once, such as \[1,2\]; found"):
+        reproduce.reproduce("toy", row="Base", profile="small", seeds=seeds)
+    assert stub.calls == []

@@ -29,10 +29,18 @@ def test_the_file_has_the_agreed_names(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metrics": {"bleu1": "ten"}}, "metrics.bleu1 must be a number"),
+        (
+            {"metrics": {"bleu1": "ten"}},
+            "metrics: expected a number for bleu1, found 'ten'. Delete it to make it again",
+        ),
         ({"colour": "red"}, "unknown colour"),
+        ({"metrics": {"bleu1": float("nan")}}, "expected a number for bleu1, found nan. Delete it"),
+        ({"curve": None}, "curve: expected a list, found None. Delete it"),
+        ({"curve": [[1.0]]}, "curve: expected pairs of numbers"),
+        ({"seed": "1"}, "seed: expected a whole number, found '1'. Delete it"),
+        ({"budget": {"epochs": "4"}}, "budget: epochs: expected a whole number or nothing, found '4'"),
         ({"data": {"corpus": "x"}}, "data is no result of this version: missing reduced"),
-        ({"items": ["a"]}, "items must be an object"),
+        ({"items": ["a"]}, "items: expected names and values, found"),
     ],
 )
 def test_what_is_no_result_is_refused_by_name(change, message):
@@ -83,3 +91,21 @@ def test_seeds_with_other_numbers_of_items_are_refused(store):
     ]
     with pytest.raises(UserError, match=r"different lengths \(2, 1\)"):
         item_scores(results, "Base", "bleu1")
+
+
+@pytest.mark.parametrize("change", [{"table": "other"}, {"row": "DM-Base"}, {"profile": "paper"}, {"seed": 2}])
+def test_a_result_in_anothers_place_is_refused(store, change):
+    result = store("Base", 1, {"bleu1": 1.0})
+    path = result_path("toy", "Base", profile="small", seed=1)
+    path.write_text(json.dumps(result.to_dict() | change))
+    with pytest.raises(UserError, match=r"small-seed1\.json holds a result that belongs at results/.*: move it there"):
+        read_results("toy", "Base", profile="small")
+
+
+@pytest.mark.parametrize("kept", [0, 40, 130])
+def test_cut_scores_are_named_with_the_remedy(store, project, kept):
+    result = store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]})
+    path = project / "results/toy/Base" / result.items["bleu1"]
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(UserError, match=r"bleu1\.npy: expected the scores of single items .* Delete it"):
+        item_scores([result], "Base", "bleu1")

@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
+from depgen.reporting.measured import read_measured
 from depgen.reporting.measurement import sift
 from depgen.reporting.record import record
 from depgen.reporting.results import read_results
@@ -182,9 +184,11 @@ def test_tracked_local_and_published_stand_side_by_side(results):
     assert lines[place + 3] == "|  | difference | -1.00 |  |  |"
 
 
-def test_all_formats_are_written(results, project):
-    table("toy", profile="small", output=project / "out.tex", format="latex")
+def test_files_are_written_where_they_are_asked_for(results, project):
     folder = project / "results" / "toy"
+    table("toy", profile="small", output=project / "out.tex", format="latex")
+    assert not [path for path in folder.iterdir() if path.is_file()]
+    table("toy", profile="small", files=True)
     assert {path.name for path in folder.iterdir() if path.is_file()} == {
         f"table-small.{ending}" for ending in ("md", "tex", "csv", "txt")
     }
@@ -331,9 +335,41 @@ def test_a_floor_has_no_spread(store, project):
     assert "| Floor | local |  |  | 8.10 |" in table("toy", profile="small")
 
 
-def test_not_computed_says_how_to_measure_again(results):
-    assert "- n/c: `depgen reproduce toy --profile small --remeasure` measures the texts again" in table(
-        "toy", profile="small"
+def test_not_computed_says_how_to_measure_texts_again(results, project):
+    hint = "- n/c: `depgen reproduce toy --profile small --remeasure` measures the texts again"
+    assert hint in table("toy", profile="small")
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("generation: {prompt_sentences: 4, seed: 10}\n", ""))
+    text = table("toy", profile="small")
+    assert "--remeasure" not in text
+    assert "Not computed: SB-2" in text
+
+
+def test_what_only_the_paper_has_is_no_gap_of_ours(store, project):
+    reasons = {"selfbleu2": "nothing here computes it yet"}
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 10.0}, not_computed=reasons)
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("test: paired_bootstrap", "published_only: true, test: paired_bootstrap"))
+    record("toy", profile="small")
+    text = table("toy", profile="small")
+    assert (
+        "| Base | paper | 10.00 | 90.0 |  |\n|  | measured | 10.00 ± 0.00 |  |  |\n|  | local | 10.00 ± 0.00 |  |"
+        in text
+    )
+    assert "- Only the paper has SB-2: the data are not at hand, and ours stay empty.\n" in text
+    assert not re.search("ot computed|n/c|bootstrap: SB-2", text.replace("n/c: not computed, see below", ""))
+    (tracked,) = read_measured(load_definition("toy"), profile="small").values()
+    assert [result.not_computed for result in tracked.results] == [{}, {}]
+
+
+def test_a_header_may_hold_any_letters_in_latex(results, project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text().replace("header: B-1", "header: 'UP^~DOWN\\'"))
+    text = table("toy", profile="small", format="latex")
+    assert (
+        r"System &  & UP\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2 $\downarrow$ &"
+        in text
     )
 
 
@@ -378,9 +414,17 @@ def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
     one = (project / "experiments/published/toy.yaml").read_text()
     other = one.replace("table: toy", "table: only\nprofiles: [demo]").replace("Invented numbers", "Others")
     (project / "experiments/published/only.yaml").write_text(other)
-    text = table(profile="small")
+    text = table(profile="small", files=True)
     assert text.index("**Others (profile demo)**") < text.index("**Invented numbers (profile small)**")
     assert (project / "results/only/table-demo.md").is_file()
+    lines = list(csv.DictReader(io.StringIO(table(profile="small", format="csv"))))
+    assert {line["table"] for line in lines} == {"toy", "only"}
+    assert {line["profile"] for line in lines} == {"small", "demo"}
+    for of_all in (table, record):
+        with pytest.raises(
+            UserError, match=r"profile 'papr'\. Did you mean 'paper'\? Expected one of demo, paper, small"
+        ):
+            of_all(profile="papr")
     with pytest.raises(UserError, match="--output takes one table"):
         table(profile="small", output=project / "x.md")
 

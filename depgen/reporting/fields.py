@@ -1,0 +1,137 @@
+"""Dataclasses from the plain content of a file: names and kinds of values are checked, and each slip is named."""
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from depgen.errors import UserError, did_you_mean
+
+_Part = TypeVar("_Part")
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", types.NoneType: "nothing"}
+
+
+def mapping(content: object, where: str) -> Mapping[str, Any]:
+    """Names and values.
+
+    Raises:
+        UserError: it is anything else.
+    """
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: expected names and values, found {type(content).__name__}.")
+    return content
+
+
+def part(kind: type[_Part], content: object, where: str) -> _Part:
+    """One dataclass from its mapping.
+
+    Raises:
+        UserError: a name is unknown or missing, or a value is of another kind.
+    """
+    given = mapping(content, where)
+    fields = {
+        item.name: item
+        for item in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if item.metadata.get("in_file", True)
+    }
+    unknown = sorted(set(map(str, given)) - set(fields))
+    if unknown:
+        raise UserError(
+            f"{where}: unknown {', '.join(unknown)}.{did_you_mean(unknown[0], fields)} Known: {', '.join(fields)}."
+        )
+    missing = [
+        name
+        for name, item in fields.items()
+        if name not in given and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise UserError(f"{where}: {', '.join(missing)} must be given.")
+    if "values" in given:
+        given = {**given, "values": numbers(given["values"], f"{where}: values")}
+    check_kinds(kind, given, where)
+    return kind(**given)
+
+
+def parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
+    """The dataclasses of a list.
+
+    Raises:
+        UserError: it is no list, an empty one, or one of its entries does not read.
+    """
+    if not isinstance(content, Sequence) or isinstance(content, str) or not content:
+        raise UserError(f"{where}: expected a list with at least one entry.")
+    return tuple(part(kind, item, f"{where}[{number}]") for number, item in enumerate(content))
+
+
+def entries(content: object, kind: type[_Part], where: str) -> tuple[_Part, ...]:
+    """The entries of a list, each of one kind.
+
+    Raises:
+        UserError: it is no list, or an entry is of another kind.
+    """
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise UserError(f"{where}: expected a list, found {content!r}. Put it into brackets: [{content}].")
+    for item in content:
+        if not isinstance(item, kind) or isinstance(item, bool):
+            raise UserError(f"{where}: expected a list of {kind.__name__}, found {item!r} in it.")
+    return tuple(content)
+
+
+def numbers(content: object, where: str, *, remedy: str = "") -> dict[str, float]:
+    """Values that are finite numbers, by name.
+
+    Raises:
+        UserError: one is not.
+    """
+    given = mapping(content, where)
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise UserError(f"{where}: expected a number for {name}, found {value!r}.{remedy}")
+    return {name: float(value) for name, value in given.items()}
+
+
+def check_kinds(kind: type[Any], given: Mapping[str, Any], where: str, *, remedy: str = "") -> None:
+    """Compare values with the annotations of a dataclass; the insides of lists and parts are left to who reads them.
+
+    Raises:
+        UserError: names the first that is of another kind, and the remedy.
+    """
+    for name, hint in _hints(kind).items():
+        if name in given and not _fits(given[name], hint):
+            raise UserError(f"{where}: {name}: expected {_in_words(hint)}, found {given[name]!r:.80}.{remedy}")
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin is not None and issubclass(origin, Sequence | Mapping):
+        return isinstance(value, Mapping if issubclass(origin, Mapping) else Sequence) and not isinstance(value, str)
+    if hint in (int, float):
+        return isinstance(value, int | float if hint is float else int) and not isinstance(value, bool)
+    return not isinstance(hint, type) or hint not in _NAMES or isinstance(value, hint)
+
+
+def _in_words(hint: Any) -> str:  # noqa: ANN401 - any annotation
+    """An annotation for people.
+
+    >>> _in_words(float | None)
+    'a number or nothing'
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_in_words(each) for each in get_args(hint))
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    origin = get_origin(hint)
+    if origin is not None:
+        return "names and values" if issubclass(origin, Mapping) else "a list"
+    return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))
