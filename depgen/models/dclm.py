@@ -39,7 +39,7 @@ Deviations
         update takes 1e-6 of every parameter away, which is left out here. `ClippedAdagrad` with `accumulate_clipped:
         true` clips first. In the toolkit's order a step is shrunk twice, by AdaGrad and by 5 / norm (about 0.14), and
         CCDCLM suffers by it: its contexts hardly differ at first, and so act as one more bias of layer 1, whose rate is
-        multiplied by the sum of their sizes (about 43). Training loss in nats, CCDCLM against RNNLM, steps 101 to 150 of
+        multiplied by the sum of their sizes (about 43). Training loss in nats, CCDCLM against RNNLM, steps 101-150 of
         two seeds (80 documents of Brown, sentences cut to 12 words, 500 word types, K = H = 64, 4 segments a step):
         3.320 and 3.317 against 3.220 and 3.187 in the toolkit's order, 3.053 and 3.086 against 3.143 and 3.089 where
         the clip comes first.

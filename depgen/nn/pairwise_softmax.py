@@ -5,6 +5,7 @@ the output matrix and b_c that of the context. The normalisers of all pairs, `su
 product of two matrices again.
 """
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
@@ -53,7 +54,7 @@ def pairwise_log_likelihoods(
         highest = position.amax(1, keepdim=True)
         products = (position - highest).exp_() @ context_factor
         log_z = products.log() + highest + highest_context
-        for pairs in (products < LEAST_SUM).nonzero().split(rows):
+        for pairs in torch.split((products < LEAST_SUM).nonzero(), rows):
             word, before = pairs.T
             log_z[word, before] = (position[word] + context[before]).logsumexp(1)
         log_probs = position.gather(1, words[:, None]) + context[:, words].T - log_z
