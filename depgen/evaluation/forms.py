@@ -41,7 +41,7 @@ def _is_lowercased(corpus: object) -> bool:
 def warn_of_another_form(run: Path, corpus: Corpus) -> None:
     """Say in the log that a corpus is not in the form of the text that a run has learnt from, where that is known."""
     learnt, given = form_of_run(run), form_in(corpus)
-    if learnt in _BROUGHT_BY and learnt != given:
+    if learnt is not None and learnt in _BROUGHT_BY and learnt != given:
         logger.warning(
             "%s has learnt from text in the form `%s`, but %s %s: punctuation is read too or missing, and words that "
             "are spelt otherwise are unknown. %s.",
