@@ -136,7 +136,10 @@ def test_profile_and_seeds_are_passed_on():
     text = dry_run("table2-DM-Transformer", "PROFILE=small", "SEEDS=3 4")
     assert "--row 'DM-Transformer' --profile small --seeds '[3,4]'" in text
     assert commands("record", "PROFILE=paper") == ["record --profile paper"]
-    assert commands("tables", "PROFILE=small") == ["table --profile small --format text --files", "case-study --profile small"]
+    assert commands("tables", "PROFILE=small") == [
+        "table --profile small --format text --files",
+        "case-study --profile small",
+    ]
 
 
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):

@@ -1,7 +1,7 @@
 """The options of Lightning's verbs: our own beside Lightning's, and a help that shows what the verb at hand takes."""
 
 import argparse
-from typing import Literal
+from typing import Any, Literal
 
 from jsonargparse.typing import PositiveInt
 from lightning.pytorch.cli import LightningArgumentParser
@@ -40,13 +40,13 @@ class TrainingParser(ShortComplaints, LightningArgumentParser):
 
     hidden: frozenset[str] = frozenset()
 
-    def format_help(self) -> str:
+    def format_help(self, formatter: argparse.HelpFormatter | None = None) -> str:
         """The help, ready to print."""
         left_out = {action: action.help for action in self._actions if action.dest.removesuffix(".help") in self.hidden}
         for action in left_out:
             action.help = argparse.SUPPRESS
         try:
-            return str(super().format_help())
+            return str(super().format_help(formatter))
         finally:
             for action, text in left_out.items():
                 action.help = text
@@ -83,4 +83,5 @@ def show_what_counts(parser: TrainingParser, verb: str) -> None:
         title = next((title for name, title in titles.items() if name in names), None)
         if title is not None and not str(group.title).startswith("Linked"):
             group.title = title
-    parser._action_groups.sort(key=lambda group: group.title == titles["trainer"])
+    groups: list[Any] = parser._action_groups  # type: ignore[assignment]  # argparse's own list
+    groups.sort(key=lambda group: group.title == titles["trainer"])

@@ -329,8 +329,8 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
-    for kind, given in (("profiles", definition.profiles), ("seeds", definition.seeds)):
-        if not given:
+    for kind, found in (("profiles", definition.profiles), ("seeds", definition.seeds)):
+        if not found:
             raise UserError(f"{where}: {kind}: expected at least one.")
     for name in (definition.table, *definition.profiles, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -104,7 +104,7 @@ def check_kinds(kind: type[Any], given: Mapping[str, Any], where: str, *, remedy
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: Hashable) -> dict[str, Any]:
     return get_type_hints(kind)
 
 

@@ -177,11 +177,11 @@ def _write(job: Job, tried: Tried) -> None:
     at = held.index(settings) if settings in held else len(lines)
     lines[at : at + 1] = [line]
     names = dict.fromkeys(name for each in lines for name in each if name not in _FIGURES)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, [*names, *_FIGURES], restval="", lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*names, *_FIGURES], restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
-    write_atomically(path, stream.getvalue())
+    write_atomically(path, text.getvalue())
 
 
 def _adopted(job: Job) -> dict[str, str] | None:

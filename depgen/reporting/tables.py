@@ -47,7 +47,7 @@ def table(
     """
     if table is None and output is not None:
         raise UserError("--output takes one table: name it.")
-    shown = []
+    shown: list[str] = []
     for definition, chosen, reason in asked_for(table, profile):
         layout = layout_of(definition, chosen)
         text = render(layout, format=format, spread=spread)

@@ -54,7 +54,8 @@ class StoryBatch:
 
     def to(self, device: torch.device | str) -> "StoryBatch":
         """The same on a device."""
-        return StoryBatch(*(None if value is None else value.to(device) for value in vars(self).values()))
+        moved: dict[str, Any] = {name: None if it is None else it.to(device) for name, it in vars(self).items()}
+        return StoryBatch(**moved)
 
 
 def text_of(story: Story) -> str:
