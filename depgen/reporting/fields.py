@@ -3,8 +3,7 @@
 import dataclasses
 import math
 import types
-from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from depgen.errors import UserError, did_you_mean
@@ -98,14 +97,9 @@ def check_kinds(kind: type[Any], given: Mapping[str, Any], where: str, *, remedy
     Raises:
         UserError: names the first that is of another kind, and the remedy.
     """
-    for name, hint in _hints(kind).items():
+    for name, hint in get_type_hints(kind).items():
         if name in given and not _fits(given[name], hint):
             raise UserError(f"{where}: {name}: expected {_in_words(hint)}, found {given[name]!r:.80}.{remedy}")
-
-
-@cache
-def _hints(kind: Hashable) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation
