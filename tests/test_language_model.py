@@ -16,7 +16,7 @@ def system(*, world_size=1):
 def test_a_system_that_keeps_no_scores_has_none():
     model = system()
     assert model.test_scores() is None
-    model.keep_scores(torch.tensor([2, 0]), torch.tensor([1.5, 0.5]), torch.tensor([3, 1]))
+    model.keep_scores(torch.tensor([2, 0]), torch.tensor([1.5, 0.5], dtype=torch.float64), torch.tensor([3, 1]))
     items, nll, tokens = model.test_scores()
     assert (items.tolist(), nll.tolist(), tokens.tolist()) == ([0, 2], [0.5, 1.5], [1, 3])
     model.on_test_epoch_start()
@@ -24,7 +24,7 @@ def test_a_system_that_keeps_no_scores_has_none():
 
 
 def test_a_device_that_has_tested_nothing_leaves_the_others_scores(monkeypatch):
-    theirs = [torch.tensor([1]), torch.tensor([2.0]), torch.tensor([4])]
+    theirs = [torch.tensor([1]), torch.tensor([2.0], dtype=torch.float64), torch.tensor([4])]
 
     def gathered(shares, own):
         shares[:] = [own, theirs]
