@@ -24,6 +24,12 @@ def runs_root() -> Path:
     return _root("DEPGEN_RUNS", "runs")
 
 
+def below_runs(run: str) -> str:
+    """A run's path below `$DEPGEN_RUNS`, where it lies there: what results may say on any machine."""
+    path, root = Path(run).absolute(), runs_root().absolute()
+    return str(path.relative_to(root)) if path.is_relative_to(root) else run
+
+
 def results_root() -> Path:
     """The folder of result files: `$DEPGEN_RESULTS`, by default `./results`."""
     return _root("DEPGEN_RESULTS", "results")

@@ -3,7 +3,16 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.locations import cache_root, data_root, find_data, find_file, folder_written_whole, results_root, runs_root
+from depgen.locations import (
+    below_runs,
+    cache_root,
+    data_root,
+    find_data,
+    find_file,
+    folder_written_whole,
+    results_root,
+    runs_root,
+)
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),
@@ -48,3 +57,10 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         (part / "folder" / "file").write_text("half")
     assert (place / "file").read_text() == "second"
     assert [each.name for each in tmp_path.iterdir()] == ["parser"]
+
+
+def test_a_run_is_named_below_the_folder_of_runs(monkeypatch, tmp_path):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    assert below_runs(str(tmp_path / "runs/udgn_ptb/first")) == "udgn_ptb/first"
+    assert below_runs("udgn_ptb") == "udgn_ptb"
+    assert below_runs(str(tmp_path / "elsewhere")) == str(tmp_path / "elsewhere")

@@ -13,6 +13,7 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.locations import below_runs
 from depgen.training.runs import named_checkpoint
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
@@ -51,7 +52,7 @@ class InducedTrees:
     ) -> None:
         self.run, self.decoding, self.form = run, decoding, form
         self.tokens_per_batch, self.device = tokens_per_batch, device
-        self.scheme = f"induced by {run} ({decoding})"
+        self.scheme = f"induced by {below_runs(run)} ({decoding})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "trained"}
