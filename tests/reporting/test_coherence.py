@@ -22,6 +22,7 @@ from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result, read_results
 from depgen.reporting.tables import table
 from tests.evaluation.oracles_of_stories import in_process
+from tests.reporting.conftest import ORDER_COLUMN
 
 STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 2, "test": 6}}
 OTHERS = {
@@ -52,13 +53,7 @@ COHERENT = {
     "seeds": [1],
     "coherence": ["coherence_stories", "insertion_others"],
     "columns": [
-        {
-            "key": "order",
-            "header": "Accuracy",
-            "higher_better": True,
-            "test": "paired_bootstrap",
-            "published_test": "z_test",
-        },
+        ORDER_COLUMN,
         {"key": "order_deviation", "header": "Deviation", "higher_better": None},
         {"key": "insertion", "header": "Insertion", "higher_better": True, "test": "paired_bootstrap"},
         {"key": "insertion_distance", "header": "Distance", "higher_better": False},

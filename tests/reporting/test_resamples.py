@@ -11,20 +11,13 @@ from depgen.reporting.comparison import compare, starred
 from depgen.reporting.definition import load_definition
 from depgen.reporting.resamples import differences
 from depgen.reporting.results import read_results
+from tests.reporting.conftest import ORDER_COLUMN
 
 TOY = {
     "table": "toy",
     "caption": "Invented coherence",
     "source": "an invented paper, Table 3",
-    "columns": [
-        {
-            "key": "order",
-            "header": "Accuracy",
-            "higher_better": True,
-            "test": "paired_bootstrap",
-            "published_test": "z_test",
-        }
-    ],
+    "columns": [ORDER_COLUMN],
     "rows": [
         {"name": "Base", "experiment": "base_toy"},
         {"name": "DM-Base", "experiment": "dm_toy", "against": ["Base"]},
