@@ -1,19 +1,17 @@
 """How likely each row's system finds one and the same text, how fast it scores it, and how fast it was trained."""
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
 
-from depgen.data.vocabulary import encode
-from depgen.evaluation.likelihood import score_documents
-from depgen.evaluation.scored_text import PERPLEXITY
+from depgen.evaluation.reading import reading_of_run
+from depgen.evaluation.scored_text import PERPLEXITY, Scorer, Totals
+from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.intervals import TOKENS
 from depgen.reporting.jobs import Job
@@ -60,60 +58,39 @@ def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> ScoreNumbers
     Raises:
         UserError: the text is not at hand, or the system gives texts no likelihood.
     """
-    documents = [document for split in text.splits for document in text.corpus.documents(split)]
-    scored = _scored(trained, documents)
+    documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
+    model = trained.model
+    scorer = Scorer(
+        trained, reading_of_run(trained.run), as_one=model.reads_sentences, tokens_per_batch=TOKENS_PER_BATCH
+    )
+    began = _now(model.device)
+    scored = scorer.score(documents)
+    seconds = _now(model.device) - began
+    totals = [Totals.of(document.words) for document in scored]
+    everything = Totals.of(word for document in scored for word in document.words)
     found = ScoreNumbers(metrics=_sizes(trained) | _training_speed(facts))
-    found.metrics["scoring_speed"] = scored.tokens / scored.seconds
+    found.metrics["scoring_speed"] = everything.tokens / seconds
     if "training_speed" not in found.metrics:
         found.not_computed["training_speed"] = "the run kept no wall time"
-    kind = trained.model.likelihood
-    for other in {*PERPLEXITY.values()} - {PERPLEXITY[kind]}:
-        found.not_computed[other] = f"its likelihood is {kind}"
-    if kind == "pseudo":
-        known = scored.words.sum() - scored.unknown.sum()
-        found.metrics[PERPLEXITY[kind]] = math.exp(scored.known_nll.sum() / known)
+    name = PERPLEXITY[model.likelihood]
+    for other in {*PERPLEXITY.values()} - {name}:
+        found.not_computed[other] = f"its likelihood is {model.likelihood}"
+    perplexity, _, of_known_words = everything.perplexities(model.likelihood).values()
+    value = of_known_words if model.likelihood == "pseudo" else perplexity
+    if value is None:
+        found.not_computed[name] = "the text has no word that it knows"
         return found
-    found.metrics[PERPLEXITY[kind]] = math.exp(scored.nll.sum() / scored.words.sum())
-    if kind == "exact":
-        found.metrics["unk_rate"] = float(scored.unknown.sum() / scored.words.sum())
-        found.items.update({"perplexity": scored.nll / scored.words, TOKENS: scored.words})
+    found.metrics[name] = value
+    if model.likelihood == "exact":
+        words = np.array([each.words + each.ends for each in totals], dtype=np.float64)
+        found.metrics["unk_rate"] = everything.unknown / words.sum()
+        found.items.update({"perplexity": np.array([-each.log_prob for each in totals]) / words, TOKENS: words})
     return found
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """Nats and counts of each document; words that are `<unk>` are left out of `known_nll`."""
-
-    nll: Float[np.ndarray, " documents"]
-    known_nll: Float[np.ndarray, " documents"]
-    words: Float[np.ndarray, " documents"]
-    unknown: Float[np.ndarray, " documents"]
-    tokens: int
-    seconds: float
-
-
-def _scored(trained: Trained, documents: Sequence[Document]) -> _Scored:
-    model, vocabulary = trained.model, trained.vocabulary
-    sentences = [sentence for document in documents for sentence in document.sentences]
-    encodings = [encode(vocabulary, sentence.words) for sentence in sentences]
-    ids = [each.ids.tolist() for each in encodings]
-    of_document = np.repeat(np.arange(len(documents)), [len(document.sentences) for document in documents])
-    cuts = np.cumsum([len(document.sentences) for document in documents])[:-1]
-    whole = [[ids[place] for place in part] for part in np.split(np.arange(len(ids)), cuts)]
-    units = whole if model.reads_sentences else [[each] for each in ids]
-    began = _now(model.device)
-    scores = score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=TOKENS_PER_BATCH)
-    seconds = _now(model.device) - began
-    columns = np.zeros((4, len(documents)))
-    flat = [each for unit in scores for each in unit]
-    for document, encoding, log_probs in zip(of_document, encodings, flat, strict=True):
-        costs = -log_probs.astype(np.float64)
-        is_unknown = np.zeros(len(costs), dtype=bool)
-        is_unknown[: len(encoding.ids)] = encoding.ids == vocabulary.unk
-        count = len(np.unique(encoding.word_of_piece)) + len(costs) - len(encoding.ids)
-        columns[:, document] += costs.sum(), costs[~is_unknown].sum(), count, is_unknown.sum()
-    nll, known, words, unknown = columns
-    return _Scored(nll, known, words, unknown, tokens=sum(map(len, flat)), seconds=seconds)
+def _as_text(document: Document) -> TextDocument:
+    """The same as `depgen score` takes it, each sentence named by its document."""
+    return TextDocument(document.identifier, document.sentences, (document.identifier,) * len(document.sentences))
 
 
 def _now(device: torch.device) -> float:
