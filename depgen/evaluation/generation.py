@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import Writer
 from depgen.decoding.sampling import Sampling
 from depgen.document_language_model import DocumentLanguageModel
@@ -21,6 +21,8 @@ from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import write_atomically
 from depgen.training.guards import check_writable
 from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FormName
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -41,6 +43,7 @@ def generate(
     seed: int = 0,
     output: Path | None = None,
     json: bool = False,
+    form: FormName | None = None,
     device: str | None = None,
 ) -> str | None:
     """Write texts with a trained system, from prompts or from nothing.
@@ -64,6 +67,8 @@ def generate(
         output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
             printed.
         json: JSON lines with prompt, text and seed instead of bare texts; of documents, lists of sentences.
+        form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
+            in `depgen score`; `as_is` to leave them as they are.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
@@ -80,7 +85,9 @@ def generate(
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)
     trained = load_trained(checkpoint, device=device)
     log.info("Writing with %s", trained.checkpoint)
-    writing = _Writing(trained, number, seed, sampling, max_new_tokens, batch_size, json)
+    writing = _Writing(
+        trained, reading_of_run(trained.run, form), number, seed, sampling, max_new_tokens, batch_size, json
+    )
     if isinstance(trained.model, DocumentLanguageModel):
         rows = writing.documents(trained.model, prompts, sentences or 1)
     elif sentences is not None:
@@ -103,6 +110,7 @@ class _Writing:
     """What is written with and how; see `generate`."""
 
     trained: Trained
+    reading: Reading
     number: int
     seed: int
     sampling: Sampling
@@ -120,7 +128,7 @@ class _Writing:
         if not isinstance(model, Writer):
             raise UserError(f"{self.trained.checkpoint} holds a {type(model).__name__}, which does not write texts.")
         lines = [""] if prompts is None else read_prompts(prompts)
-        ids = [encode(vocabulary, line.split()).ids.tolist() for line in lines]
+        ids = [self._ids(Sentence(tuple(line.split()))) for line in lines]
         _log_unknown(ids, vocabulary)
         seeds = self._seeds(len(lines))
         texts = model.generate(
@@ -144,12 +152,12 @@ class _Writing:
         Raises:
             UserError: the prompts can't be read, or the system reads no documents of that length.
         """
-        vocabulary, reading = self.trained.vocabulary, reading_of_run(self.trained.run)
-        words = [()] if prompts is None else [[s.words for s in d.sentences] for d in read_documents(prompts)]
-        self._refuse_longer(max(map(len, words)) + sentences, reading)
-        ids = [[reading.encode(each, vocabulary).ids.tolist() for each in document] for document in words]
+        vocabulary = self.trained.vocabulary
+        before = [()] if prompts is None else [document.sentences for document in read_documents(prompts)]
+        self._refuse_longer(max(map(len, before)) + sentences)
+        ids = [[found for each in document if (found := self._ids(each))] for document in before]
         _log_unknown([each for document in ids for each in document], vocabulary)
-        seeds = self._seeds(len(words))
+        seeds = self._seeds(len(before))
         texts = continue_documents(
             model,
             self._copies(ids),
@@ -161,11 +169,11 @@ class _Writing:
             batch_size=self.batch_size,
             progress=sys.stderr.isatty(),
         )
-        if reading.final_word_twice:
+        if self.reading.final_word_twice:
             texts = [[self._without_repeat(each) for each in document] for document in texts]
         decoded = [[_one_line(vocabulary, each) for each in document] for document in texts]
         if self.json:
-            lines = [[" ".join(each) for each in document] for document in words]
+            lines = [[" ".join(each.words) for each in document] for document in before]
             return self._json(self._copies(lines), decoded, seeds)
         if wordless := sum(not any(document) for document in decoded):
             log.warning(
@@ -175,11 +183,17 @@ class _Writing:
             )  # fmt: skip
         return "\n\n".join("\n".join(filter(None, document)) for document in decoded).split("\n")
 
-    def _refuse_longer(self, sentences: int, reading: Reading) -> None:
+    def _ids(self, sentence: Sentence) -> list[int]:
+        """Token ids of a sentence in the form that the run has learnt from; none where that leaves no word."""
+        found: list[int] = self.reading.encode(self.reading.words(sentence), self.trained.vocabulary).ids.tolist()
+        return found
+
+    def _refuse_longer(self, sentences: int) -> None:
         """Refuse documents that the run's data module would cut: behind a cut nothing is known of what is before."""
-        if reading.longest is not None and sentences > reading.longest:
+        longest = self.reading.longest
+        if longest is not None and sentences > longest:
             raise UserError(
-                f"{self.trained.run} is tested on segments of at most {reading.longest} sentences "
+                f"{self.trained.run} is tested on segments of at most {longest} sentences "
                 f"(eval_sentences_per_segment), and a document with its continuation would have {sentences}: give "
                 "shorter prompts or fewer --sentences."
             )

@@ -24,7 +24,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
     if number == 0:
-        raise UserError(f"{path}: the file is empty.")
+        raise UserError(f"{path}: the file is empty; expected lines of text.")
 
 
 def _decode(raw: bytes, where: str, *, encoding: str) -> str:

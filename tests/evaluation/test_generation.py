@@ -58,6 +58,15 @@ def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
     assert all(len(row["text"].split()) <= 5 for row in rows)
 
 
+def test_prompts_are_brought_into_the_form_that_the_run_has_learnt_from(run, prompts, tmp_path):
+    options = {"checkpoint": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}
+    shouted = tmp_path / "shouted.txt"
+    shouted.write_text(prompts.read_text().replace("one day", "One DAY"))
+    lower = generate(prompts=prompts, **options)
+    assert generate(prompts=shouted, **options) == lower
+    assert generate(prompts=shouted, **{**options, "form": "as_is"}) != lower, "capitals are unknown words"
+
+
 def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "empty"))
