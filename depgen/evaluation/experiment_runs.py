@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -41,12 +42,30 @@ AGREEMENT = 1e-3
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Run one command of depgen in a process of its own; what it prints goes to our standard error.
 
+    An interrupt, which a terminal gives to both, and a SIGTERM, which is handed on, are obeyed when it has ended, so
+    that a training saves and none is left behind.
+
     Raises:
         UserError: it failed; its own message stands above.
     """
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
-    code = subprocess.run(command, env={**os.environ, **environment}, stdout=sys.stderr, check=False).returncode
+    asked: list[int] = []
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr) as process:
+
+        def hand_on(number: int, _: object) -> None:
+            asked.append(number)
+            if number == signal.SIGTERM:
+                process.terminate()
+
+        former = {number: signal.signal(number, hand_on) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            code = process.wait()
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+    for told in asked[:1]:
+        signal.raise_signal(told)
     if code:
         raise UserError(
             f"`depgen {' '.join(arguments)}` ended with code {code}; its message stands above. "
