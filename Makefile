@@ -140,8 +140,18 @@ supar-parser: $(ready) ## train SuPar's parser of dmlm_beyond's SuPar trees (onc
 gpu := import sys; from depgen.reporting.provenance import found_gpu; sys.exit(not found_gpu())
 supar_size = $(if $(strip $(PROFILE)),$(if $(filter small,$(PROFILE)),_small),$$($(python) -c '$(gpu)' || echo _small))
 
-union: $(ready) ## train the story metric UNION for Table 2 (once; needs DEPGEN_DATA and `make parser`)
-	$(depgen) train-union --config experiments/union_rocstories_small.yaml
+# Raw stories with names still in, where they are at hand, join UNION's training split.
+stories := $(abspath $(or $(DEPGEN_CACHE),$(HOME)/.cache/depgen)/rocstories)
+raw_stories := $(or $(DEPGEN_DATA),data)/rocstories/raw_
+further_stories := $(patsubst $(raw_stories)%,$(stories)/%,$(wildcard $(raw_stories)*.csv))
+additional_train = --data.corpus.init_args.additional_train '[$(subst $(space),$(comma),$(further_stories))]'
+lowercased_parser = $(stories:%/rocstories=%/parsers/ewt_lowercased)
+
+union: $(ready) $(further_stories) ## train the story metric UNION for Table 2 (once; needs DEPGEN_DATA and `make parser`)
+	$(depgen) train-union --config experiments/union_rocstories_small.yaml $(if $(further_stories),$(additional_train))
+
+$(stories)/%.csv: $(raw_stories)%.csv | $(ready)
+	$(depgen) delexicalize --source $< --output $@ $(if $(filter lowercased,$*),--tagger $(lowercased_parser))
 
 reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2
 reproduce-dmlm-table2: ## DMLM: endings of ROCStories by eight systems and three controls, ours beside the paper's

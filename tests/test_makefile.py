@@ -73,6 +73,25 @@ PICTURES = {
 }
 
 
+def test_union_takes_up_raw_stories_where_they_are(monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    train = "train-union --config experiments/union_rocstories_small.yaml"
+    assert commands("union") == [train]
+    raw = tmp_path / "rocstories"
+    raw.mkdir()
+    for name in ("raw_cased.csv", "raw_lowercased.csv", "train.csv"):
+        (raw / name).touch()
+    made = tmp_path / "cache" / "rocstories"
+    assert commands("union") == [
+        f"delexicalize --source {raw}/raw_cased.csv --output {made}/cased.csv",
+        f"delexicalize --source {raw}/raw_lowercased.csv --output {made}/lowercased.csv "
+        f"--tagger {tmp_path}/cache/parsers/ewt_lowercased",
+        f"{train} --data.corpus.init_args.additional_train '[{made}/cased.csv,{made}/lowercased.csv]'",
+    ]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_makes_each_of_its_rows_and_is_then_rendered(table, monkeypatch):
     monkeypatch.chdir(ROOT)
