@@ -4,8 +4,9 @@ The test sets are those of the shared tasks of 2012 to 2016, the STS Benchmark's
 one after the other as one set (the "all" setting of Gao et al., 2021). Pairs without a judgement are left out, and so
 is the part SMT of 2013, whose sentences are not distributed.
 
-The Benchmark was drawn from the shared tasks, so that its training pairs are 17 to 50 % of their test sets; test pairs
-that are trained on are marked (`SentencePair.seen`).
+The Benchmark was drawn from the shared tasks, so that its training pairs are 17 to 50 % of their test sets, and its
+development pairs, by which weights are chosen, another 2 to 19 %; test pairs that are among either are marked
+(`SentencePair.seen`).
 """
 
 import re
@@ -63,7 +64,7 @@ class SentencePair:
         second: words of the other.
         score: see `JudgedPair`.
         test_set: its place among `TEST_SETS`; -1 outside the test split.
-        seen: whether a test pair is among the training pairs too.
+        seen: whether a test pair is among those that are trained or chosen on too.
     """
 
     identifier: str
@@ -216,7 +217,7 @@ class SimilarityTasks:
         if split == "test":
             for number, name in enumerate(TEST_SETS):
                 for pair in self._test_set(name):
-                    yield self._words(pair, number, _matched(pair) in self._trained_on)
+                    yield self._words(pair, number, _matched(pair) in self._trained_or_chosen_on)
         else:
             for pair in self._training_pairs if split == "train" else self._benchmark("dev"):
                 yield self._words(pair)
@@ -227,7 +228,7 @@ class SimilarityTasks:
             yield Document((Sentence(pair.first), Sentence(pair.second)), pair.identifier)
 
     def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files, of those that are trained on, and of the reading options."""
+        """A digest of the split's files, of those that are trained or chosen on, and of the reading options."""
         options = {"reader": "SimilarityTasks", "split": split, "train": self.train, "numbers": self.numbers}
         return content_fingerprint(self._paths(split), **options)
 
@@ -240,8 +241,8 @@ class SimilarityTasks:
         return [pair for name in self.train for pair in read[name]()]
 
     @cached_property
-    def _trained_on(self) -> frozenset[tuple[str, str]]:
-        return frozenset(map(_matched, self._training_pairs))
+    def _trained_or_chosen_on(self) -> frozenset[tuple[str, str]]:
+        return frozenset(map(_matched, [*self._training_pairs, *self._benchmark("dev")]))
 
     def _benchmark(self, part: str) -> list[JudgedPair]:
         return read_benchmark(self._file(_BENCHMARK.format(part)))
@@ -259,12 +260,19 @@ class SimilarityTasks:
         return find_file(Path(self.folder) / name, how_to_get=_HOW_TO_GET)
 
     def _paths(self, split: Split) -> list[Path]:
+        chosen = [self._file(_BENCHMARK.format("dev"))]
         if split == "valid":
-            return [self._file(_BENCHMARK.format("dev"))]
+            return chosen
         names = {"stsb": _BENCHMARK.format("train"), "sick": _SICK.format("train")}
         trained = [self._file(names[each]) for each in self.train]
         if split == "train":
             return trained
         years = (find_data(Path(self.folder) / name, how_to_get=_HOW_TO_GET) for name in _YEARS.values())
         parts = [path for year in years for path in sorted(year.glob("STS.*.txt"))]
-        return [*trained, *parts, self._file(_BENCHMARK.format("test")), self._file(_SICK.format("test_annotated"))]
+        return [
+            *trained,
+            *chosen,
+            *parts,
+            self._file(_BENCHMARK.format("test")),
+            self._file(_SICK.format("test_annotated")),
+        ]

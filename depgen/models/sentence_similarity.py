@@ -165,8 +165,8 @@ class SentenceSimilarity(LanguageModel):
 
     Logged on the validation split: `loss` (mean squared error), `spearman` and `pearson` (points), and one minus the
     correlation that selects; on the test split, of each set: both correlations, the 95 % bootstrap interval of
-    Spearman's (`_low`, `_high`), Spearman's over the pairs that were not trained on (`_unseen_spearman`), and the means
-    of these over the sets.
+    Spearman's (`_low`, `_high`), Spearman's over the pairs that were neither trained nor chosen on
+    (`_unseen_spearman`), and the means of these over the sets.
     """
 
     encoder: MaskedLanguageModel

@@ -12,8 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from depgen.errors import UserError
-
 
 class Competition(NamedTuple):
     """What a layer returns.
@@ -111,14 +109,3 @@ def directions_of(length: int, *, like: Tensor) -> Float[Tensor, "2 queries keys
     """1 where the key is on the left of the query, and where it is on the right; 0 on the diagonal."""
     ones = like.new_ones(length, length)
     return torch.stack((ones.tril(-1), ones.triu(1)))
-
-
-def head_size_at(inner_width: int, attention_heads: int) -> int:
-    """The size of each head where all together are so wide.
-
-    Raises:
-        UserError: the heads do not share the width out evenly.
-    """
-    if inner_width % attention_heads:
-        raise UserError(f"{attention_heads} heads can't share an inner width of {inner_width} evenly.")
-    return inner_width // attention_heads

@@ -70,6 +70,7 @@ class Row:
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
         values: published numbers by column key.
+        deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
         runs_of: `<table>` or `<table>/<row>`: the row that trains the system, of the same name unless said; None: the
@@ -90,6 +91,7 @@ class Row:
     against: Sequence[str] = ()
     in_paper: bool = True
     values: Mapping[str, float] = field(default_factory=dict)
+    deviations: Mapping[str, float] = field(default_factory=dict)
     stars: Sequence[str] = ()
     quoted: str | None = None
     runs_of: str | None = None
@@ -362,6 +364,9 @@ def _check_row(
     strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
     if strangers:
         raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
+    alone = sorted(set(row.deviations) - set(row.values))
+    if alone:
+        raise UserError(f"{where}: deviations: {', '.join(alone)} have no values.")
     for key, reference in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
         if reference is not None:
             if reference.count("/") != 1:

@@ -47,8 +47,8 @@ def part(kind: type[_Part], content: object, where: str) -> _Part:
     ]
     if missing:
         raise UserError(f"{where}: {', '.join(missing)} must be given.")
-    if "values" in given:
-        given = {**given, "values": numbers(given["values"], f"{where}: values")}
+    for name in given.keys() & {"values", "deviations"}:
+        given = {**given, name: numbers(given[name], f"{where}: {name}")}
     check_kinds(kind, given, where)
     return kind(**given)
 

@@ -21,7 +21,7 @@ class Cell:
 
     Attributes:
         value: the number; None for a word or nothing.
-        deviation: standard deviation over seeds.
+        deviation: standard deviation over seeds, or the paper's over its runs.
         star: whether it is significantly better than the best other one.
         signed: whether a plus is printed (differences).
         word: what stands in place of a number.
@@ -158,7 +158,10 @@ def _lines(
     columns = definition.columns
     lines = []
     if row.values:
-        cells = tuple(Cell(row.values.get(c.key), star=c.key in row.stars, decimals=c.decimals) for c in columns)
+        cells = tuple(
+            Cell(row.values.get(c.key), row.deviations.get(c.key), star=c.key in row.stars, decimals=c.decimals)
+            for c in columns
+        )
         lines.append(Line(row, "", "paper", cells))
     if measured is not None:
         lines.append(_ours(row, columns, measured.results, _Found(set(measured.stars), measured.intervals), "measured"))

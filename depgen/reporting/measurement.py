@@ -57,6 +57,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     for measured in (measure_trees, measure_correlations, measure_coherence):
         found = measured(job, trained.run)
         metrics, items, settings = metrics | found.metrics, items | found.items, settings | found.settings
+        not_computed |= found.not_computed
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     scored = measure_scores(job, trained.run, facts)
     metrics, items = scored.beside(metrics, items)

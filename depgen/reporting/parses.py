@@ -18,6 +18,8 @@ from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.jobs import Job
 from depgen.reporting.settings import read_settings, settings_path
 
+DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}
+"""How columns and `depgen parsing-scores` call what heads are decoded by; few systems have a rule of their own."""
 WORDS = "parsed_words"
 """The name of the items' numbers of words, by which accuracies of sentences are weighed."""
 
@@ -39,11 +41,12 @@ class Treebank:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers by column key, per-sentence ones, and what gave them; as in `Result`."""
+    """Numbers by column key, per-sentence ones, what gave them, and why others are not there; as in `Result`."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    not_computed: dict[str, str] = field(default_factory=dict)
 
 
 def treebank_of(name: str) -> Treebank:
@@ -69,7 +72,7 @@ def treebank_of(name: str) -> Treebank:
 
 
 def measure_trees(job: Job, run: Path) -> Numbers:
-    """DDA and UDA of a run's trees by both decodings, where the table has columns of them; per cent."""
+    """DDA and UDA of a run's trees by each decoding, where the table has columns of them; per cent."""
     if job.definition.parsing is None:
         return Numbers()
     treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
@@ -77,9 +80,13 @@ def measure_trees(job: Job, run: Path) -> Numbers:
     warn_of_another_form(trained.run, treebank.corpus)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
-    found = Numbers()
-    for decoding in ("argmax", "tree"):
-        _add(found, decoding, scores.counts[decoding], _judged_by(treebank, scores.sentences))
+    found, asked = Numbers(), {column.key for column in job.definition.columns}
+    for decoding, name in DECODINGS.items():
+        if name in scores.counts:
+            _add(found, decoding, scores.counts[name], _judged_by(treebank, scores.sentences))
+        else:
+            keys = asked & {f"{measure}_{decoding}" for measure in ("dda", "uda")}
+            found.not_computed.update(dict.fromkeys(keys, f"the system has no {name}"))
     found.metrics["unknown_words"] = 100 * scores.unknown_words
     found.settings.update(chosen)
     return found
@@ -100,7 +107,7 @@ def measure_floor(job: Job) -> Numbers:
         for annotator in rules[job.row.floor]
     ]
     found = Numbers()
-    for decoding in ("argmax", "tree"):
+    for decoding in DECODINGS:
         _add(found, decoding, drawn, _judged_by(treebank, len(sentences)))
     return found
 

@@ -25,6 +25,8 @@ Points = Mapping[float, Summary]
 def draw_series(table: str, *, profile: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
     """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
 
+    Floors are dashed lines.
+
     Local results go before tracked ones of the same seed. Returns where the picture went and which rows lack results.
 
     Args:
@@ -42,11 +44,12 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
     results = _results(definition, profile)
     shown = {column: points for column in definition.columns if (points := _points(definition, results, column))}
+    floors = {column: _floors(definition, results, column) for column in shown}
     if not shown:
         command = f"depgen reproduce {definition.argument} --profile {profile}"
         raise UserError(f"No result of {definition.table} at profile {profile}. Make one: {command}.")
     path = output or results_root() / definition.table / f"series-{profile}.png"
-    save(series_figure(shown, axis=axis or definition.caption), path)
+    save(series_figure(shown, floors, axis=axis or definition.caption), path)
     lacking = [row.name for row in definition.rows if row.x is not None and not results.get(row.name)]
     drawn = f"{path}: {', '.join(column.header for column in shown)}."
     return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
@@ -74,13 +77,28 @@ def _points(
     return dict(sorted(found.items()))
 
 
-def series_figure(shown: Mapping[Column, Points], *, axis: str) -> "Figure":
+def _floors(definition: TableDefinition, results: Mapping[str, Sequence[Result]], column: Column) -> dict[str, float]:
+    """A measure of each floor that has it."""
+    return {
+        row.name: summary.mean
+        for row in definition.rows
+        if row.is_floor and (summary := summarise(results[row.name][:1], column.key)) is not None
+    }
+
+
+def series_figure(
+    shown: Mapping[Column, Points], floors: Mapping[Column, Mapping[str, float]] | None = None, *, axis: str
+) -> "Figure":
     """A panel a measure: its mean over seeds at each x, one standard deviation up and down where there are several."""
     drawing = figure(PANEL * len(shown), PANEL)
     for axes, (column, points) in zip(drawing.subplots(1, len(shown), squeeze=False)[0], shown.items(), strict=True):
         means = [each.mean for each in points.values()]
         deviations = [each.deviation or 0.0 for each in points.values()]
         axes.errorbar(list(points), means, yerr=deviations, marker="o", capsize=3)
+        for number, (name, value) in enumerate(((floors or {}).get(column) or {}).items()):
+            axes.axhline(value, linestyle="--", linewidth=1, color=f"C{number + 1}", label=name)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=7)
         axes.set_title(column.header, fontsize=10)
         axes.set_xticks(list(points), [f"{x:g}" for x in points], fontsize=8)
         axes.grid(visible=True, alpha=0.3)

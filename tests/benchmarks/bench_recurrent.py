@@ -28,6 +28,8 @@ PRODUCTS = {
     "aten::baddbmm",
     "aten::mkldnn_rnn_layer",
     "aten::mkldnn_rnn_layer_backward",
+    "aten::_cudnn_rnn",
+    "aten::_cudnn_rnn_backward",
     "aten::mkldnn_convolution",
     "aten::convolution_backward",
     "mkldnn::_linear_pointwise",

@@ -104,6 +104,16 @@ def test_a_test_pair_that_is_trained_on_is_marked_whatever_its_order_and_marks(f
     assert marked == {"stsb": [("sts12", "STS.input.images.txt:7")], "sick": []}
 
 
+def test_a_test_pair_that_weights_are_chosen_by_is_marked(folder):
+    def seen():
+        return [pair.identifier for pair in SimilarityTasks(str(folder), train=["sick"]).pairs("test") if pair.seen]
+
+    rewrite(folder / "STSBenchmark/sts-test.csv", lambda text: text + "main\tx\tx\t9\t1.0\tfour snails\tthe sea\n")
+    before = seen()
+    rewrite(folder / "STSBenchmark/sts-dev.csv", lambda text: text + "main\tx\tx\t9\t4.0\tThe sea\tfour snails\n")
+    assert [each for each in seen() if each not in before] == ["sts-test.csv:7"]
+
+
 def test_words_are_lower_case_with_letters():
     assert similarity_words("-- The U.S. won $1,000-0 (on 8/9)!") == ("the", "u.s.", "won", "N,N", "N", "on", "N/N")
     assert similarity_words("It rose 8 % in the 1990s to 1,234.5", "whole") == (
@@ -130,7 +140,8 @@ def test_a_training_set_is_named_once(train):
         SimilarityTasks(train=train)
 
 
-SEEN = {"stsb": [1003, 597, 1861, 1102, 197, 12, 55], "sick": [41, 0, 0, 1, 0, 12, 81]}
+SEEN = {"stsb": [1254, 678, 2053, 1681, 219, 15, 65], "sick": [296, 81, 193, 581, 22, 15, 91]}
+"""1,003, 597, 1,861, 1,102, 197, 12 and 55 stand in STS-B's training set; the others in its development set alone."""
 
 
 @pytest.mark.real_data

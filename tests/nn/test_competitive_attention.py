@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from depgen.errors import UserError
-from depgen.nn.competitive_attention import CompetitiveAttention, directions_of, head_size_at
+from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
 from tests.oracles_of_udgn import competitive_layer_by_loop
 
 WIDTH, HEADS, SIZE, LENGTHS = 5, 3, 2, (4, 3)
@@ -120,9 +119,3 @@ def test_each_weight_is_dropped_by_itself():
     found = made(torch.zeros(60, 1, 1), torch.ones(60, 1, 1)).output / share
     seen = set(found.round().flatten().int().tolist())
     assert seen == {0, 1, 100, 101}
-
-
-def test_heads_of_a_constant_width():
-    assert [head_size_at(1024, heads) for heads in (1, 8, 16)] == [1024, 128, 64]
-    with pytest.raises(UserError, match="3 heads"):
-        head_size_at(1024, 3)

@@ -12,6 +12,7 @@ from depgen.errors import UserError
 from depgen.evaluation.correlations import best_heads, correlate_heads
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
+from depgen.models.udgn import UDGN
 from depgen.reporting import parses
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
@@ -108,7 +109,20 @@ def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     assert seen[0] != seen[1], "both decodings found the same, so that nothing tells them apart"
     unknown = [trained.vocabulary.pieces(word) == (trained.vocabulary.unk,) for each in words for word in each]
     assert found.metrics["unknown_words"] == pytest.approx(100 * np.mean(unknown))
+    assert not found.not_computed, "the table has no column of a system's own rule"
     assert set(found.metrics) == {"unknown_words", *(f"{a}_{b}" for a in ("dda", "uda") for b in ("argmax", "tree"))}
+
+
+def test_a_system_without_a_rule_of_its_own_says_so_and_one_that_has_is_judged_by_it(run, job, sentences, monkeypatch):
+    own = [{"key": "dda_own", "header": "own DDA", "higher_better": True}]
+    found = measure_trees(job("UDGN", columns=own), run)
+    assert found.not_computed == {"dda_own": "the system has no own rule"}
+    preceding = [list(range(len(each))) for each in sentences]
+    monkeypatch.setattr(UDGN, "own_heads", lambda model, tokens, lengths: None, raising=False)
+    monkeypatch.setattr("depgen.evaluation.parsing._own_heads", lambda *given: preceding)
+    found = measure_trees(job("UDGN", columns=own), run)
+    assert not found.not_computed
+    check_accuracies(found, "own", [preceding], sentences)
 
 
 def test_floors_follow_their_rules_whatever_the_decoding(job, sentences):
@@ -117,7 +131,7 @@ def test_floors_follow_their_rules_whatever_the_decoding(job, sentences):
     drawn = [[tree.heads for tree in RandomTree(seed).annotate(sentences)] for seed in range(5)]
     for name, heads in (("next word", [following]), ("previous word", [preceding]), ("random tree", drawn)):
         found = measure_floor(job(name))
-        for decoding in ("argmax", "tree"):
+        for decoding in ("argmax", "tree", "own"):
             check_accuracies(found, decoding, heads, sentences)
         assert "unknown_words" not in found.metrics
 

@@ -34,9 +34,10 @@ def drawn(monkeypatch):
     """What is drawn in place of a file: the points of each measure, and what stands below."""
     found = {}
 
-    def keep(shown, *, axis):
-        found.update(points={column.key: points for column, points in shown.items()}, axis=axis)
-        return series_figure(shown, axis=axis)
+    def keep(shown, floors, *, axis):
+        points, lines = ({column.key: each for column, each in given.items()} for given in (shown, floors))
+        found.update(points=points, floors=lines, axis=axis)
+        return series_figure(shown, floors, axis=axis)
 
     monkeypatch.setattr(series, "series_figure", keep)
     return found
@@ -73,6 +74,24 @@ def test_the_picture_is_of_what_there_is(table, store, drawn):
     assert [(x, each.mean) for x, each in drawn["points"]["bleu1"].items()] == [(1.0, 12.0), (8.0, 10.0)]
     assert list(drawn["points"]) == ["bleu1"]
     assert drawn["axis"] == "Invented numbers"
+
+
+def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, drawn):
+    path = project / "experiments" / "published" / "toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["rows"].append({"name": "next word", "floor": "next word", "in_paper": False})
+    path.write_text(yaml.safe_dump(content | {"parsing": "parsing_toy"}))
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0})
+    store("next word", 1, {"bleu1": 3.0})
+    line = draw_series("toy", profile="small")
+    assert line.endswith("Rows without results: DM-Base; DM-Base, left chain."), (
+        "a floor has no place to be missing from"
+    )
+    assert drawn["floors"] == {"bleu1": {"next word": 3.0}, "perplexity": {}}
+    shown = {table.column("bleu1"): drawn["points"]["bleu1"]}
+    (panel,) = series_figure(shown, {table.column("bleu1"): {"next word": 3.0}}, axis="heads").axes
+    assert [each.get_text() for each in panel.get_legend().get_texts()] == ["next word"]
+    assert [3.0, 3.0] in [list(each.get_ydata()) for each in panel.lines]
 
 
 def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, drawn, tmp_path):
