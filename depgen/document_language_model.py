@@ -157,11 +157,12 @@ class DocumentLanguageModel(LanguageModel):
 
     def validation_step(self, batch: DocumentBatch, batch_idx: int) -> None:
         """Loss and perplexity on the validation split."""
-        self._evaluate("val", batch)
+        with self.evaluation_precision():
+            self._evaluate("val", batch)
 
     def test_step(self, batch: DocumentBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split, without autocast after mixed precision too."""
-        with torch.autocast(self.device.type, enabled=False):
+        """Loss and perplexity on the test split."""
+        with self.evaluation_precision():
             nll = self._evaluate("test", batch)
         self.keep_scores(batch.items, nll.double().sum((1, 2)), batch.lengths.sum(1))
 

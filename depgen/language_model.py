@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import lightning as L
@@ -181,6 +182,11 @@ class LanguageModel(L.LightningModule):
         several = self.trainer.world_size > 1
         self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
         return loss
+
+    def evaluation_precision(self) -> AbstractContextManager[None]:
+        """That of training while a model is fitted; else full precision, since bf16 logits blur log Z."""
+        fitting = self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING
+        return nullcontext() if fitting else torch.autocast(self.device.type, enabled=False)
 
     # -- the scores of every item tested ----------------------------------------------------------------------------
 

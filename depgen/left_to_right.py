@@ -183,11 +183,13 @@ class LeftToRight(LanguageModel):
 
     def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """Loss and perplexity on the validation split."""
-        self._log_evaluation("val", batch, -self.log_probs(batch))
+        with self.evaluation_precision():
+            nll = -self.log_probs(batch)
+        self._log_evaluation("val", batch, nll)
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split, without autocast after mixed precision too: bf16 logits blur log Z."""
-        with torch.autocast(self.device.type, enabled=False):
+        """Loss and perplexity on the test split."""
+        with self.evaluation_precision():
             nll = -self.log_probs(batch)
         self._log_evaluation("test", batch, nll)
         scores = nll.masked_fill(~batch.mask, 0).double().sum(1)

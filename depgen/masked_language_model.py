@@ -272,11 +272,12 @@ class MaskedLanguageModel(LanguageModel):
 
     def validation_step(self, batch: WordBatch, batch_idx: int) -> None:
         """Loss and perplexity on the validation split."""
-        self._evaluate("val", batch)
+        with self.evaluation_precision():
+            self._evaluate("val", batch)
 
     def test_step(self, batch: WordBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split, without autocast after mixed precision too."""
-        with torch.autocast(self.device.type, enabled=False):
+        """Loss and perplexity on the test split."""
+        with self.evaluation_precision():
             nll, words = self._evaluate("test", batch)
         self.keep_scores(batch.items, nll, words)
 

@@ -30,7 +30,7 @@ Deviations
         trees never reach the model.
     D10. The paper has dropout before all linear layers; as in the code, there is none before the projection of Eq. 7.
     D11. The parser reads the masked sentence in training, as in the code, and the whole one where it parses.
-    D12. Under mixed precision the products behind p_ij and the competition are in bf16 in training and in its validation,
+    D12. Under mixed precision the products behind p_ij and the competition are in bf16 in training and its validation,
         where the baselines' attention is in full precision; tests and parses are in full precision.
 """
 

@@ -296,7 +296,7 @@ def _weighed(
     scores: Float[np.ndarray, " items"] | None, results: Sequence[Result], row: Row, column: Column
 ) -> Float[np.ndarray, " items"] | None:
     """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
-    if scores is None or column.weights is None:
+    if scores is None or column.weighed_by is None:
         return scores
-    weights = item_scores(results, row.slug, column.weights)
+    weights = item_scores(results, row.slug, column.weighed_by)
     return None if weights is None or weights.shape != scores.shape else scores * (weights / weights.mean())

@@ -15,6 +15,8 @@ from depgen.reporting.fields import entries, mapping, part, parts
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
+TOKENS = "tokens"
+"""The name of the items' numbers of tokens."""
 _TESTS: tuple[TestName, ...] = get_args(TestName)
 _NAME = re.compile(r"[\w.-]*\w[\w.-]*")
 
@@ -53,6 +55,16 @@ class Column:
     top_p: float | None = None
     published_test: PublishedTest | None = None
     published_only: bool = False
+
+    @property
+    def weighed_by(self) -> str | None:
+        """The items' numbers that their scores are weighed by, in intervals and in tests alike."""
+        return self.weights or (TOKENS if self.is_perplexity else None)
+
+    @property
+    def is_perplexity(self) -> bool:
+        """Whether the figure is the exponential of its items' mean, which are nats per token."""
+        return (self.items or self.key) == "perplexity"
 
 
 @dataclass(frozen=True)

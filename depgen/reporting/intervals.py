@@ -19,8 +19,6 @@ from depgen.reporting.results import Result, item_documents, seed_scores
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 0
-TOKENS = "tokens"
-"""The name of the items' numbers of tokens, by which those of `perplexity` (mean nats a token) are weighted."""
 AGREEMENT = 1e-3
 """How far, relative, a figure may lie from what its items give."""
 
@@ -77,17 +75,18 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
     scores = seed_scores(measured, row.slug, name)
     if scores is None:
         return None
-    exponential = name == "perplexity"
-    weighed_by = TOKENS if exponential else column.weights
-    weights = np.ones_like(scores) if weighed_by is None else seed_scores(measured, row.slug, weighed_by)
-    if weights is None or weights.shape != scores.shape:
-        return None
+    weights = np.ones_like(scores)
+    if column.weighed_by is not None:
+        found = seed_scores(measured, row.slug, column.weighed_by)
+        if found is None or found.shape != scores.shape:
+            return None
+        weights = found
     weights = np.where(np.isnan(scores), 0.0, weights)
     documents = item_documents(measured, row.slug, name)
     if documents is not None:
         scores, weights = by_group(scores, weights, documents)
     if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
         return None
-    figure = _Figure(row.name, column.key, scores, weights, exponential)
+    figure = _Figure(row.name, column.key, scores, weights, column.is_perplexity)
     given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
     return figure if math.isclose(given, summary.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None

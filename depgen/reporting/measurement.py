@@ -14,7 +14,7 @@ from depgen.evaluation.experiment_runs import DEV, Depgen, measure_dev
 from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.coherence import measure_coherence
-from depgen.reporting.intervals import TOKENS
+from depgen.reporting.definition import TOKENS
 from depgen.reporting.jobs import Job, fit, measure_test
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today

@@ -99,8 +99,9 @@ Points = tuple[tuple[float, float], ...]
 
 
 def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Points]:
-    """Epochs trained, (tokens seen, validation perplexity) after each epoch that measured one, and the clock there.
+    """Epochs trained, (tokens seen, validation perplexity) wherever it was measured, and the clock there.
 
+    Perplexity is per word of the text, where the run has logged that. Within an epoch tokens go by its optimiser steps.
     The clock is (optimiser steps, seconds of wall time); empty where the run did not log its time.
 
     Raises:
@@ -108,21 +109,32 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     """
     if not path.is_file():
         raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
-    epochs = 0
-    curve: dict[int, float] = {}
-    clock: dict[int, tuple[float, float]] = {}
+    ends: dict[int, int] = {}  # of each epoch, in steps
+    curve: dict[tuple[int, int], float] = {}  # by epoch and step
+    clock: dict[tuple[int, int], tuple[float, float]] = {}
     with path.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             if not row.get("epoch"):
                 continue
-            epoch = int(float(row["epoch"])) + 1
-            epochs = max(epochs, epoch)
-            if row.get("val/perplexity"):
-                curve[epoch] = float(row["val/perplexity"])
+            place = epoch, step = int(float(row["epoch"])) + 1, int(float(row["step"])) + 1
+            ends[epoch] = max(step, ends.get(epoch, 0))
+            if perplexity := row.get("val/word_perplexity") or row.get("val/perplexity"):
+                curve[place] = float(perplexity)
                 if row.get("seconds"):
-                    clock[epoch] = (float(row["step"]) + 1, float(row["seconds"]))
-    if not epochs:
+                    clock[place] = (float(step), float(row["seconds"]))
+    if not ends:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
-    points = tuple((float(epoch * tokens_per_epoch), value) for epoch, value in sorted(curve.items()))
+    points = tuple((tokens_per_epoch * _epochs_at(place, ends), value) for place, value in sorted(curve.items()))
     times = tuple(time for _, time in sorted(clock.items())) if clock.keys() == curve.keys() else ()
-    return epochs, points, times
+    return max(ends), points, times
+
+
+def _epochs_at(place: tuple[int, int], ends: Mapping[int, int]) -> float:
+    """How many epochs have passed at a step of an epoch.
+
+    >>> _epochs_at((2, 15), {1: 10, 2: 20}), _epochs_at((2, 20), {1: 10, 2: 20})
+    (1.5, 2.0)
+    """
+    epoch, step = place
+    begin = max((end for other, end in ends.items() if other < epoch), default=0)
+    return epoch - (ends[epoch] - step) / max(1, ends[epoch] - begin)

@@ -13,7 +13,7 @@ from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.reporting.intervals import TOKENS
+from depgen.reporting.definition import TOKENS
 from depgen.reporting.jobs import Job
 from depgen.reporting.parses import Treebank, treebank_of
 from depgen.reporting.run_facts import RunFacts

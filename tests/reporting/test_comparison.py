@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from depgen.reporting.comparison import best_other, compare, starred, summarise
-from depgen.reporting.definition import load_definition
+from depgen.reporting.definition import TOKENS, load_definition
 
 ITEMS = 200
 
@@ -31,6 +31,31 @@ def results_of(store, scores, *, seeds=(1, 2), chain=None):
         row: [store(row, seed, {"bleu1": float(items.mean()) + 0.01 * seed}, {"bleu1": items}) for seed in seeds]
         for row, items in rows.items()
     }
+
+
+def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(project, store):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(
+        path.read_text().replace("higher_better: false, expl", "higher_better: false, test: paired_t, expl")
+    )
+    generator = np.random.default_rng(5)
+    tokens = np.repeat([1.0, 50.0], ITEMS // 2)  # worse on each of the short texts, better on each of the long ones
+    base = generator.normal(4, 0.1, ITEMS)
+    nats = {"Base": base, "DM-Base": base + np.where(tokens > 1, -0.1, 0.2) + generator.normal(0, 0.01, ITEMS)}
+    results = {
+        row: [
+            store(
+                row, 1, {"perplexity": math.exp(np.average(each, weights=tokens))}, {"perplexity": each, TOKENS: tokens}
+            )
+        ]
+        for row, each in nats.items()
+    }
+    (found,) = (each for each in compare(load_definition("toy"), results)[0] if each.row == "DM-Base")
+    assert found.gain > 0
+    assert not found.contradicted
+    first, second = (nats[row] * tokens / tokens.mean() for row in ("DM-Base", "Base"))
+    assert found.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert nats["DM-Base"].mean() > base.mean(), "each text alike would tell the other direction"
 
 
 def test_mean_and_deviation_over_seeds(store):

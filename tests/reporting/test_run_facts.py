@@ -19,6 +19,20 @@ def test_the_curve_is_against_tokens_seen(tmp_path):
     assert read_curve(path, tokens_per_epoch=1000) == (2, ((1000.0, 50.5), (2000.0, 40.25)), ())
 
 
+def test_a_curve_has_every_validation_of_an_epoch(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,val/perplexity,seconds\n4,0,80.0,1\n9,0,60.0,2\n14,1,50.0,3\n19,1,45.0,4\n")
+    epochs, curve, clock = read_curve(path, tokens_per_epoch=1000)
+    assert (epochs, curve) == (2, ((500.0, 80.0), (1000.0, 60.0), (1500.0, 50.0), (2000.0, 45.0)))
+    assert clock == ((5.0, 1.0), (10.0, 2.0), (15.0, 3.0), (20.0, 4.0))
+
+
+def test_a_curve_is_of_perplexity_per_word_where_there_is_one(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,val/perplexity,val/word_perplexity\n9,0,20.0,80.0\n")
+    assert read_curve(path, tokens_per_epoch=10)[1] == ((10.0, 80.0),)
+
+
 def test_a_phase_without_perplexity_still_costs_tokens(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,epoch,val/dependency_loss,val/perplexity\n9,0,5.0,\n19,1,,40.0\n")

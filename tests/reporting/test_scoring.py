@@ -13,7 +13,7 @@ from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.reporting.intervals import TOKENS
+from depgen.reporting.definition import TOKENS
 from depgen.reporting.parses import Treebank
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts

@@ -4,12 +4,13 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import run_depgen
 from depgen.evaluation.text import NAMES, TextOptions, text_metrics
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import TOKENS, Generation, load_definition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
@@ -108,8 +109,8 @@ def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, pr
         )
     )
     for seed in (1, 2):
-        store("Base", seed, {"perplexity": 50.0}, {"perplexity": HIGHER})
-        store("DM-Base", seed, {"perplexity": 45.0}, {"perplexity": SAME})
+        store("Base", seed, {"perplexity": 50.0}, {"perplexity": HIGHER, TOKENS: np.full(len(HIGHER), 7.0)})
+        store("DM-Base", seed, {"perplexity": 45.0}, {"perplexity": SAME, TOKENS: np.full(len(SAME), 7.0)})
     assert "| 45.00 ± 0.00\\* |" in table("toy", profile="small")
     store("Base", 2, {"perplexity": 50.0})
     text = table("toy", profile="small")
@@ -123,7 +124,7 @@ def test_the_tables_own_perplexity_is_tested_and_its_keys_are_those_of_the_measu
         definition = load_definition(name)
         assert definition.column("perplexity").test == "paired_t"
         assert not definition.column("perplexity").higher_better
-        assert {column.key for column in definition.columns} <= {*NAMES, "perplexity", "union"}
+        assert {column.key for column in definition.columns} <= {*NAMES, "perplexity", "word_perplexity", "union"}
 
 
 def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
