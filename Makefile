@@ -59,6 +59,8 @@ rows_udgn-figure4 := $(tree_floors) 1-head 2-heads 4-heads 8-heads 16-heads
 rows_udgn-figure6 := $(tree_floors) 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9
 rows_dclm-table1 := PTB NANT Brown WSJ-sample WikiText-2 Wikinews ROCStories
 rows_dclm-table2 := RNNLM DRNNLM HRNNLM ADCLM CODCLM CCDCLM
+rows_dclm-table2-wikitext2 := $(rows_dclm-table2)
+rows_dclm-table2-wikinews := $(rows_dclm-table2)
 rows_dclm-table2-wsj := $(rows_dclm-table2)
 rows_dclm-table2-nant := $(rows_dclm-table2)
 rows_dclm-table3 := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-other-news
@@ -69,12 +71,13 @@ rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical att
     1-sentence-before-as-tokens 4-sentences-before-as-tokens)
 rows_coherence-tasks := $(rows_dclm-table2)
 rows_scoreboard := LSTM DM-LSTM ON-LSTM PRPN Transformer DM-Transformer GPT-2 DM-GPT-2 $(rows_dclm-table2) \
-    $(addprefix Transformer-,context-as-prefix context-to-output attention 1-sentence-before-as-tokens \
-    4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
+    Transformer-in-documents-no-context $(addprefix Transformer-,context-as-prefix context-to-output attention \
+    1-sentence-before-as-tokens 4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
 series := udgn-figure4 udgn-figure6
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
-    $(addprefix dclm-,table1 table2 table2-wsj table2-nant table3 table3-wsj figure3) coherence-tasks document-contexts scoreboard
+    $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3) \
+    coherence-tasks document-contexts scoreboard
 unsized := dclm-table1
 short = $(1:dmlm-%=%)
 studies := table8 table9 table16
@@ -180,6 +183,8 @@ reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a pictu
 reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
 reproduce-dclm-table1: ## DCLM: sizes of the corpora of documents that are at hand
 reproduce-dclm-table2: ## DCLM: perplexity of documents by six models
+reproduce-dclm-table2-wikitext2: ## DCLM: the same on WikiText-2
+reproduce-dclm-table2-wikinews: ## DCLM: the same on Wikinews
 reproduce-dclm-table2-wsj: ## DCLM: the same on LDC's Penn Treebank, where it is at hand
 reproduce-dclm-table2-nant: ## DCLM: the same on North American News, where it is at hand
 reproduce-dclm-table3: ## DCLM: how often a document is likelier than its shuffles, with the paper's z-test

@@ -56,6 +56,8 @@ TABLES = [
     "udgn_figure6",
     "dclm_table1",
     "dclm_table2",
+    "dclm_table2_wikitext2",
+    "dclm_table2_wikinews",
     "dclm_table2_wsj",
     "dclm_table2_nant",
     "dclm_table3",

@@ -16,8 +16,9 @@ sentence before is a context, and the models differ in where it enters.
     c_0       `first_context`, learnt; it begins every segment
 
 Deviations
-    D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`);
-        `cell: standard` is torch's LSTM.
+    D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`): at the first
+        word of a sequence that begins from zero its output gate has no peephole, as in the code (that layer's
+        `first_peephole` is the other way). `cell: standard` is torch's LSTM.
     D2. The loss is the sum over the tokens of a segment, averaged over the segments of a batch (`loss_per: segment`),
         so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.
     D3. Matrices begin uniformly within sqrt(6 / (rows + columns)), as in paper and code. The code's bound for one-row
@@ -43,6 +44,8 @@ Deviations
         two seeds (80 documents of Brown, sentences cut to 12 words, 500 word types, K = H = 64, 4 segments a step):
         3.320 and 3.317 against 3.220 and 3.187 in the toolkit's order, 3.053 and 3.086 against 3.143 and 3.089 where
         the clip comes first.
+    D8. The code updates RNNLM once a sentence; here it learns by segments as all others do. `sentences_per_segment: 1`
+        of the data, one segment a batch, is the code's way.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,13 @@
 """Tests and paired differences over whole documents, and the published z-test over resampled sets beside them."""
 
+import math
+
 import numpy as np
 import pytest
 import yaml
 
 from depgen.errors import UserError
-from depgen.metrics.coherence import one_sided_p, paired_interval, z_test
+from depgen.metrics.coherence import one_sided_p, paired_interval, z_statistic
 from depgen.metrics.significance import paired_bootstrap
 from depgen.reporting.comparison import compare, starred
 from depgen.reporting.definition import load_definition
@@ -53,7 +55,7 @@ def results(definition, store):
         "DM-Base, left chain", 1, {"order": 71.0}, {"order": np.full(40, 71.0), "order_resamples": np.full(1000, 71.0)}
     )
     found = {row.name: read_results("toy", row.slug, profile="small") for row in definition.rows}
-    return found, {row: np.mean(each, 0) for row, each in kept.items()}, {row: np.mean(s, 0) for row, s in sets.items()}
+    return found, {row: np.mean(each, 0) for row, each in kept.items()}, sets
 
 
 def test_our_test_draws_whole_documents(definition, results):
@@ -76,7 +78,11 @@ def test_pairs_have_their_interval_and_the_published_z_beside_it(definition, res
     found, kept, sets = results
     explained, line, other = differences(definition, found)
     interval = paired_interval(kept["DM-Base"], kept["Base"], DOCUMENTS)
-    z = z_test(sets["DM-Base"], sets["Base"]).statistic
+    means = tuple(np.mean(sets[row]) for row in ("DM-Base", "Base"))
+    deviations = tuple(np.sqrt(np.mean(np.var(sets[row], axis=1))) for row in ("DM-Base", "Base"))
+    z = z_statistic(means, deviations)
+    assert z == pytest.approx((means[0] - means[1]) / math.sqrt((deviations[0] ** 2 + deviations[1] ** 2) / 1000))
+    assert deviations[0] > 1.2 * np.std(np.mean(sets["DM-Base"], axis=0)), "the mean of two seeds varies less than one"
     assert line == (
         f"DM-Base against Base: Accuracy {interval.value:+.2f} [{interval.low:.2f}, {interval.high:.2f}], "
         f"published z = {z:.2f} (p = {one_sided_p(z):.2g})."

@@ -255,7 +255,7 @@ def coherence(
             raise UserError(f"--output {output} is a folder: name a file.")
     other = None if against is None else _read(against)
     trained = load_trained(run, device=device)
-    found = assess(trained, asked, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
+    found = assess(trained, asked, form=form, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
     compared = {} if other is None or against is None else _compared(found, other, against)
     content = {**found.facts, **found.measures, **compared}
     if output is not None:

@@ -11,7 +11,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.coherence import assessment
 from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
-from depgen.evaluation.coherence.assessment import assess
+from depgen.evaluation.coherence.assessment import assess, coherence
 from depgen.evaluation.trained import Trained
 from depgen.metrics.coherence import paired_interval, resampled_means
 from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
@@ -222,7 +222,7 @@ def test_a_run_on_no_documents_wants_a_corpus(trained, monkeypatch):
         assess(trained(counting), CoherenceTask())
 
 
-def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog):
+def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog, monkeypatch):
     cased = Listed([["W1 x", "W2", "W3"], ["W5", "W6"]], name="cased")
     plain = Listed([["w1 x", "w2", "w3"], ["w5", "w6"]], name="cased")
     found = trained(counting)
@@ -235,6 +235,8 @@ def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog):
     assert ours.measures["accuracy"] > 80
     as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9), form="as_is")
     assert as_it_is.facts["unknown_words"] == 1
+    monkeypatch.setattr("depgen.evaluation.coherence.assessment.load_trained", lambda *given, **more: found)
+    assert "form\tas_is\n" in coherence(corpus=cased, shuffles=9, form="as_is")
     assert not caplog.records
     cased.form = "ptb"
     assess(found, CoherenceTask(corpus=cased, shuffles=9))
