@@ -43,7 +43,7 @@ rows_table7 := PRPN ON-LSTM AWD-LSTM DM-LSTM DM-LSTM-left-chain
 rows_table13 := Transformer DM-Transformer GPT-2 DM-GPT-2
 rows_beyond := Transformer $(addprefix DM-,gold-trees spaCy-trees SuPar-trees left-chain random-trees \
     gold-relation-weights gold-learned-gate)
-rows_ptb-lines := Transformer $(addprefix DM-,gold-heads silver-heads induced-heads left-chain)
+rows_ptb-lines := Transformer $(addprefix DM-,gold-heads silver-heads induced-heads left-chain) Transformer-two-phases
 rows_wikinews := Transformer DM-Transformer
 parsers := Transformer StructFormer UDGN
 rows_udgn-table1 := $(parsers) UDGN-trained-with-the-sample
@@ -155,7 +155,8 @@ union: $(ready) $(further_stories) ## train the story metric UNION for Table 2 (
 	$(depgen) train-union --config experiments/union_rocstories_small.yaml $(if $(further_stories),$(additional_train))
 
 $(stories)/%.csv: $(raw_stories)%.csv | $(ready)
-	$(depgen) delexicalize --source $< --output $@ $(if $(filter lowercased,$*),--tagger $(lowercased_parser))
+	$(depgen) delexicalize --source $< --output $@ $(if $(filter lowercased,$*),--tagger $(lowercased_parser)) \
+	    --apart_from '[$(subst $(space),$(comma),$(wildcard $(raw_stories:raw_=valid.csv) $(raw_stories:raw_=test.csv)))]'
 
 reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2
 reproduce-dmlm-table2: ## DMLM: endings of ROCStories by eight systems and three controls, ours beside the paper's

@@ -120,7 +120,9 @@ BASES = {
     "awd_lstm_ptb": ["dmlm_ptb_lstm", "dmlm_ptb_lstm_left_chain"],
     "awd_lstm_news": ["dmlm_news_lstm"],
     "transformer_ptb": ["dmlm_ptb"],
-    "transformer_ptb_lines": [f"dmlm_ptb_{trees}_lines" for trees in ("gold", "silver", "induced", "left_chain")],
+    "transformer_ptb_lines": [
+        f"dmlm_ptb_{kind}_lines" for kind in ("gold", "silver", "induced", "left_chain", "restart")
+    ],
     "transformer_news": ["dmlm_news"],
     "transformer_wikinews": ["dmlm_wikinews"],
     "transformer_ewt": [

@@ -83,13 +83,14 @@ def test_union_takes_up_raw_stories_where_they_are(monkeypatch, tmp_path):
     assert commands("union") == [train]
     raw = tmp_path / "rocstories"
     raw.mkdir()
-    for name in ("raw_cased.csv", "raw_lowercased.csv", "train.csv"):
+    for name in ("raw_cased.csv", "raw_lowercased.csv", "train.csv", "valid.csv", "test.csv"):
         (raw / name).touch()
     made = tmp_path / "cache" / "rocstories"
+    apart = f"--apart_from '[{raw}/valid.csv,{raw}/test.csv]'"
     assert commands("union") == [
-        f"delexicalize --source {raw}/raw_cased.csv --output {made}/cased.csv",
+        f"delexicalize --source {raw}/raw_cased.csv --output {made}/cased.csv {apart}",
         f"delexicalize --source {raw}/raw_lowercased.csv --output {made}/lowercased.csv "
-        f"--tagger {tmp_path}/cache/parsers/ewt_lowercased",
+        f"--tagger {tmp_path}/cache/parsers/ewt_lowercased {apart}",
         f"{train} --data.corpus.init_args.additional_train '[{made}/cased.csv,{made}/lowercased.csv]'",
     ]
 

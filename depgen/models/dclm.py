@@ -16,8 +16,8 @@ sentence before is a context, and the models differ in where it enters.
     c_0       `first_context`, learnt; it begins every segment
 
 Deviations
-    D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`): at the first
-        word of a sequence that begins from zero its output gate has no peephole, as in the code (that layer's
+    D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`): at the
+        first word of a sequence that begins from zero its output gate has no peephole, as in the code (that layer's
         `first_peephole` is the other way). `cell: standard` is torch's LSTM.
     D2. The loss is the sum over the tokens of a segment, averaged over the segments of a batch (`loss_per: segment`),
         so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.

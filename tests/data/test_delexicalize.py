@@ -39,6 +39,26 @@ def test_stories_look_like_the_published_ones(tmp_path, names):
     )
 
 
+def test_a_story_of_the_test_split_is_left_out_whatever_its_names_and_contractions(tmp_path, names):
+    source, output, test = tmp_path / "raw.csv", tmp_path / "out.csv", tmp_path / "test.csv"
+    told = (
+        "Ann wanted to buy a red kite .,She didn't have the money for it .,So she sold her old bike .,{},"
+        "She flew it all day ."
+    )
+    source.write_text(
+        HEADER
+        + told.format("Bill then gave her the kite she liked .")
+        + "\nKit wanted to buy a red car .,He had no money .,"
+        + "He asked Bill for a loan .,Bill said no .,Kit walked home .\n"
+    )
+    test.write_text(HEADER + told.lower().replace("ann", "[NEUTRAL]").format("it was the best kite in town .") + "\n")
+    result = delexicalize_file(source, output, name_genders=names, apart_from=[test])
+    assert [texts[4] for _, texts in read_stories(output)] == ["[NEUTRAL] walked home ."], "five words are no story"
+    assert (result.stories, result.left_out) == (1, 1)
+    assert result.placeholders == {"NEUTRAL": 2, "MALE": 2}, "of what is written"
+    assert str(result).startswith("1 stories, 1 left out, 4.00 placeholders a story")
+
+
 def test_pronouns_decide_for_names_that_the_list_leaves_open():
     story = [["Kit", "met", "Sam", "."], ["Zork", "fed", "his", "cat"]]
     names = genders_in_story(story, {(0, 0), (0, 2), (1, 0)}, {"kit": "NEUTRAL", "sam": None})
