@@ -8,7 +8,8 @@ training sentences themselves come to what the real test sentences cost the orac
 Deviations
     D1. The figure is over the test split alone; the loop of Caccia et al. goes on adding to the validation losses.
     D2. Their network learns for at most 30 epochs and stops at the first rise of the validation loss; that is how the
-        oracle's YAML has it, and what is scored are the weights before that rise.
+        oracle's YAML has it (its small twin: at most 8, which few or short samples may not be enough for), and what is
+        scored are the weights before that rise.
     D3. Nats per token are averaged as in the LM score, by default over sentences (`average="tokens"` is a test loss).
     D4. Empty samples are left out of training.
 """
