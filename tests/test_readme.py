@@ -1,5 +1,7 @@
 """Every command of the README is run: depgen's own on invented data, make's as dry runs."""
 
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -8,12 +10,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from depgen.annotation.train_parser import train_parser
-from depgen.annotation.training import Treebank
 from depgen.cli import main
 from depgen.trees.conllu import read_conllu
-from tests.annotation.conftest import tiny_spacy
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
 from tests.invented_similarity import write_similarity
@@ -38,6 +38,14 @@ def test_make_knows_the_target(command):
     assert made.stdout
 
 
+@pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README, re.DOTALL))
+def test_classes_of_yaml_take_what_they_are_given(block):
+    for part in yaml.safe_load(block).values():
+        module, _, name = part["class_path"].rpartition(".")
+        given = inspect.signature(getattr(importlib.import_module(module), name)).bind(**part.get("init_args", {}))
+        assert given.arguments.keys() == part.get("init_args", {}).keys()
+
+
 def write_texts(folder: Path) -> None:
     """What two rows of Table 2 would have written, and other texts to ask people about."""
     rows = folder / "results/dmlm_table2"
@@ -57,9 +65,12 @@ def write_treebank(folder: Path) -> None:
 
 
 def shorten(experiments: Path) -> None:
-    """Let every training end after two epochs, one a phase."""
+    """Let every training end after two epochs, one a phase, and a parser's after four small steps."""
     for path in experiments.glob("*.yaml"):
         text = re.sub(r"^( +\w+_modeling_epochs): \d+", r"\1: 1", path.read_text(), flags=re.MULTILINE)
+        text = re.sub(
+            r"^( +)steps: 3000$", r"\1steps: 4\n\1width: 32\n\1depth: 1\n\1min_action_freq: 1", text, flags=re.M
+        )
         path.write_text(re.sub(r"^( +max_epochs): \d+", r"\1: 2", text, flags=re.MULTILINE))
 
 
@@ -81,6 +92,10 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     shorten(tmp_path / "experiments")
     (tmp_path / "prompts.txt").write_text("[FEMALE] was tired .\none day\n")
     (tmp_path / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
+    (tmp_path / "data/mine").mkdir()
+    (tmp_path / "data/mine/test.txt").write_text(
+        "ada lost her keys .\nshe ran .\nshe won .\n\nthe end .\nit rained .\n"
+    )
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (tmp_path / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
     monkeypatch.chdir(tmp_path)
@@ -88,9 +103,6 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     for variable in ("DEPGEN_RUNS", "DEPGEN_RESULTS"):
         monkeypatch.delenv(variable, raising=False)
-    files = {"train": "train", "valid": "dev", "test": "test"}
-    treebank = {split: f"ud_english_ewt/en_ewt-ud-{name}.conllu" for split, name in files.items()}
-    train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), "ewt_lowercased")
     write_texts(tmp_path)
     for command in DEPGEN:
         if command.startswith("depgen human-eval score"):

@@ -25,7 +25,7 @@ class Verb:
         positionals: parameters given by position; optional ones have a default.
         lists: parameters of one or more values, separated by spaces.
         flags: boolean parameters given as a bare `--name`.
-        short: one-letter names of parameters.
+        also: other names of parameters, of one letter or more.
     """
 
     help: str
@@ -33,7 +33,7 @@ class Verb:
     positionals: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    short: Mapping[str, str] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
 
 
 VERBS = {
@@ -41,7 +41,7 @@ VERBS = {
         "write texts with a trained system, from prompts or from nothing",
         "depgen.evaluation.generation:generate",
         flags=("json", "greedy"),
-        short={"number": "n"},
+        also={"number": "n", "checkpoint": "run"},
     ),
     "parse": Verb(
         "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U", "depgen.evaluation.parse:parse"
@@ -129,6 +129,7 @@ VERBS = {
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
         "depgen.evaluation.dependents:dependent_loss",
+        also={"checkpoint": "run"},
     ),
     "bracketing-f1": Verb(
         "unlabelled F1 of the constituents that a run's network has found, beside floors",
@@ -157,7 +158,7 @@ VERBS = {
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",
         lists=("texts",),
-        short={"number": "n"},
+        also={"number": "n"},
     ),
     "human-eval score": Verb(
         "people's answers to such questionnaires, beside the published ones",
@@ -169,13 +170,14 @@ VERBS = {
     "export-pretrained": Verb(
         "write a run's backbone so that the transformers library loads it",
         "depgen.evaluation.export:export_pretrained",
+        also={"checkpoint": "run"},
     ),
     "draw": Verb(
         "draw dependency trees, those of a second file or of a run below the gold ones, as HTML or SVG",
         "depgen.reporting.trees:draw_trees",
         positionals=("files",),
         lists=("files",),
-        short={"number": "n"},
+        also={"number": "n"},
     ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
 }
@@ -265,11 +267,10 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
     for flag in verb.flags:
         parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
-    for name, letter in verb.short.items():
+    for name, other in verb.also.items():
         parameter = parameters[name]
-        parser.add_argument(
-            f"-{letter}", f"--{name}", type=parameter.annotation, default=parameter.default, help=described[name]
-        )
-    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.short}
+        names = (f"-{other}", f"--{name}") if len(other) == 1 else (f"--{name}", f"--{other}")
+        parser.add_argument(*names, type=parameter.annotation, default=parameter.default, help=described[name])
+    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.also}
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

@@ -12,6 +12,8 @@ from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.dependency_columns import read_dependency_columns
 from depgen.trees.sentence import Document
 
+EWT = "ud_english_ewt"
+
 
 class ConlluTreebank:
     """A treebank in CoNLL-U with its trees, tags and enhanced graphs; by default UD English-EWT.
@@ -24,14 +26,14 @@ class ConlluTreebank:
         tags: the column of part-of-speech tags.
         documents_by: whether a document is what `# newdoc` begins or each sentence.
         lowercase: whether words are lower-cased.
-        name: what results call the corpus.
+        name: what results call the corpus; the folder's name if not given.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
 
     def __init__(
         self,
-        folder: str = "ud_english_ewt",
+        folder: str = EWT,
         *,
         train: Sequence[str] = ("en_ewt-ud-train.conllu",),
         valid: Sequence[str] = ("en_ewt-ud-dev.conllu",),
@@ -39,12 +41,12 @@ class ConlluTreebank:
         tags: TagColumn = "xpos",
         documents_by: Literal["newdoc", "sentence"] = "newdoc",
         lowercase: bool = False,
-        name: str = "UD English-EWT",
+        name: str | None = None,
     ) -> None:
         self.folder = folder
         self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
         self.tags, self.documents_by, self.lowercase = tags, documents_by, lowercase
-        self.name = name
+        self.name = name or ("UD English-EWT" if folder == EWT else Path(folder).name)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; identifiers are those of the treebank."""

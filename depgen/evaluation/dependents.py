@@ -17,6 +17,7 @@ from depgen.data.text import CorpusData, EncodedSplit
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.left_to_right import LeftToRight
+from depgen.training.runs import newest_run
 from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"
@@ -33,7 +34,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
 
     Args:
         config: the experiment whose trees and corpus are used; its vocabulary is the run's.
-        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
@@ -42,7 +43,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
     data = data_of(config)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
-    trained = load_trained(checkpoint, device=device)
+    trained = load_trained(checkpoint or newest_run(config.stem), device=device)
     if not isinstance(trained.model, LeftToRight):
         raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores.")
     data.use_vocabulary(trained.run / "vocabulary")
