@@ -211,12 +211,12 @@ class RunCLI(LightningCLI):
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _refuse_early_stopping(self, settings: Any) -> None:  # noqa: ANN401
-        phases = [phase.name for phase in phases_of(self.model)]
-        if len(phases) > 1 and any(isinstance(each, EarlyStopping) for each in _as_list(settings.get("callbacks"))):
+        if any(isinstance(each, EarlyStopping) for each in _as_list(settings.get("callbacks"))):
+            phases = [phase.name for phase in phases_of(self.model)]
             raise UserError(
-                f"EarlyStopping would end the whole training of {' and '.join(phases)} at once. "
-                "Take depgen.training.phases.PhaseEarlyStopping (experiments/presets/early_stopping.yaml), which ends "
-                "the phase at hand."
+                f"EarlyStopping would end the whole training of {' and '.join(phases)} at once, and the run would "
+                "count as one that was stopped on the way. Take depgen.training.phases.PhaseEarlyStopping "
+                "(experiments/presets/early_stopping.yaml), which ends the phase at hand."
             )
 
     def _begin(self) -> None:

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import yaml
+from filelock import FileLock
 
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen
@@ -166,6 +167,12 @@ def _tried(job: Job, setting: Mapping[str, str], options: tuple[str, ...], depge
 def _write(job: Job, tried: Tried) -> None:
     """Add a combination's line to the row's file, in place of an older one of the same settings."""
     path = results_root() / job.definition.table / "grid" / f"{job.row.slug}-{job.profile}-seed{job.seed}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.parent.with_name(".grid.lock")):
+        _add(path, tried)
+
+
+def _add(path: Path, tried: Tried) -> None:
     lines: list[dict[str, str]] = []
     if path.is_file():
         with path.open(newline="", encoding="utf-8") as stream:

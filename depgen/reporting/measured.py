@@ -79,9 +79,14 @@ def join(local: Sequence[Result], tracked: Sequence[Result]) -> tuple[Result, ..
 
 
 def of_one_training(local: Sequence[Result], tracked: Sequence[Result]) -> list[Result]:
-    """The tracked results of other seeds than the local ones, made from the same configuration."""
-    seeds, configurations = {result.seed for result in local}, {result.config_sha256 for result in local}
-    return [each for each in tracked if each.seed not in seeds and each.config_sha256 in configurations]
+    """The tracked results of other seeds than the local ones, made from the same configuration and data."""
+    seeds, trainings = {result.seed for result in local}, {training_of(result) for result in local}
+    return [each for each in tracked if each.seed not in seeds and training_of(each) in trainings]
+
+
+def training_of(result: Result) -> tuple[str | None, str | None, str | None, str | None]:
+    """What the seeds of one system share: configuration, data, trees and what weights began from."""
+    return result.config_sha256, result.data.fingerprint, result.trees, result.beginning
 
 
 def judged_otherwise(local: Sequence[Result], tracked: Result) -> list[str]:

@@ -90,22 +90,30 @@ def _merged(
     merged = join(local, tracked)
     lost = [each for each in tracked if each.seed not in {result.seed for result in merged}]
     if lost:
-        path = measured_path(definition.table, row.slug)
-        if lost[0].config_sha256 in {result.config_sha256 for result in local}:
-            raise UserError(
-                f"{path}: seed {lost[0].seed} of profile {lost[0].profile} was judged by other models than the local "
-                f"results ({', '.join(judged_otherwise(local, lost[0]))}); one row holds one judge. Measure the seed "
-                f"again (depgen reproduce {definition.argument} --row {row.slug} --profile {lost[0].profile} --seeds "
-                f"[{lost[0].seed}] --remeasure) or delete the tracked entry."
-            )
-        local_digests = ", ".join(sorted({result.config_sha256 for result in local}))
-        raise UserError(
-            f"{path}: seed {lost[0].seed} of profile {lost[0].profile} was made with the configuration "
-            f"{lost[0].config_sha256}, but the local results with {local_digests}; one row holds one configuration. "
-            f"Make the seed again (depgen reproduce {definition.argument} --row {row.slug} --profile {lost[0].profile} "
-            f"--seeds [{lost[0].seed}] --redo) or delete the tracked entry."
-        )
+        raise _one_row_holds_one(definition, row, local, lost[0])
     return merged
+
+
+def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Result], lost: Result) -> UserError:
+    """Why a tracked seed does not go with the local ones, and what to do."""
+    where = f"{measured_path(definition.table, row.slug)}: seed {lost.seed} of profile {lost.profile}"
+    again = f"depgen reproduce {definition.argument} --row {row.slug} --profile {lost.profile} --seeds [{lost.seed}]"
+    digests = {result.config_sha256 for result in local}
+    if lost.config_sha256 not in digests:
+        return UserError(
+            f"{where} was made with the configuration {lost.config_sha256}, but the local results with "
+            f"{', '.join(sorted(digests))}; one row holds one configuration. Make the seed again ({again} --redo) or "
+            "delete the tracked entry."
+        )
+    if judged := judged_otherwise(local, lost):
+        return UserError(
+            f"{where} was judged by other models than the local results ({', '.join(judged)}); one row holds one "
+            f"judge. Measure the seed again ({again} --remeasure) or delete the tracked entry."
+        )
+    return UserError(
+        f"{where} was trained on other data, by other trees or from other weights than the local results; one row "
+        f"holds one training. Make the seed again ({again} --redo) or delete the tracked entry."
+    )
 
 
 def _is_recorded(definition: TableDefinition, item: Comparison, results: Results) -> bool:

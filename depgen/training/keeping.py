@@ -123,8 +123,12 @@ class FinishRecord(L.Callback):
         if trainer.is_global_zero and (self.run / "run.json").is_file() and not trainer.fast_dev_run:  # type: ignore[attr-defined]
             update_record(self.run, {"parameters": sum(each.numel() for each in pl_module.parameters())})
 
-    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Say it, unless training was stopped on the way or had been finished before."""
+    def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Say it, unless training was stopped on the way or had been finished before.
+
+        A run that was stopped behind its last step has nothing left to train: there Lightning ends a fit without the
+        end of a training.
+        """
         switch = PhaseSwitch.of(trainer)
         over = switch is not None and switch.is_over(trainer) and not trainer.fast_dev_run  # type: ignore[attr-defined]
         if over and trainer.is_global_zero and (self.run / "run.json").is_file() and not is_finished(self.run):

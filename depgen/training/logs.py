@@ -84,7 +84,7 @@ class CurveLogger(Logger):
 
     @rank_zero_only
     def save(self) -> None:
-        """Write the file anew, in one step."""
+        """Write the file anew, in one step; where that fails, say so, keep all lines and try again at the next time."""
         if not self._pending:
             return
         columns = ["step", *sorted({name for row in self._rows.values() for name in row})]
@@ -92,7 +92,11 @@ class CurveLogger(Logger):
         writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({"step": step, **row} for step, row in sorted(self._rows.items()))
-        write_atomically(self.path, stream.getvalue())
+        try:
+            write_atomically(self.path, stream.getvalue())
+        except OSError as error:
+            logger.warning("%s was not written (%s); its lines are kept and written later.", self.path, error)
+            return
         self._pending = 0
 
 

@@ -17,7 +17,7 @@ from depgen.reporting.layout import Cell
 from depgen.reporting.measured import read_measured
 from depgen.reporting.measurement import sift
 from depgen.reporting.record import record
-from depgen.reporting.results import read_results
+from depgen.reporting.results import DataSource, read_results
 from depgen.reporting.tables import show, table
 from depgen.reporting.texts import options_for
 
@@ -241,6 +241,9 @@ def test_cells(cell, words):
     assert show(cell) == words
 
 
+OTHER_DATA = DataSource("Stories", reduced=True, train_documents=1000, fingerprint="of other files")
+
+
 def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, project):
     store("Base", 1, {"bleu1": 10.0})
     record("toy", profile="small")
@@ -253,9 +256,12 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
     assert (
         "Base (local and measured): Stories (reduced), 1,000 training documents; trees: left chain; seeds: 1, 2" in text
     )
-    store("Base", 2, {"bleu1": 12.0}, config_sha256="other")
-    text = table("toy", profile="small")
-    assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text
+    for other in ({"config_sha256": "other"}, {"data": OTHER_DATA}, {"trees": "gold"}, {"beginning": "weights"}):
+        store("Base", 2, {"bleu1": 12.0}, **other)
+        text = table("toy", profile="small")
+        assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text, other
+    with pytest.raises(UserError, match=r"seed 1 .* was trained on other data, by other trees or from other weights"):
+        record("toy", profile="small")
 
 
 def test_figures_of_different_judges_are_not_joined_and_not_averaged(store, project):

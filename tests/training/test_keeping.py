@@ -10,6 +10,7 @@ import torch
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.guards import InterruptGuard
+from depgen.training.runs import is_finished, read_record, update_record
 from tests.training.fits import KillAfter, Killed, fit, kept, same, weights
 from tests.training.tiny import TinyModel
 
@@ -93,6 +94,19 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on_exactly(tmp_path, unbroken, epo
     _, model = fit(tmp_path, every=1000, resume=True)
     assert same(weights(model), final)
     assert same(kept(tmp_path), best)
+
+
+def test_a_run_stopped_behind_its_last_step_is_finished_when_gone_on_with(tmp_path, unbroken):
+    ends, final, _ = unbroken
+    run, folder = tmp_path, tmp_path / "checkpoints"
+    update_record(run, {"experiment": "tiny"})
+    with pytest.raises(SystemExit):
+        fit(folder, SendSignal(ends[-1], in_validation=True), every=1000)
+    assert not is_finished(run)
+    _, model = fit(folder, every=1000, resume=True)
+    assert is_finished(run)
+    assert read_record(run)["steps"] == ends[-1]
+    assert same(weights(model), final)
 
 
 def test_a_second_ctrl_c_stops_at_once_and_unsaved(tmp_path):
