@@ -113,6 +113,7 @@ class RunCLI(LightningCLI):
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
         self.config = parser.parse_args(args)
+        self._refuse_runs_in_files()
         verb = self.request.verb
         if self.source is None or self.checkpoint is None:
             started_from = self.config[verb].get("ckpt_path")
@@ -132,6 +133,13 @@ class RunCLI(LightningCLI):
             asked[section] = held[section]
         for name, value in free.items():
             asked[name] = value
+
+    def _refuse_runs_in_files(self) -> None:
+        """Runs are looked for before any YAML file is read."""
+        for name in ("resume", "run", "input"):
+            given = self.config[self.request.verb].get(name)
+            if given is not None and given != getattr(self.request, name, None):
+                raise UserError(f"{name}: {given} stands in a YAML file, where it is not read: say --{name} {given}.")
 
     def _parse_ckpt_path(self) -> None:
         """Nothing: Lightning would let the checkpoint's settings win without a word."""

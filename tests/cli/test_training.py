@@ -284,6 +284,15 @@ def test_an_unknown_class_in_yaml_is_named(tmp_path, capsys):
     assert "none.yaml" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["run", "resume", "input"])
+def test_a_run_named_in_yaml_is_refused(tmp_path, capsys, name):
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump({**EXPERIMENT, name: "other"}))
+    assert main(["fit", "--config", str(path)]) == 2
+    assert f"{name}: other stands in a YAML file, where it is not read: say --{name} other." in capsys.readouterr().err
+    assert not list((tmp_path / "runs").glob("*/*"))
+
+
 def test_a_fast_dev_run_leaves_no_folder(tiny, tmp_path):
     assert main(["fit", "--config", tiny, "--trainer.fast_dev_run", "2"]) == 0
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
