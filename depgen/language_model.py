@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from depgen.data.batch import Batch, ItemBatch
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
+from depgen.training.fused import use_fused_kernels
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import Phase, monitored_value
 
@@ -125,6 +126,7 @@ class LanguageModel(L.LightningModule):
         """A fresh optimiser and schedule; called at the start of every phase."""
         make = self._optimizer or _adam
         optimizer = make(self.parameter_groups())
+        use_fused_kernels(optimizer)
         if self._scheduler is None:
             return optimizer
         schedule = self._scheduler(optimizer)

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
 from depgen.errors import UserError
+from depgen.nn.dropout import dropped
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.memory_gates import gated_softmax, open_slots
 from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
@@ -188,7 +189,7 @@ class PRPN(Backbone):
         every.append(self.prediction(hidden, histories[-1][0], prediction_gates, rows.kept))
         every = [rows.returned(each) for each in every]
         return BackboneOutput(
-            hidden=F.dropout(every[-1], self.dropout, self.training),
+            hidden=dropped(every[-1], self.dropout, training=self.training),
             undropped=every[-1],
             layers=tuple(every) if all_layers else None,
             state=self._after(rows, read, known, histories) if carry else None,
@@ -251,10 +252,10 @@ class Parsing(nn.Module):
         self, read: Float[Tensor, "batch read width"], kept: Bool[Tensor, "batch length"] | None
     ) -> tuple[Float[Tensor, "batch length"], ...]:
         """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
-        dropped = F.dropout(read, self.dropout, self.training).transpose(1, 2)
-        convolved = self.window(dropped).transpose(1, 2)  # batch length size
+        columns = dropped(read, self.dropout, training=self.training).transpose(1, 2)
+        convolved = self.window(columns).transpose(1, 2)  # batch length size
         units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
-        units = F.dropout(units, self.dropout, self.training)
+        units = dropped(units, self.dropout, training=self.training)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
         distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1}
@@ -288,12 +289,12 @@ class Reading(nn.Module):
     ) -> tuple[Float[Tensor, "batch length size"], Memory]:
         """Hidden states, and the memory with all that was added to it."""
         slots, steps = gates.size(-1), inputs.transpose(0, 1).contiguous()
-        read = self.input_norm(self.input_gates(F.dropout(steps, self.input_dropout, self.training)))
+        read = self.input_norm(self.input_gates(dropped(steps, self.input_dropout, training=self.training)))
         keys = self._keys(steps)
         biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
         recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
         drop_hidden, drop_key = self._masks(steps), self._masks(steps, scale=1 / math.sqrt(self.size))
-        drop_memory = F.dropout(inputs.new_ones(self.size), self.memory_dropout, self.training)  # r_l
+        drop_memory = dropped(inputs.new_ones(self.size), self.memory_dropout, training=self.training)  # r_l
         hidden, cells = list(memory[0].unbind(1)), list(memory[1].unbind(1))
         for t, (input_t, gate) in enumerate(zip(read.unbind(0), gates.unbind(1), strict=True)):
             key = keys(hidden[-1] * drop_hidden[t]) * drop_key[t]  # drop(W drop([x_t; h_{t-1}]) + b) / sqrt(size)
@@ -314,14 +315,14 @@ class Reading(nn.Module):
     def _keys(self, steps: Tensor) -> RecurrentProjection:
         """W drop([x_t; h_{t-1}]) + b, the part of the inputs for all steps at once."""
         for_inputs, for_hidden = torch.split(self.key.weight, [self.input_size, self.size], 1)
-        dropped = F.dropout(steps, self.key_dropout, self.training)
-        return RecurrentProjection(F.linear(dropped, for_inputs, self.key.bias), for_hidden)
+        steps = dropped(steps, self.key_dropout, training=self.training)
+        return RecurrentProjection(F.linear(steps, for_inputs, self.key.bias), for_hidden)
 
     def _masks(self, steps: Tensor, *, scale: float = 1.0) -> tuple[Tensor, ...]:
         """What a vector of the layer's size is multiplied by at each step."""
         if not self.training:
             return (steps.new_tensor(scale),) * len(steps)
-        return F.dropout(steps.new_full((*steps.shape[:2], self.size), scale), self.key_dropout).unbind(0)
+        return dropped(steps.new_full((*steps.shape[:2], self.size), scale), self.key_dropout).unbind(0)
 
 
 class Prediction(nn.Module):
@@ -359,4 +360,4 @@ class Prediction(nn.Module):
         return batch_norm_of_tokens(self.normalize, output, kept).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
 
     def _drop(self, values: Tensor) -> Tensor:
-        return F.dropout(values, self.dropout, self.training)
+        return dropped(values, self.dropout, training=self.training)

@@ -11,13 +11,13 @@ from functools import partial
 from typing import Literal, cast
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
 from depgen.errors import UserError
 from depgen.nn.attention import KeyValues, Visibility
+from depgen.nn.dropout import dropped
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions
 from depgen.nn.transformer_layer import TransformerLayer
 
@@ -255,7 +255,7 @@ class Transformer(Backbone):
                 carried.append(present)
         undropped = self.final_norm(hidden)
         return BackboneOutput(
-            hidden=F.dropout(undropped, self.output_dropout, self.training),
+            hidden=dropped(undropped, self.output_dropout, training=self.training),
             undropped=undropped,
             layers=tuple(every) if all_layers else None,
             attention=attention,
@@ -269,7 +269,7 @@ class Transformer(Backbone):
             hidden = hidden + self.positions(counted_positions(length, padding, context=context), stop=context)
         if added is not None:
             hidden = hidden + added
-        return F.dropout(hidden, self.embedding_dropout, self.training)
+        return dropped(hidden, self.embedding_dropout, training=self.training)
 
 
 def joined_padding(

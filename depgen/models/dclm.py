@@ -60,6 +60,7 @@ from torch.nn import Parameter
 from depgen.data.documents import DocumentBatch
 from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.nn.dropout import dropped
 from depgen.nn.length_groups import read_by_length
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
 from depgen.nn.standard_lstm import StandardLSTM
@@ -556,9 +557,9 @@ class DCLM(DocumentLanguageModel):
 
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
-        embedded = F.dropout(self.embedding(batch.inputs), self.dropout, self.training)
+        embedded = dropped(self.embedding(batch.inputs), self.dropout, training=self.training)
         output: DocumentOutput = self.context(embedded, batch.lengths)
-        return DocumentOutput(F.dropout(output.features, self.dropout, self.training), output.bags)
+        return DocumentOutput(dropped(output.features, self.dropout, training=self.training), output.bags)
 
     def read_on(
         self,

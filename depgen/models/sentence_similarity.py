@@ -38,6 +38,7 @@ from depgen.errors import UserError
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import MaskedLanguageModel, word_mask
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
+from depgen.nn.dropout import dropped
 from depgen.nn.vocabulary import full_precision
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.phases import Phase
@@ -141,8 +142,8 @@ class PairHead(nn.Module):
         self, first: Float[Tensor, "pairs width"], second: Float[Tensor, "pairs width"]
     ) -> Float[Tensor, " pairs"]:
         """From 0 to `HIGHEST`."""
-        features = F.dropout(pair_features(first, second), self.dropout, self.training)
-        hidden = F.dropout(F.elu(self.hidden(features)), self.dropout, self.training)
+        features = dropped(pair_features(first, second), self.dropout, training=self.training)
+        hidden = dropped(F.elu(self.hidden(features)), self.dropout, training=self.training)
         return HIGHEST * full_precision(self.output(hidden)[:, 0]).sigmoid()
 
 

@@ -44,6 +44,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import without_own_place
 from depgen.nn.vocabulary import full_precision
 
@@ -83,10 +84,10 @@ class DistanceParser(nn.Module):
         self, embedded: Float[Tensor, "batch length width"], words: Bool[Tensor, "batch length"]
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Heights, and distances between each word and the next, at least in fp32; any number beyond the words."""
-        states = F.dropout(embedded, self.dropout, self.training)
+        states = dropped(embedded, self.dropout, training=self.training)
         for layer in self.layers:
             states = self._activated(_convolved(layer, states.masked_fill(~words[:, :, None], 0)))
-            states = F.dropout(states, self.dropout, self.training)
+            states = dropped(states, self.dropout, training=self.training)
         heights = self.height(self._activated(self.words(states)))
         distances = self.distance(self._activated(_convolved(self.pairs, F.pad(states, (0, 0, 0, 1)))))
         return full_precision(heights[:, :, 0]), full_precision(distances[:, :, 0])

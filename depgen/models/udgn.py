@@ -37,7 +37,6 @@ Deviations
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -47,6 +46,7 @@ from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
+from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
 from depgen.nn.vocabulary import full_precision
 
@@ -226,14 +226,14 @@ class UDGN(MaskedLanguageModel):
         states = self.embedding(tokens)
         if self.positions is not None:
             states = states + self._positions(tokens.shape[1])
-        states = F.dropout(states, self.dropout, self.training)
+        states = dropped(states, self.dropout, training=self.training)
         directions, seen = directions_of(tokens.shape[1], like=states), []
         for layer in self.layers:
             gathered = layer(states, mask, directions=directions)
             states = states + gathered.output
             if attention:
                 seen.append(LayerAttention(gathered.before, gathered.before * mask[:, None]))
-        hidden = F.dropout(self.norm(states), self.dropout, self.training)
+        hidden = dropped(self.norm(states), self.dropout, training=self.training)
         return MaskedOutput(hidden, parsed, tuple(seen) if attention else None)
 
     @property

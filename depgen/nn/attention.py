@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from depgen.nn.dropout import dropped
 from depgen.nn.growing import Growing
 
 Scores = Callable[[Tensor, Tensor], Tensor | None]
@@ -202,11 +203,11 @@ def attend(
     """
     if weigh is not None:
         weights = weigh(attention_scores(queries, keys, visibility, added))
-        return F.dropout(weights, dropout).to(values.dtype) @ values, None
+        return dropped(weights, dropout).to(values.dtype) @ values, None
     if not with_attention:
         return _fused_attention(queries, keys, values, visibility, added, dropout), None
     log_probs = attention_log_probs(queries, keys, visibility, added)
-    return F.dropout(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
+    return dropped(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
 
 
 def attention_log_probs(

@@ -8,9 +8,10 @@ Nothing is normalised over keys: fused attention kernels do not apply, and any o
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from depgen.nn.dropout import dropped
 
 
 class Competition(NamedTuple):
@@ -96,13 +97,13 @@ class CompetitiveAttention(nn.Module):
             bias = torch.einsum("dk,dij->kij", self.direction_bias, directions)
             scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 13
         before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 12
-        weights = F.dropout(before * mask[:, None], self.attention_dropout, self.training)  # Eq. 11
+        weights = dropped(before * mask[:, None], self.attention_dropout, training=self.training)  # Eq. 11
         gathered = weights @ (value.tanh() if self.nonlinear else value)  # Eq. 14
         gathered = gathered.transpose(1, 2)  # [B, T, K, d]
         if self.gates:
             gathered = gathered * parts[:, :, 3].sigmoid()  # Eq. 8
-        inner = F.dropout(gathered.reshape(batch, length, heads * size), self.dropout, self.training)
-        return Competition(F.dropout(self.output(inner), self.dropout, self.training), before)
+        inner = dropped(gathered.reshape(batch, length, heads * size), self.dropout, training=self.training)
+        return Competition(dropped(self.output(inner), self.dropout, training=self.training), before)
 
 
 def directions_of(length: int, *, like: Tensor) -> Float[Tensor, "2 queries keys"]:

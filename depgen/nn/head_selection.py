@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from depgen.nn.dropout import dropped
 from depgen.nn.vocabulary import full_precision
 
 
@@ -59,8 +60,8 @@ class HeadSelection(nn.Module):
         embedded = self.embedding(tokens)
         if self.tag_logits is not None:
             embedded = embedded + F.embedding(tokens, self.tag_logits).softmax(-1)[..., 1:] @ self.tag_vectors
-        embedded = F.dropout(embedded, self.dropout, self.training)
-        states = F.dropout(self._contextual(embedded, lengths), self.dropout, self.training)
+        embedded = dropped(embedded, self.dropout, training=self.training)
+        states = dropped(self._contextual(embedded, lengths), self.dropout, training=self.training)
         head, dependent = self.arcs(states).chunk(2, -1)  # Eq. 2, 3
         scores: Tensor = dependent @ head.mT * head.shape[-1] ** -0.5  # Eq. 4
         return scores
@@ -88,7 +89,8 @@ class HeadSelection(nn.Module):
         """
         lstm, places = self.lstm, torch.arange(embedded.shape[1], device=embedded.device)
         last = lengths[:, None] - 1
-        order = torch.where(places <= last, last - places, places)[:, :, None]
+        rows = torch.arange(len(embedded), device=embedded.device)[:, None] * embedded.shape[1]
+        order = rows + torch.where(places <= last, last - places, places)
         start = embedded.new_zeros(1, len(embedded), lstm.hidden_size)
         states = embedded
         for layer in range(lstm.num_layers):
@@ -96,12 +98,12 @@ class HeadSelection(nn.Module):
             for suffix in ("", "_reverse"):
                 names = (f"{kind}_l{layer}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
                 weights = [getattr(lstm, name) for name in names]
-                source = states.gather(1, order.expand_as(states)) if suffix else states
+                source = F.embedding(order, states.flatten(0, 1)) if suffix else states
                 seen = torch.lstm(source, (start, start), weights, True, 1, 0.0, self.training, False, True)[0]
-                read.append(seen.gather(1, order.expand_as(seen)) if suffix else seen)
+                read.append(F.embedding(order, seen.flatten(0, 1)) if suffix else seen)
             states = torch.cat(read, 2)
             if layer + 1 < lstm.num_layers:
-                states = F.dropout(states, lstm.dropout, self.training)
+                states = dropped(states, lstm.dropout, training=self.training)
         return states
 
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility, Weigh
+from depgen.nn.dropout import dropped
 
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
 
@@ -69,12 +70,12 @@ class TransformerLayer(nn.Module):
         mixed, attention, present = self.attention(
             source, visibility, past=past, scores=scores, weigh=weigh, with_attention=with_attention, carry=carry
         )
-        hidden = hidden + F.dropout(mixed, self.dropout, self.training)
+        hidden = hidden + dropped(mixed, self.dropout, training=self.training)
         if not self.norm_first:
             hidden = self.attention_norm(hidden)
         inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
-        inner = F.dropout(inner, self.activation_dropout, self.training)
-        hidden = hidden + F.dropout(self.contract(inner), self.dropout, self.training)
+        inner = dropped(inner, self.activation_dropout, training=self.training)
+        hidden = hidden + dropped(self.contract(inner), self.dropout, training=self.training)
         if not self.norm_first:
             hidden = self.feedforward_norm(hidden)
         return hidden, attention, present

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from depgen.errors import UserError
 from depgen.evaluation.union.corruption import LONGEST_NGRAM
 from depgen.hub import WeightsError, load_weights, quiet_transformers
+from depgen.nn.dropout import dropped
 
 Pooling = Literal["first", "first_mean_max"]
 HEAD = "head.safetensors"
@@ -54,8 +55,8 @@ class UnionNetwork(nn.Module):
             mean = (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
             highest = states.masked_fill(~mask[..., None], -torch.inf).amax(1)
             pooled = torch.cat((pooled, mean, highest), -1)
-        hidden = torch.tanh(self.dense(F.dropout(pooled, self.dropout, self.training)))
-        logits: Tensor = self.output(F.dropout(hidden, self.dropout, self.training))
+        hidden = torch.tanh(self.dense(dropped(pooled, self.dropout, training=self.training)))
+        logits: Tensor = self.output(dropped(hidden, self.dropout, training=self.training))
         return logits
 
     def forward(

@@ -1,0 +1,56 @@
+from copy import deepcopy
+
+import pytest
+import torch
+from torch.optim import SGD, Adagrad, Adam, AdamW
+
+from depgen.training.fused import use_fused_kernels
+from depgen.training.nt_asgd import NTASGD
+
+
+def weights():
+    torch.manual_seed(0)
+    return [torch.randn(5, 3, requires_grad=True), torch.randn(4, requires_grad=True)]
+
+
+def steps(optimizer, parameters, count=10):
+    torch.manual_seed(1)
+    for _ in range(count):
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        optimizer.step()
+    return torch.cat([parameter.detach().flatten() for parameter in parameters])
+
+
+MAKERS = {
+    "sgd": lambda each: SGD(each, lr=0.1, momentum=0.9),
+    "adagrad": lambda each: Adagrad(each, lr=0.1),
+    "adam": lambda each: Adam(each, lr=0.1, weight_decay=0.01),
+    "adamw": lambda each: AdamW(each, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_the_update_is_the_same_and_a_state_from_without_kernels_goes_on(make):
+    slow, fast = weights(), weights()
+    plain, kernels = make(slow), make(fast)
+    use_fused_kernels(kernels)
+    assert kernels.param_groups[0]["fused"]
+    torch.testing.assert_close(steps(kernels, fast), steps(plain, slow))
+
+    copies = [each.detach().clone().requires_grad_() for each in slow]
+    resumed = make(copies)
+    use_fused_kernels(resumed)
+    resumed.load_state_dict(deepcopy(plain.state_dict()))
+    torch.testing.assert_close(steps(resumed, copies), steps(plain, slow))
+
+
+def test_what_was_asked_for_stays():
+    for options in ({"fused": False}, {"foreach": True}):
+        optimizer = Adam(weights(), **options)
+        use_fused_kernels(optimizer)
+        assert not optimizer.param_groups[0]["fused"]
+    optimizer = NTASGD(iter(weights()), lr=1.0)
+    before = [dict(group) for group in optimizer.param_groups]
+    use_fused_kernels(optimizer)
+    assert [set(group) for group in optimizer.param_groups] == [set(group) for group in before]
