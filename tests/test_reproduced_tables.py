@@ -156,9 +156,9 @@ def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
 def test_sentences_weighed_by_their_words_give_the_figure(made):
     for row in ("UDGN", "next word", "random tree"):
         result = read_result(job_of("parsed", row).result)
-        words = item_scores([result], row.replace(" ", "-"), "parsed_words")
+        words = item_scores([result], "parsed_words")
         for key in MEASURES:
-            scores = item_scores([result], row.replace(" ", "-"), key)
+            scores = item_scores([result], key)
             assert np.average(scores, weights=words) == pytest.approx(result.metrics[key])
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from depgen.metrics import significance
 from depgen.metrics.significance import holm, paired_bootstrap, paired_t_test, standard_error_over_seeds, welch_t_test
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import RESAMPLED, Result, item_documents, item_scores, pooled_scores
+from depgen.reporting.results import RESAMPLED, Result, item_documents, item_scores, pooled_scores, with_items
 
 Results = Mapping[str, Sequence[Result]]
 Verdict = Literal["wins", "loses", "undecided", "not compared"]
@@ -116,9 +116,9 @@ def best_other(definition: TableDefinition, results: Results, row: Row, column: 
 def compare(definition: TableDefinition, results: Results) -> tuple[list[Comparison], int]:
     """Each system against the best other one and against the rows it names, measure by measure; and the tests made.
 
-    Tests pair the items' scores averaged over seeds, and the bootstrap draws pieces of one document together; Welch's
-    takes those of all seeds together. The p-values are Holm's
-    over all tests of the table (the same two systems in the same measure count once). A test whose items differ in the
+    Tests pair the items' scores averaged over the seeds that have them, and the bootstrap draws pieces of one document
+    together; Welch's takes those of all such seeds together. The p-values are Holm's over all tests of the table (the
+    same two systems in the same measure count once). A test whose items differ in the
     other direction than the figures counts among them, and nothing follows from it. Figures of different judges are not
     compared, nor measures that empty texts move where the shares of empty texts differ.
     """
@@ -220,10 +220,10 @@ def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
 def _different_judges(
     column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row
 ) -> str | None:
-    """Why figures do not compare that two models gave; None where one gave them."""
+    """Why figures do not compare that were come by in two ways; None where it was one."""
     if judges(mine, column.key) == judges(theirs, column.key):
         return None
-    return f"{row.name} and {other.name} were judged by different models"
+    return f"{row.name} and {other.name} were judged by different models or settings"
 
 
 def _unequal_empty_texts(
@@ -256,10 +256,8 @@ def _test(
     """The outcome of a measure's test, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    name = column.items or column.key
-    scores = pooled_scores if column.test == "welch_t" else item_scores
-    first = _weighed(scores(mine, row.slug, name), mine, row, column)
-    second = _weighed(scores(theirs, other.slug, name), theirs, other, column)
+    mine, theirs = scored(mine, column), scored(theirs, column)
+    first, second = _scores(mine, column), _scores(theirs, column)
     if first is None or second is None:
         lacking = row.name if first is None else other.name
         return f"no per-item scores of {lacking}"
@@ -273,30 +271,42 @@ def _test(
         return "fewer than two items with scores of both"
     if column.test == "paired_t":
         return paired_t_test(first, second)
-    groups = shared_documents(mine, row, theirs, other, name)
+    groups = shared_documents(mine, theirs, column.items or column.key)
     return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
 
 
+def seeds_scored(definition: TableDefinition, results: Sequence[Result]) -> list[int]:
+    """The seeds whose per-item scores are here, of any measure of the table."""
+    found = {each.seed for column in definition.ours for each in scored(results, column)}
+    return sorted(found)
+
+
+def scored(results: Sequence[Result], column: Column) -> list[Result]:
+    """Those with the per-item scores behind a measure, and what they are weighed by: what tests and intervals take."""
+    names = (column.items or column.key, column.weighed_by)
+    return with_items(results, *(name for name in names if name is not None))
+
+
 def shared_documents(
-    mine: Sequence[Result], row: Row, theirs: Sequence[Result], other: Row, name: str
+    mine: Sequence[Result], theirs: Sequence[Result], name: str
 ) -> Int[np.ndarray, " items"] | str | None:
     """The documents that the items of two systems are pieces of; None where items are whole, or why there are none."""
-    first, second = item_documents(mine, row.slug, name), item_documents(theirs, other.slug, name)
-    for each, results, documents in ((row, mine, first), (other, theirs, second)):
+    first, second = item_documents(mine, name), item_documents(theirs, name)
+    for results, documents in ((mine, first), (theirs, second)):
         if documents is None and any(name + RESAMPLED in result.items for result in results):
-            return f"the items of {each.name} do not say which are pieces of one document; --remeasure them"
+            return f"the items of {results[0].row} do not say which are pieces of one document; --remeasure them"
     if first is None and second is None:
         return None
     if first is None or second is None or not np.array_equal(first, second):
-        return f"the items of {row.name} and {other.name} are of other documents"
+        return f"the items of {mine[0].row} and {theirs[0].row} are of other documents"
     return first if len(np.unique(first)) > 1 else "all items are of one document"
 
 
-def _weighed(
-    scores: Float[np.ndarray, " items"] | None, results: Sequence[Result], row: Row, column: Column
-) -> Float[np.ndarray, " items"] | None:
+def _scores(results: Sequence[Result], column: Column) -> Float[np.ndarray, " items"] | None:
     """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
+    read = pooled_scores if column.test == "welch_t" else item_scores
+    scores = read(results, column.items or column.key)
     if scores is None or column.weighed_by is None:
         return scores
-    weights = item_scores(results, row.slug, column.weighed_by)
+    weights = item_scores(results, column.weighed_by)
     return None if weights is None or weights.shape != scores.shape else scores * (weights / weights.mean())

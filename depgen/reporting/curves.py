@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.measured import of_one_training, read_measured
+from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
-from depgen.reporting.results import Result, read_results
+from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
 from depgen.training.runs import find_run
 
@@ -130,12 +130,13 @@ def _value(perplexity: float, measure: Measure) -> float:
 def _of_table(definition: TableDefinition, profile: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
     """The curves of a table's results; rows that are named and have none are logged."""
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
-    found = _results(definition, profile)
+    ours = read_ours(definition, profile=profile)
     for name in wanted:
-        drawn = [(result, points) for result in found.get(name, ()) if (points := _points(result, cost))]
+        results = ours[name].of_one_training
+        drawn = [(result, points) for result in results if (points := _points(result, cost))]
         if not drawn and rows:
             logger.warning("%s has no validation curve at profile %s and is not drawn.", name, profile)
-        if len(drawn) < len(found.get(name, ())):
+        if 0 < len(drawn) < len(results):
             logger.warning("%s: not every seed kept its %s; those without are not drawn.", name, cost)
         for result, points in drawn:
             yield Curve(name, f"{name}, seed {result.seed}", points)
@@ -169,18 +170,6 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
             raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
         name = f"{run.parent.name}/{run.name}"
         yield Curve(name, name, points)
-
-
-def _results(definition: TableDefinition, profile: str) -> dict[str, list[Result]]:
-    """Results with a curve by row: local ones, and tracked ones of other seeds where these are of the same make."""
-    measured = read_measured(definition, profile=profile)
-    found = {}
-    for row in definition.rows:
-        local = [result for result in read_results(definition.table, row.slug, profile=profile) if result.curve]
-        tracked = [result for result in measured[row.name].results if result.curve] if row.name in measured else []
-        if local or tracked:
-            found[row.name] = [*local, *of_one_training(local, tracked)] if local else tracked
-    return found
 
 
 def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Measure = "perplexity") -> "Figure":

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.metrics.significance import bootstrap_means, by_group
-from depgen.reporting.comparison import Results, summarise
+from depgen.reporting.comparison import Results, scored, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, item_documents, seed_scores
 
@@ -42,7 +42,10 @@ class _Figure:
 
 
 def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds]:
-    """By row, the interval of each number whose seeds all have item scores that give it; the same on every call."""
+    """By row, the interval of each number with item scores that give it, over the seeds that have them.
+
+    The same on every call.
+    """
     figures = [
         figure
         for row in definition.rows
@@ -66,23 +69,20 @@ def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds
 
 
 def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | None:
-    """A number with its items; None where there is no such number, a seed lacks them, or they give another number."""
-    summary = summarise(results, column.key)
-    if summary is None:
-        return None
-    measured = [result for result in results if column.key in result.metrics]
-    name = column.items or column.key
-    scores = seed_scores(measured, row.slug, name)
-    if scores is None:
+    """A number with its items; None where there is no such number, no seed has them, or they give another number."""
+    measured = scored([result for result in results if column.key in result.metrics], column)
+    summary, name = summarise(measured, column.key), column.items or column.key
+    scores = seed_scores(measured, name)
+    if summary is None or scores is None:
         return None
     weights = np.ones_like(scores)
     if column.weighed_by is not None:
-        found = seed_scores(measured, row.slug, column.weighed_by)
+        found = seed_scores(measured, column.weighed_by)
         if found is None or found.shape != scores.shape:
             return None
         weights = found
     weights = np.where(np.isnan(scores), 0.0, weights)
-    documents = item_documents(measured, row.slug, name)
+    documents = item_documents(measured, name)
     if documents is not None:
         scores, weights = by_group(scores, weights, documents)
     if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():

@@ -1,18 +1,18 @@
 """A table's numbers put side by side: the paper's, the tracked, the local, and the difference."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.reporting.comparison import Results, Summary, compare, judges, starred, summarise
+from depgen.reporting.comparison import Summary, compare, judges, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.intervals import Bounds, intervals
-from depgen.reporting.measured import Measured, join
+from depgen.reporting.measured import Ours
 from depgen.reporting.notes import notes_of
 from depgen.reporting.results import Result
 
-Numbers = Literal["paper", "measured", "local", "joined", "difference"]
+Whose = Literal["paper", "measured", "local", "joined", "difference"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Line:
 
     row: Row
     label: str
-    numbers: Numbers
+    numbers: Whose
     cells: tuple[Cell, ...]
     seeds: int | None = None
 
@@ -68,19 +68,9 @@ class Layout:
         return self.definition.caption + (f" (profile {self.profile})" if self.profile else "")
 
 
-def lay_out(definition: TableDefinition, *, profile: str, results: Results, measured: Mapping[str, Measured]) -> Layout:
-    """The table of local and tracked results beside the published ones.
-
-    Where the tracked results of a row have other seeds of the same configuration as the local ones, both are one line.
-    A floor has no seeds: its first result counts.
-    """
-    floors = {row.name for row in definition.rows if row.is_floor}
-    results = {name: tuple(each[:1] if name in floors else each) for name, each in results.items()}
-    measured = {
-        name: dataclasses.replace(each, results=each.results[:1]) if name in floors else each
-        for name, each in measured.items()
-    }
-    results, measured, joined = _joined(results, measured, floors)
+def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Ours]) -> Layout:
+    """The table of local and tracked results, by row name, beside the published ones."""
+    results = {name: each.results for name, each in ours.items()}
     comparisons, tests = compare(definition, results)
     bounds = intervals(definition, results)
     stars = starred(definition, results, comparisons)
@@ -89,41 +79,12 @@ def lay_out(definition: TableDefinition, *, profile: str, results: Results, meas
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
         won = {key for name, key in stars if name == row.name}
-        found = _Found(won, bounds.get(row.name, {}), row.name in joined)
-        first, *others = _lines(definition, row, results.get(row.name, ()), measured.get(row.name), found)
-        ran = asked_of_people or bool(results.get(row.name) or row.name in measured)
+        first, *others = _lines(definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})))
+        ran = asked_of_people or bool(ours[row.name].shown)
         made = is_made(row, profile=profile)
         lines += [dataclasses.replace(first, label=_label(row, ran=ran, made=made, published=published)), *others]
-    notes = notes_of(
-        definition,
-        profile=profile,
-        results=results,
-        measured=measured,
-        comparisons=comparisons,
-        tests=tests,
-        joined=joined,
-    )
+    notes = notes_of(definition, profile=profile, ours=ours, comparisons=comparisons, tests=tests)
     return Layout(definition, profile, tuple(lines), (*_partial(definition, lines), *notes))
-
-
-def _joined(
-    results: Results, measured: Mapping[str, Measured], floors: Collection[str]
-) -> tuple[dict[str, tuple[Result, ...]], dict[str, Measured], set[str]]:
-    """Local results with tracked seeds beside them, tracked results that stay a line of their own, the rows joined."""
-    ours = {name: tuple(each) for name, each in results.items()}
-    apart, joined = dict(measured), set()
-    for name, tracked in measured.items():
-        local = ours.get(name, ())
-        both = join(local, tracked.results)
-        if not local or name in floors or len(both) == len(local):
-            continue
-        seeds = {result.seed for result in both}
-        ours[name], rest = both, tuple(each for each in tracked.results if each.seed not in seeds)
-        joined.add(name)
-        del apart[name]
-        if rest:
-            apart[name] = Measured(rest, ())
-    return ours, apart, joined
 
 
 def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:
@@ -140,20 +101,13 @@ def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str
 
 @dataclass(frozen=True)
 class _Found:
-    """What was found of a row's numbers: wins and intervals by column, and whether tracked seeds are among them."""
+    """What was found of a row's numbers: wins and intervals, by column."""
 
     stars: set[str]
     intervals: Bounds
-    joined: bool = False
 
 
-def _lines(
-    definition: TableDefinition,
-    row: Row,
-    local: Sequence[Result],
-    measured: Measured | None,
-    found: _Found,
-) -> list[Line]:
+def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> list[Line]:
     """A row's lines; one that has no numbers at all keeps a line that says so."""
     columns = definition.columns
     lines = []
@@ -163,13 +117,14 @@ def _lines(
             for c in columns
         )
         lines.append(Line(row, "", "paper", cells))
-    if measured is not None:
-        lines.append(_ours(row, columns, measured.results, _Found(set(measured.stars), measured.intervals), "measured"))
-    if local:
-        lines.append(_ours(row, columns, local, found, "joined" if found.joined else "local"))
-    ours = local or (measured.results if measured is not None else ())
-    if row.values and ours:
-        lines.append(Line(row, "", "difference", tuple(_difference(row, c, summarise(ours, c.key)) for c in columns)))
+    if ours.apart is not None:
+        recorded = _Found(set(ours.apart.stars), ours.apart.intervals)
+        lines.append(_line(row, columns, ours.apart.results, recorded, "measured"))
+    if ours.results:
+        lines.append(_line(row, columns, ours.results, found, "joined" if ours.joined else "local"))
+    if row.values and ours.shown:
+        cells = tuple(_difference(row, column, summarise(ours.shown, column.key)) for column in columns)
+        lines.append(Line(row, "", "difference", cells))
     if not lines:
         lines.append(Line(row, "", "local", tuple(Cell() for _ in columns)))
     return lines
@@ -184,7 +139,7 @@ def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
     return f"{row.name}{mark}" + (f" ({'; '.join(remarks)})" if remarks else "")
 
 
-def _ours(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Numbers) -> Line:
+def _line(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Whose) -> Line:
     cells = []
     for column in columns:
         if column.published_only:

@@ -11,8 +11,9 @@ import yaml
 from depgen.errors import UserError
 from depgen.reporting.comparison import judges
 from depgen.reporting.definition import TableDefinition, experiments_root
+from depgen.reporting.fields import entries
 from depgen.reporting.intervals import Bounds
-from depgen.reporting.results import Result
+from depgen.reporting.results import Result, read_results
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,40 @@ class Measured:
         results: one a seed.
         stars: the measures in which it was starred when recorded.
         intervals: low and high end of the bootstrap interval by measure, as recorded.
+        scored_seeds: the seeds that intervals and tests were over, where these were not all.
     """
 
     results: tuple[Result, ...]
-    stars: tuple[str, ...]
+    stars: tuple[str, ...] = ()
     intervals: Bounds = field(default_factory=dict)
+    scored_seeds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What there is of a row here and in the tracked files.
+
+    Attributes:
+        results: the local ones, and tracked ones of other seeds that `join` them; by seed. Empty where none is local.
+        apart: tracked ones that do not.
+        joined: whether tracked ones are among `results`.
+    """
+
+    results: tuple[Result, ...] = ()
+    apart: Measured | None = None
+    joined: bool = False
+
+    @property
+    def shown(self) -> tuple[Result, ...]:
+        """The local results with what joins them, or else the tracked ones."""
+        return self.results or (() if self.apart is None else self.apart.results)
+
+    @property
+    def of_one_training(self) -> tuple[Result, ...]:
+        """The same, whoever judged them: their curves have no judge."""
+        rest = () if self.apart is None else self.apart.results
+        others = of_one_training(self.results, rest) if self.results else rest
+        return tuple(sorted([*self.results, *others], key=lambda result: result.seed))
 
 
 def measured_path(table: str, row_slug: str) -> Path:
@@ -64,9 +94,44 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
         entry = read_measured_file(path).get("profiles", {}).get(profile)
         if entry is not None:
             where = f"{path}: profiles.{profile}"
-            seeds = _seeds(entry, definition, row.name, profile, where)
-            found[row.name] = Measured(seeds, _stars(entry), _intervals(entry, where))
+            found[row.name] = Measured(
+                _seeds(entry, definition, row.name, profile, where),
+                entries(entry.get("stars") or (), str, f"{where}.stars"),
+                _intervals(entry, where),
+                entries(entry.get("scored_seeds") or (), int, f"{where}.scored_seeds"),
+            )
     return found
+
+
+def read_ours(definition: TableDefinition, *, profile: str) -> dict[str, Ours]:
+    """By row name, every row's local and tracked results; of a floor, which no seed varies, the first of each.
+
+    Raises:
+        UserError: a file does not read as a result, or as one of measurements.
+    """
+    measured = read_measured(definition, profile=profile)
+    found = {}
+    for row in definition.rows:
+        local = tuple(read_results(definition.table, row.slug, profile=profile))
+        tracked = measured.get(row.name)
+        if row.is_floor:
+            kept = None if tracked is None else dataclasses.replace(tracked, results=tracked.results[:1])
+            found[row.name] = Ours(local[:1], kept)
+        elif tracked is None or not local:
+            found[row.name] = Ours(local, tracked)
+        else:
+            found[row.name] = _joined(local, tracked)
+    return found
+
+
+def _joined(local: tuple[Result, ...], tracked: Measured) -> Ours:
+    """Local results with the tracked ones that join them; what is left of the others loses stars and intervals."""
+    both = join(local, tracked.results)
+    if len(both) == len(local):
+        return Ours(local, tracked)
+    seeds = {result.seed for result in both}
+    rest = tuple(each for each in tracked.results if each.seed not in seeds)
+    return Ours(both, Measured(rest) if rest else None, joined=True)
 
 
 def join(local: Sequence[Result], tracked: Sequence[Result]) -> tuple[Result, ...]:
@@ -106,11 +171,6 @@ def _seeds(
         for seed, content in entry["seeds"].items()
         for result in [Result.from_dict({**place, "seed": seed, **content}, where=f"{where}.seeds.{seed}")]
     )
-
-
-def _stars(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    stars = entry.get("stars", ())
-    return tuple(stars) if isinstance(stars, Sequence) and not isinstance(stars, str) else ()
 
 
 def _intervals(entry: Mapping[str, Any], where: str) -> dict[str, tuple[float, float]]:

@@ -1,11 +1,11 @@
 """The lines under a table: what the marks mean, who wins, what is missing, and where every number comes from."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from depgen.metrics.significance import false_positive_rate
-from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, summarise
+from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, seeds_scored, summarise
 from depgen.reporting.definition import Generation, Row, TableDefinition
-from depgen.reporting.measured import Measured
+from depgen.reporting.measured import Ours
 from depgen.reporting.resamples import differences
 from depgen.reporting.results import UNKNOWN, Result
 
@@ -16,21 +16,15 @@ def notes_of(
     definition: TableDefinition,
     *,
     profile: str,
-    results: Results,
-    measured: Mapping[str, Measured],
+    ours: Mapping[str, Ours],
     comparisons: Sequence[Comparison],
     tests: int,
-    joined: Collection[str] = (),
 ) -> list[str]:
-    """Every line under the table, in order; `joined` names the rows whose results are local and tracked ones."""
-    shown = {name: tuple(item.results) for name, item in measured.items()}
-    shown |= {name: tuple(group) for name, group in results.items() if group}
-    lines = list(_marks(definition, results, measured, tests))
-    if joined:
-        lines.append(
-            "joined: local seeds and those of the same configuration tracked in experiments/measured, as one system; "
-            "tracked seeds keep no per-item scores, so that nothing of these rows is tested."
-        )
+    """Every line under the table, in order."""
+    results = {name: each.results for name, each in ours.items()}
+    shown = {name: each.shown for name, each in ours.items()}
+    lines = list(_marks(definition, ours, tests))
+    lines += _scored(definition, ours)
     lines += _reduced(definition, shown)
     lines += _verdicts(definition, comparisons)
     lines += differences(definition, results)
@@ -50,29 +44,30 @@ def notes_of(
         lines += _floor(row, shown.get(row.name, ()))
     lines += _budget(definition, shown)
     lines += _data(definition, shown)
-    for source, groups in (("local", results), ("measured", {k: v.results for k, v in measured.items()})):
-        for row in definition.rows:
-            named = "local and measured" if source == "local" and row.name in joined else source
-            lines += _origin(row, named, groups.get(row.name, ()))
+    for row in definition.rows:
+        each = ours[row.name]
+        lines += _origin(row, "local and measured" if each.joined else "local", each.results)
+    for row in definition.rows:
+        lines += _origin(row, "measured", () if (apart := ours[row.name].apart) is None else apart.results)
     lines += _texts(definition, shown)
     if any(shown.get(row.name) for row in definition.rows if not row.is_floor):
         lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
-    if not shown and any(row.experiment is not None for row in definition.rows):
+    if not any(shown.values()) and any(row.experiment is not None for row in definition.rows):
         lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.argument}.")
     return lines + [f"{note.rstrip('.')}." for note in definition.notes]
 
 
-def _marks(
-    definition: TableDefinition, results: Results, measured: Mapping[str, Measured], tests: int
-) -> Iterator[str]:
+def _marks(definition: TableDefinition, ours: Mapping[str, Ours], tests: int) -> Iterator[str]:
     """What the signs in the cells mean."""
+    local = any(each.results for each in ours.values())
+    measured = any(each.apart is not None for each in ours.values())
     if any(row.values for row in definition.rows):
         yield f"paper: {definition.source}; * there is the paper's own mark."
     if measured:
         yield "measured: tracked in experiments/measured, * as when recorded."
-    if any(results.values()) and all(column.higher_better is None for column in definition.columns):
+    if local and all(column.higher_better is None for column in definition.columns):
         yield f"local: from results/{definition.table}."
-    elif any(results.values()):
+    elif local:
         star = (
             f"local: from results/{definition.table}, mean over seeds; * significantly better than the best other "
             f"system of its block, p < {LEVEL}"
@@ -96,10 +91,26 @@ def _marks(
             "none": "not tested",
         }
         yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
-    if any(row.values for row in definition.rows) and (measured or any(results.values())):
+    if any(row.values for row in definition.rows) and (measured or local):
         yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
         yield "†: not in the paper."
+
+
+def _scored(definition: TableDefinition, ours: Mapping[str, Ours]) -> Iterator[str]:
+    """What joined lines are, and which rows have intervals and tests over some of their seeds only."""
+    if any(each.joined for each in ours.values()):
+        yield (
+            "joined: local seeds and those of the same configuration tracked in experiments/measured, as one system; "
+            "tracked seeds keep no per-item scores, so that intervals and tests are over the local ones."
+        )
+    for name, each in ours.items():
+        seeds = dict.fromkeys(seeds_scored(definition, each.results) if each.results else ())
+        if each.apart is not None and not each.results:
+            seeds = dict.fromkeys(each.apart.scored_seeds)
+        if seeds and len(seeds) < len(each.shown):
+            of = ", ".join(map(str, seeds))
+            yield f"{name}: intervals and tests over seed{'s' if len(seeds) > 1 else ''} {of} of its {len(each.shown)}."
 
 
 def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> Iterator[str]:

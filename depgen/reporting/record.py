@@ -9,11 +9,11 @@ import yaml
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.asked import asked_for
-from depgen.reporting.comparison import Comparison, Results, compare, starred
+from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored, starred
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals
-from depgen.reporting.measured import Measured, join, judged_otherwise, measured_path, read_measured, read_measured_file
-from depgen.reporting.results import Result, read_results
+from depgen.reporting.measured import Ours, judged_otherwise, measured_path, read_measured_file, read_ours
+from depgen.reporting.results import Result
 
 logger = logging.getLogger(__name__)
 CURVE_POINTS = 40
@@ -23,8 +23,8 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
     """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a profile's entry in each.
 
     Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
-    Stars, intervals and comparisons are over both. One that the table tests but whose systems lack per-item scores of a
-    seed (tracked seeds have none) is left out and named in the log.
+    Figures are over both, intervals and tests over the seeds whose per-item scores are here, which the file names. A
+    comparison that the table tests but of which no seed has such scores is left out and named in the log.
 
     Args:
         table: the table's name; unset: every table that has results, each at the profile asked for or at its only one.
@@ -35,11 +35,11 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
     """
     written = []
     for definition, chosen, reason in asked_for(table, profile):
-        local = {row.name: read_results(definition.table, row.slug, profile=chosen) for row in definition.rows}
-        if any(local.values()):
+        ours = read_ours(definition, profile=chosen)
+        if any(each.results for each in ours.values()):
             written += [
                 f"{definition.table}. {reason}" if table is None else reason,
-                *_record(definition, chosen, local),
+                *_record(definition, chosen, ours),
             ]
         elif table is not None:
             raise UserError(
@@ -49,24 +49,31 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
     return "\n".join(written) or f"No results under {results_root()}: nothing to record."
 
 
-def _record(definition: TableDefinition, profile: str, local: Mapping[str, Sequence[Result]]) -> list[str]:
-    """The tracked files of one table, written; one line each."""
-    rows = [row for row in definition.rows if local[row.name]]
-    measured = read_measured(definition, profile=profile)
-    results = {row.name: _merged(definition, row, local[row.name], measured.get(row.name)) for row in definition.rows}
-    ours = [each for each in compare(definition, results)[0] if local[each.row]]
-    comparisons = [each for each in ours if _is_recorded(definition, each, results)]
+def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours]) -> list[str]:
+    """The tracked files of one table, written; one line each.
+
+    Raises:
+        UserError: tracked seeds that have no local result do not go with the local ones of their row.
+    """
+    rows = [row for row in definition.rows if ours[row.name].results]
+    for row in rows:
+        _check_that_none_is_lost(definition, row, ours[row.name])
+    results = {name: each.shown for name, each in ours.items()}
+    compared = [each for each in compare(definition, results)[0] if ours[each.row].results]
+    comparisons = [each for each in compared if _is_recorded(definition, each, results)]
     stars, bounds = starred(definition, results, comparisons), intervals(definition, results)
     written = []
     for row in rows:
         path = measured_path(definition.table, row.slug)
         content = read_measured_file(path)
         profiles = dict(content.get("profiles", {}))
+        having = seeds_scored(definition, results[row.name])
         profiles[profile] = {
             "seeds": {result.seed: _plain(result) for result in results[row.name]},
             "stars": [column.key for column in definition.columns if (row.name, column.key) in stars],
             "intervals": {key: [float(f"{end:.6g}") for end in each] for key, each in bounds.get(row.name, {}).items()},
             "comparisons": _plain_comparisons(row, comparisons),
+            **({"scored_seeds": having} if 0 < len(having) < len(results[row.name]) else {}),
         }
         text = yaml.safe_dump({"row": row.name, "table": definition.table, "profiles": profiles}, sort_keys=False)
         write_atomically(path, text)
@@ -75,23 +82,18 @@ def _record(definition: TableDefinition, profile: str, local: Mapping[str, Seque
     return written
 
 
-def _merged(
-    definition: TableDefinition, row: Row, local: Sequence[Result], measured: Measured | None
-) -> tuple[Result, ...]:
-    """A row's local and tracked results by seed.
+def _check_that_none_is_lost(definition: TableDefinition, row: Row, ours: Ours) -> None:
+    """Whether every tracked seed is among the results to be written, or has a local one in its place.
 
     Raises:
-        UserError: a tracked seed that has no local result is of another configuration than the local ones, or other
-            models judged it.
+        UserError: one is not: it is of another configuration than the local ones, or other models judged it.
     """
-    tracked = () if measured is None else measured.results
-    if not local:
-        return tuple(tracked)
-    merged = join(local, tracked)
-    lost = [each for each in tracked if each.seed not in {result.seed for result in merged}]
-    if lost:
-        raise _one_row_holds_one(definition, row, local, lost[0])
-    return merged
+    if ours.apart is None or row.is_floor:
+        return
+    seeds = {result.seed for result in ours.results}
+    for tracked in ours.apart.results:
+        if tracked.seed not in seeds:
+            raise _one_row_holds_one(definition, row, ours.results, tracked)
 
 
 def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Result], lost: Result) -> UserError:
@@ -117,17 +119,15 @@ def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Re
 
 
 def _is_recorded(definition: TableDefinition, item: Comparison, results: Results) -> bool:
-    """Whether a comparison is over all seeds; what is left out is logged with the reason."""
+    """Whether a comparison that the table tests could be tested; what is left out is logged with the reason."""
     column = definition.column(item.column)
     if column.test == "none" or item.incomparable is not None:
         return True
-    name = column.items or column.key
     for row in (item.row, item.other):
-        lacking = [str(each.seed) for each in results[row] if column.key in each.metrics and name not in each.items]
-        if lacking:
+        if not scored(results[row], column):
             logger.warning(
-                "%s against %s in %s is not recorded: no per-item scores of %s, seed %s, on this machine.",
-                item.row, item.other, column.header, row, ", ".join(lacking),
+                "%s against %s in %s is not recorded: no per-item scores of %s on this machine.",
+                item.row, item.other, column.header, row,
             )  # fmt: skip
             return False
     return True

@@ -14,13 +14,13 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition, table_names
-from depgen.reporting.layout import Cell, Layout, Line
-from depgen.reporting.measured import read_measured
+from depgen.reporting.layout import Cell, Layout, Line, lay_out
+from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import check_png
 from depgen.reporting.provenance import short_commit, today
-from depgen.reporting.results import Result, read_results
+from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
-from depgen.reporting.tables import head_of, layout_of, show, with_spread
+from depgen.reporting.tables import head_of, show, with_spread
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
@@ -163,10 +163,11 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
     for profile in definition.profiles:
         caption, anchor = f"{definition.caption} ({profile})", f"{definition.table}-{profile}"
         try:
-            results = _results(definition, profile)
+            ours = read_ours(definition, profile=profile)
+            results = [result for each in ours.values() for result in each.shown]
             if not results:
                 continue
-            layout = with_spread(layout_of(definition, profile), "bounds")
+            layout = with_spread(lay_out(definition, profile=profile, ours=ours), "bounds")
         except UserError as error:
             gaps.append(Gap(caption, "", (str(error),)))
             continue
@@ -187,19 +188,6 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
         lines = tuple(_lacking(layout))
         gaps += [Gap(caption, anchor, lines)] if lines else []
     return sections, gaps
-
-
-def _results(definition: TableDefinition, profile: str) -> list[Result]:
-    """The local results of each row, or else its tracked ones."""
-    measured = read_measured(definition, profile=profile)
-    return [
-        result
-        for row in definition.rows
-        for result in (
-            read_results(definition.table, row.slug, profile=profile)
-            or (measured[row.name].results if row.name in measured else ())
-        )
-    ]
 
 
 def _systems(layout: Layout) -> Iterator[ShownSystem]:

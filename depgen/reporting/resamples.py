@@ -8,15 +8,15 @@ from jaxtyping import Float
 from depgen.metrics.coherence import one_sided_p, paired_interval, z_statistic
 from depgen.reporting.comparison import Results, shared_documents
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.results import RESAMPLED, Result, item_scores, seed_scores
+from depgen.reporting.results import RESAMPLED, Result, item_scores, seed_scores, with_items
 
 LEVEL = 0.01
 """At which the paper marks a win."""
 
 
-def resamples(results: Sequence[Result], row_slug: str, column: Column) -> Float[np.ndarray, "resamples seeds"] | None:
+def resamples(results: Sequence[Result], column: Column) -> Float[np.ndarray, "resamples seeds"] | None:
     """A measure's figures on resampled test sets; None where a seed lacks them."""
-    return seed_scores(results, row_slug, column.key + RESAMPLED)
+    return seed_scores(results, column.key + RESAMPLED)
 
 
 def published_z(first: Float[np.ndarray, "resamples seeds"], second: Float[np.ndarray, "resamples others"]) -> float:
@@ -54,13 +54,13 @@ def differences(definition: TableDefinition, results: Results) -> Iterator[str]:
 
 def _difference(other: Row, row: Row, column: Column, results: Results) -> str | None:
     """The difference, its interval and z; None where a system has no figures of its items."""
-    mine, theirs = results.get(row.name, ()), results.get(other.name, ())
-    first, second = resamples(mine, row.slug, column), resamples(theirs, other.slug, column)
     name = column.items or column.key
-    own, others = item_scores(mine, row.slug, name), item_scores(theirs, other.slug, name)
+    mine, theirs = (with_items(results.get(each.name, ()), name, column.key + RESAMPLED) for each in (row, other))
+    first, second = resamples(mine, column), resamples(theirs, column)
+    own, others = item_scores(mine, name), item_scores(theirs, name)
     if first is None or second is None or own is None or others is None:
         return None
-    groups = shared_documents(mine, row, theirs, other, name)
+    groups = shared_documents(mine, theirs, name)
     if isinstance(groups, str) or groups is None or len(own) != len(others) or len(first) != len(second):
         return f"not compared: {groups}" if isinstance(groups, str) else "not compared: items of other documents"
     interval, z = paired_interval(own, others, groups), published_z(first, second)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -212,54 +212,69 @@ def read_results(table: str, row_slug: str, *, profile: str) -> list[Result]:
     return sorted(found.values(), key=lambda result: result.seed)
 
 
-def seed_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, "items seeds"] | None:
+def with_items(results: Sequence[Result], *names: str) -> list[Result]:
+    """Those whose per-item scores of these names are on this machine; tracked results have none."""
+    return [each for each in results if all(name in each.items and _items(each, name).is_file() for name in names)]
+
+
+def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "items seeds"] | None:
     """Per-item scores, a column a seed; None where a seed lacks them.
 
     Raises:
         UserError: the seeds' files differ in length.
     """
-    scores = list(_arrays(results, row_slug, name))
-    if not scores or len(scores) != len(results):
+    scores = _arrays(results, name)
+    if scores is None:
         return None
     if len({len(array) for array in scores}) != 1:
-        lengths = ", ".join(str(len(array)) for array in scores)
-        raise UserError(f"Row {row_slug}: the seeds' scores {name!r} have different lengths ({lengths}).")
+        files = "; ".join(
+            f"{len(array)} of seed {each.seed} ({_items(each, name)})"
+            for each, array in zip(results, scores, strict=True)
+        )
+        raise UserError(
+            f"{results[0].row} of {results[0].table}, profile {results[0].profile}: the seeds differ in the number of "
+            f"{name} items: {files}. All seeds are tested on one test split: measure again those that are not "
+            "(depgen reproduce ... --remeasure); a run that was tested on another split is tested again once its "
+            "folder's test.json is deleted."
+        )
     return np.stack(scores, axis=1)
 
 
-def item_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, " items"] | None:
+def item_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, " items"] | None:
     """Per-item scores averaged over seeds, NaN where a seed has no score; None where a seed lacks them.
 
     Raises:
         UserError: the seeds' files differ in length.
     """
-    scores = seed_scores(results, row_slug, name)
+    scores = seed_scores(results, name)
     return None if scores is None else np.asarray(scores.mean(axis=1))
 
 
-def item_documents(results: Sequence[Result], row_slug: str, name: str) -> Int[np.ndarray, " items"] | None:
+def item_documents(results: Sequence[Result], name: str) -> Int[np.ndarray, " items"] | None:
     """What document each item is a piece of; None where a seed lacks it, or the seeds' items are of others."""
-    found = seed_scores(results, row_slug, name + DOCUMENTS)
+    found = seed_scores(results, name + DOCUMENTS)
     if found is None or (found != found[:, :1]).any():
         return None
     return np.asarray(found[:, 0].astype(np.int64))
 
 
-def pooled_scores(results: Sequence[Result], row_slug: str, name: str) -> Float[np.ndarray, " items"] | None:
+def pooled_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, " items"] | None:
     """Per-item scores of all seeds, one after the other, where items of two seeds have nothing to do with each other.
 
     None where a seed lacks them.
     """
-    scores = list(_arrays(results, row_slug, name))
-    return np.concatenate(scores) if scores and len(scores) == len(results) else None
+    scores = _arrays(results, name)
+    return None if scores is None else np.concatenate(scores)
 
 
-def _arrays(results: Sequence[Result], row_slug: str, name: str) -> Iterator[Float[np.ndarray, " items"]]:
-    for result in results:
-        if name in result.items:
-            path = row_folder(result.table, row_slug) / result.items[name]
-            if path.is_file():
-                yield _array(path)
+def _arrays(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " items"]] | None:
+    """The scores of each seed; None where there is no seed, or one that lacks them."""
+    having = with_items(results, name)
+    return [_array(_items(each, name)) for each in having] if having and len(having) == len(results) else None
+
+
+def _items(result: Result, name: str) -> Path:
+    return row_folder(result.table, Row(result.row).slug) / result.items[name]
 
 
 def _array(path: Path) -> Float[np.ndarray, " items"]:

@@ -8,10 +8,10 @@ from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.comparison import Summary, summarise
 from depgen.reporting.definition import Column, TableDefinition, load_definition
-from depgen.reporting.measured import of_one_training, read_measured
+from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
-from depgen.reporting.results import Result, read_results
+from depgen.reporting.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,8 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
 
     Floors are dashed lines.
 
-    Local results go before tracked ones of the same seed. Returns where the picture went and which rows lack results.
+    Local results go before tracked ones of the same seed; tracked ones of another judge are left out. Returns where the
+    picture went and which rows lack results.
 
     Args:
         table: the table's name, or a YAML file of one.
@@ -42,7 +43,7 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
     profile, _ = choose_profile(definition.profiles, profile)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
-    results = _results(definition, profile)
+    results = {name: each.shown for name, each in read_ours(definition, profile=profile).items()}
     shown = {column: points for column in definition.columns if (points := _points(definition, results, column))}
     floors = {column: _floors(definition, results, column) for column in shown}
     if not shown:
@@ -50,19 +51,9 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
         raise UserError(f"No result of {definition.table} at profile {profile}. Make one: {command}.")
     path = output or results_root() / definition.table / f"series-{profile}.png"
     save(series_figure(shown, floors, axis=axis or definition.caption), path)
-    lacking = [row.name for row in definition.rows if row.x is not None and not results.get(row.name)]
+    lacking = [row.name for row in definition.rows if row.x is not None and not results[row.name]]
     drawn = f"{path}: {', '.join(column.header for column in shown)}."
     return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
-
-
-def _results(definition: TableDefinition, profile: str) -> dict[str, Sequence[Result]]:
-    measured = read_measured(definition, profile=profile)
-    found: dict[str, Sequence[Result]] = {}
-    for row in definition.rows:
-        local = read_results(definition.table, row.slug, profile=profile)
-        tracked = measured[row.name].results if row.name in measured else ()
-        found[row.name] = [*local, *of_one_training(local, tracked)] if local else list(tracked)
-    return found
 
 
 def _points(
@@ -82,7 +73,7 @@ def _floors(definition: TableDefinition, results: Mapping[str, Sequence[Result]]
     return {
         row.name: summary.mean
         for row in definition.rows
-        if row.is_floor and (summary := summarise(results[row.name][:1], column.key)) is not None
+        if row.is_floor and (summary := summarise(results[row.name], column.key)) is not None
     }
 
 

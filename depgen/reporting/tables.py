@@ -13,8 +13,7 @@ from depgen.reporting.asked import asked_for
 from depgen.reporting.definition import TableDefinition
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.layout import Cell, Layout, lay_out
-from depgen.reporting.measured import read_measured
-from depgen.reporting.results import read_results
+from depgen.reporting.measured import read_ours
 
 Format = Literal["markdown", "latex", "csv", "text"]
 Spread = Literal["bounds", "half_width", "seeds"]
@@ -69,8 +68,7 @@ def _write(layout: Layout, spread: Spread) -> None:
 
 def layout_of(definition: TableDefinition, profile: str) -> Layout:
     """The table of the local and tracked results at a profile."""
-    results = {row.name: read_results(definition.table, row.slug, profile=profile) for row in definition.rows}
-    return lay_out(definition, profile=profile, results=results, measured=read_measured(definition, profile=profile))
+    return lay_out(definition, profile=profile, ours=read_ours(definition, profile=profile))
 
 
 def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:

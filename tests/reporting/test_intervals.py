@@ -112,9 +112,11 @@ def test_items_that_give_another_number_give_no_interval(store, scores, figure):
     assert intervals(load_definition("toy"), results) == {}
 
 
-def test_a_seed_without_items_leaves_no_interval(store, scores):
-    results = {"Base": [*stored(store, scores), store("Base", 3, {"bleu1": 10.0})]}
-    assert intervals(load_definition("toy"), results) == {}
+def test_a_seed_without_items_leaves_the_interval_to_the_others(store, scores):
+    others = stored(store, scores)
+    results = {"Base": [*others, store("Base", 3, {"bleu1": 10.0})]}
+    assert intervals(load_definition("toy"), results) == intervals(load_definition("toy"), {"Base": others}) != {}
+    assert intervals(load_definition("toy"), {"Base": results["Base"][-1:]}) == {}
 
 
 def test_systems_with_other_numbers_of_items_do_not_move_each_others(store, scores):

@@ -78,9 +78,10 @@ def test_a_machine_with_one_seed_keeps_the_tracked_other(store, project, caplog)
     assert "seeds 1, 2" in record("toy", profile="small")
     entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
     assert {seed: each["metrics"]["bleu1"] for seed, each in entry["seeds"].items()} == {1: 20.0, 2: 22.0}
+    assert entry["scored_seeds"] == [2]
     assert entry["stars"] == []
     assert [(each["column"], each["gain"]) for each in entry["comparisons"]] == [("perplexity", 9.0)]
-    assert "DM-Base against Base in B-1 is not recorded: no per-item scores of DM-Base, seed 1" in caplog.text
+    assert "DM-Base against Base in B-1 is not recorded: no per-item scores of Base on this machine" in caplog.text
 
 
 def test_a_local_result_goes_before_the_tracked_one_of_its_seed(store):

@@ -90,7 +90,7 @@ def test_the_stories_of_the_test_are_kept_for_the_paired_test(stub, job):
     stub.stories = {"item": [1, 0], "nll": [6.0, 4.0], "tokens": [2, 2]}
     reproduce.make(job, depgen=stub, remeasure=True)
     assert stub.verbs == ["fit", "test", "test"]
-    assert item_scores([read_result(job.result)], "DM-Base", "perplexity").tolist() == [2.0, 3.0]
+    assert item_scores([read_result(job.result)], "perplexity").tolist() == [2.0, 3.0]
 
 
 def test_redo_puts_the_old_aside(stub, job):

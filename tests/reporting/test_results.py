@@ -75,13 +75,13 @@ def test_item_scores_are_averaged_over_seeds(store):
         store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0, 3.0]}),
         store("Base", 2, {"bleu1": 1.0}, {"bleu1": [3.0, 2.0, np.nan]}),
     ]
-    assert np.array_equal(item_scores(results, "Base", "bleu1"), [2.0, 2.0, np.nan], equal_nan=True)
-    assert item_scores(results, "Base", "other") is None
+    assert np.array_equal(item_scores(results, "bleu1"), [2.0, 2.0, np.nan], equal_nan=True)
+    assert item_scores(results, "other") is None
 
 
 def test_a_seed_without_scores_leaves_none(store):
     results = [store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}), store("Base", 2, {"bleu1": 1.0})]
-    assert item_scores(results, "Base", "bleu1") is None
+    assert item_scores(results, "bleu1") is None
 
 
 def test_seeds_with_other_numbers_of_items_are_refused(store):
@@ -89,8 +89,10 @@ def test_seeds_with_other_numbers_of_items_are_refused(store):
         store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}),
         store("Base", 2, {"bleu1": 1.0}, {"bleu1": [1.0]}),
     ]
-    with pytest.raises(UserError, match=r"different lengths \(2, 1\)"):
-        item_scores(results, "Base", "bleu1")
+    with pytest.raises(
+        UserError, match=r"bleu1 items: 2 of seed 1 \(.*seed1/bleu1\.npy\); 1 of seed 2 .*measure again"
+    ):
+        item_scores(results, "bleu1")
 
 
 @pytest.mark.parametrize("change", [{"table": "other"}, {"row": "DM-Base"}, {"profile": "paper"}, {"seed": 2}])
@@ -108,4 +110,4 @@ def test_cut_scores_are_named_with_the_remedy(store, project, kept):
     path = project / "results/toy/Base" / result.items["bleu1"]
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(UserError, match=r"bleu1\.npy: expected the scores of single items .* Delete it"):
-        item_scores([result], "Base", "bleu1")
+        item_scores([result], "bleu1")

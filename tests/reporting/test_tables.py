@@ -114,6 +114,10 @@ def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, pr
     assert "| 45.00 ± 0.00\\* |" in table("toy", profile="small")
     store("Base", 2, {"perplexity": 50.0})
     text = table("toy", profile="small")
+    assert "| 45.00 ± 0.00\\* |" in text
+    assert "- Base: intervals and tests over seed 1 of its 2." in text
+    store("Base", 1, {"perplexity": 50.0})
+    text = table("toy", profile="small")
     assert "| 45.00 ± 0.00 |" in text
     assert "not tested: no per-item scores of Base" in text
 
@@ -288,7 +292,7 @@ def test_the_notes_name_the_rows_of_each_judge(store):
         store("DM-Base", seed, {"bleu1": 11.0}, {"bleu1": HIGHER}, settings={"bleu1": "scorer b", "selfbleu2": "by n"})
     text = table("toy", profile="small")
     assert "- B-1 (Base) settings: scorer a.\n- B-1 (DM-Base) settings: scorer b.\n- SB-2 settings: by n.\n" in text
-    assert "- Not compared: B-1, since Base and DM-Base were judged by different models; no star" in text
+    assert "- Not compared: B-1, since Base and DM-Base were judged by different models or settings; no star" in text
 
 
 def test_a_number_over_part_of_the_seeds_is_marked(store):
