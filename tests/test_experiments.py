@@ -10,7 +10,8 @@ import yaml
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
-from depgen.reporting.definition import experiment_path, load_definition
+from depgen.reporting.definition import load_definition
+from depgen.reporting.experiments import experiment_path
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 from tests.invented_models import write_gpt2, write_udgn_run

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from depgen.reporting.case_study import load_study
-from depgen.reporting.definition import load_definition, table_names
+from depgen.reporting.definition import load_definition
+from depgen.reporting.experiments import table_names
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

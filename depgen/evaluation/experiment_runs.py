@@ -98,6 +98,11 @@ class Training:
         """What the commands find in their environment."""
         return {"DEPGEN_RUNS": str(self.root.absolute())}
 
+    def lock(self) -> FileLock:
+        """What whoever writes or moves its runs holds."""
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.root.with_name(f".{self.root.name}.lock"))
+
     def runs(self) -> list[Path]:
         """Its run folders, the newest last."""
         found = (path.parent for path in self.root.glob("*/*/run.json"))
@@ -116,6 +121,11 @@ class FinishedRun:
     run: Path
     config_sha256: str
 
+    @property
+    def weights_sha256(self) -> str:
+        """The digest of its best checkpoint."""
+        return sha256(best_checkpoint(self.run))
+
 
 def fit(training: Training, depgen: Depgen) -> FinishedRun:
     """The finished run: trained, gone on with, or found. Of two processes at once, the second waits and finds it.
@@ -123,8 +133,7 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
     Raises:
         UserError: training failed, or the YAML or the options have changed since the run was begun.
     """
-    training.root.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(training.root.with_name(f".{training.root.name}.lock")):
+    with training.lock():
         return _fit(training, depgen)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from depgen.errors import UserError, did_you_mean
-from depgen.reporting.definition import TableDefinition, load_definition, table_names
+from depgen.reporting.definition import TableDefinition, load_definition
+from depgen.reporting.experiments import table_names
 from depgen.reporting.provenance import choose_profile
 
 

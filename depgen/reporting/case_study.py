@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Row, TableDefinition, experiments_root, is_made, load_definition
+from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
+from depgen.reporting.experiments import experiments_root
+from depgen.reporting.fields import entries, part, read_yaml
 from depgen.reporting.jobs import Job, prompts_of
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import row_folder
@@ -109,14 +110,10 @@ def load_study(name: str) -> CaseStudy:
         known = study_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        study = CaseStudy(**content)
-    except (yaml.YAMLError, TypeError) as error:
-        raise UserError(f"{path} does not read as a case study: {error}") from error
-    asked = study.texts if study.contexts is None else study.contexts
-    if not study.rows or isinstance(study.rows, str) or asked < 1:
-        raise UserError(f"{path}: expected a list of rows and at least one text of each.")
+    study = part(CaseStudy, read_yaml(path), str(path))
+    rows = entries(study.rows, str, f"{path}: rows")
+    if not rows or (study.texts if study.contexts is None else study.contexts) < 1:
+        raise UserError(f"{path}: expected at least one row and at least one text of each.")
     return study
 
 

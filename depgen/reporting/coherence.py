@@ -8,10 +8,10 @@ from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
+from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job
-from depgen.reporting.parses import Numbers
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import DOCUMENTS, RESAMPLED
-from depgen.reporting.settings import read_settings, settings_path
 
 
 def task_of(name: str) -> CoherenceTask:

@@ -6,18 +6,16 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
-
-import yaml
+from typing import Any, Literal
 
 from depgen.errors import UserError, did_you_mean
-from depgen.reporting.fields import entries, mapping, part, parts
+from depgen.reporting.experiments import experiment_file, table_names, table_path
+from depgen.reporting.fields import entries, part, parts, read_yaml
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
 TOKENS = "tokens"
 """The name of the items' numbers of tokens."""
-_TESTS: tuple[TestName, ...] = get_args(TestName)
 _NAME = re.compile(r"[\w.-]*\w[\w.-]*")
 
 
@@ -116,6 +114,11 @@ class Row:
     def is_floor(self) -> bool:
         """Whether nothing is trained for it: no seed varies it."""
         return any(each is not None for each in (self.floor_of, self.floor, self.corpus_of))
+
+    @property
+    def made_from(self) -> str | None:
+        """The experiment whose YAML makes the row, trained or not."""
+        return self.experiment or self.floor_of or self.corpus_of
 
     @property
     def slug(self) -> str:
@@ -236,48 +239,11 @@ class TableDefinition:
         raise KeyError(key)
 
 
-def experiments_root() -> Path:
-    """The folder of experiment files: `./experiments`, else the one beside the package.
-
-    Raises:
-        UserError: neither is there.
-    """
-    here, beside = Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"
-    for folder in (here, beside):
-        if (folder / "published").is_dir():
-            return folder
-    raise UserError(
-        f"No folder of experiments at {here.absolute()} or {beside}. Run from the root of a checkout of depgen."
-    )
-
-
-def experiment_path(experiment: str, *, profile: str) -> Path:
-    """The YAML of an experiment at a profile: `<name>_small.yaml` for `small`, `<name>.yaml` for every other one.
-
-    Raises:
-        UserError: the file is not there.
-    """
-    path = _experiment_file(experiment, profile)
-    if not path.is_file():
-        raise UserError(f"No experiment file {path}, which profile {profile!r} of {experiment!r} needs.")
-    return path
-
-
-def _experiment_file(experiment: str, profile: str) -> Path:
-    return experiments_root() / f"{experiment}{'_small' if profile == 'small' else ''}.yaml"
-
-
 def is_made(row: Row, *, profile: str) -> bool:
     """Whether something makes the row: a floor's rule, or an experiment whose file is there at this profile."""
     if row.floor is not None:
         return True
-    experiment = row.experiment or row.floor_of or row.corpus_of
-    return experiment is not None and _experiment_file(experiment, profile).is_file()
-
-
-def table_names() -> list[str]:
-    """Every table that has a definition, by name."""
-    return sorted(path.stem for path in (experiments_root() / "published").glob("*.yaml"))
+    return row.made_from is not None and experiment_file(row.made_from, profile).is_file()
 
 
 def load_definition(name: str) -> TableDefinition:
@@ -286,34 +252,17 @@ def load_definition(name: str) -> TableDefinition:
     Raises:
         UserError: there is no such table, or its file does not read as one.
     """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name)
-    else:
-        path = experiments_root() / "published" / f"{name.replace('-', '_')}.yaml"
+    path = Path(name) if name.endswith((".yaml", ".yml")) else table_path(name.replace("-", "_"))
     if not path.is_file():
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UserError(f"{path} is not YAML: {error}") from error
-    return dataclasses.replace(_definition(content, path), given=name)
+    return dataclasses.replace(_definition(read_yaml(path), path), given=name)
 
 
-def _definition(content: object, path: Path) -> TableDefinition:
+def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
     """The checked table of a parsed file."""
-    where = str(path)
-    content = dict(mapping(content, where))
-    for column in content.get("columns") or ():
-        if isinstance(column, Mapping) and column.get("test", "none") not in _TESTS:
-            raise UserError(
-                f"{where}: column {column.get('key')}: test {column['test']!r} is none of {', '.join(_TESTS)}."
-            )
-        if isinstance(column, Mapping) and column.get("published_test", "z_test") != "z_test":
-            raise UserError(
-                f"{where}: column {column.get('key')}: published_test {column['published_test']!r} is none of z_test."
-            )
+    where, content = str(path), dict(given)
     columns = parts(Column, content.get("columns"), f"{where}: columns")
     rows = tuple(
         dataclasses.replace(
@@ -399,12 +348,12 @@ def _check_reference(definition: TableDefinition, reference: str, where: str) ->
     if table == definition.table:
         known = [each.name for each in definition.rows]
     else:
-        path = experiments_root() / "published" / f"{table}.yaml"
+        path = table_path(table)
         if not path.is_file():
             raise UserError(f"{where}: no table {table!r}.{did_you_mean(table, table_names())}")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        rows = content.get("rows") if isinstance(content, Mapping) else None
-        known = [str(each["name"]) for each in rows or () if isinstance(each, Mapping) and "name" in each]
+        rows = read_yaml(path).get("rows")
+        listed = rows if isinstance(rows, Sequence) else ()
+        known = [str(each["name"]) for each in listed if isinstance(each, Mapping) and "name" in each]
     slugs = [Row(each).slug for each in known]
     if Row(row).slug not in slugs:
         raise UserError(f"{where}: table {table} has no row {row!r}.{did_you_mean(row, slugs)}")

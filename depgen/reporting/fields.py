@@ -4,7 +4,10 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
 
 from depgen.errors import UserError, did_you_mean
 
@@ -12,8 +15,21 @@ _Part = TypeVar("_Part")
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", types.NoneType: "nothing"}
 
 
-def mapping(content: object, where: str) -> Mapping[str, Any]:
-    """Names and values.
+def read_yaml(path: Path) -> Mapping[Any, Any]:
+    """The names and values of a file.
+
+    Raises:
+        UserError: it can't be read, is no YAML, or holds anything else.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: expected YAML in UTF-8, found: {error}") from error
+    return mapping(content, str(path))
+
+
+def mapping(content: object, where: str) -> Mapping[Any, Any]:
+    """Names and values; names may be numbers.
 
     Raises:
         UserError: it is anything else.
@@ -61,7 +77,13 @@ def parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
     """
     if not isinstance(content, Sequence) or isinstance(content, str) or not content:
         raise UserError(f"{where}: expected a list with at least one entry.")
-    return tuple(part(kind, item, f"{where}[{number}]") for number, item in enumerate(content))
+    return tuple(part(kind, item, f"{where}[{number}]{_called(item)}") for number, item in enumerate(content))
+
+
+def _called(item: object) -> str:
+    """What an entry calls itself, for messages."""
+    own = item.get("key") or item.get("name") if isinstance(item, Mapping) else None
+    return f" ({own})" if own else ""
 
 
 def entries(content: object, kind: type[_Part], where: str) -> tuple[_Part, ...]:

@@ -10,20 +10,13 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation import experiment_runs
-from depgen.evaluation.experiment_runs import Depgen, FinishedRun, SplitNumbers, Training, sha256
+from depgen.evaluation.experiment_runs import Depgen, FinishedRun, Training
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.definition import (
-    Generation,
-    Row,
-    TableDefinition,
-    experiment_path,
-    experiments_root,
-    load_definition,
-)
+from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
+from depgen.reporting.experiments import experiment_path, settings_path
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
-from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
 _TREES = "--data.init_args.annotator.init_args.run"
@@ -54,10 +47,10 @@ class Job:
     def config(self) -> Path:
         """The experiment's YAML; of a floor's rule, that of the trees it is judged by."""
         if self.row.floor is not None:
-            return experiments_root() / f"{self.definition.parsing}.yaml"
-        experiment = self.row.experiment or self.row.floor_of or self.row.corpus_of
-        assert experiment is not None
-        return experiment_path(experiment, profile=self.profile)
+            assert self.definition.parsing is not None
+            return settings_path(self.definition.parsing)
+        assert self.row.made_from is not None
+        return experiment_path(self.row.made_from, profile=self.profile)
 
     @property
     def generation(self) -> Generation | None:
@@ -166,21 +159,6 @@ def run_of_row(table: str, row: str, profile: str | None) -> Path:
     )
 
 
-def measure_test(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
-    """The numbers on the test split, measured unless they are there.
-
-    Args:
-        job: whose.
-        trained: its run.
-        depgen: runs `depgen test`.
-        remeasure: test again where the numbers of the single stories are not there.
-
-    Raises:
-        UserError: the command failed or left no numbers.
-    """
-    return experiment_runs.measure_test(job.training, trained.run, depgen, remeasure=remeasure)
-
-
 @dataclass(frozen=True)
 class Prompts:
     """Prompts and references, one text each."""
@@ -280,7 +258,7 @@ def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, An
         "seed": generation.seed + job.seed,
         "max_new_tokens": generation.max_new_tokens,
         "run": str(trained.run.absolute().relative_to(job.runs.absolute())),
-        "checkpoint_sha256": sha256(best_checkpoint(trained.run)),
+        "checkpoint_sha256": trained.weights_sha256,
     }
 
 

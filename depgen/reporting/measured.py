@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.errors import UserError
 from depgen.reporting.comparison import judges
-from depgen.reporting.definition import TableDefinition, experiments_root
-from depgen.reporting.fields import entries
+from depgen.reporting.definition import TableDefinition
+from depgen.reporting.experiments import experiments_root
+from depgen.reporting.fields import entries, mapping, read_yaml
 from depgen.reporting.intervals import Bounds
 from depgen.reporting.results import Result, read_results
 
@@ -73,12 +72,8 @@ def read_measured_file(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         return {}
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UserError(f"{path} is not YAML: {error}") from error
-    if not isinstance(content, Mapping) or not isinstance(content.get("profiles"), Mapping):
-        raise UserError(f"{path}: expected `row` and `profiles`, found {content!r:.80}.")
+    content = read_yaml(path)
+    mapping(content.get("profiles"), f"{path}: profiles")
     return dict(content)
 
 
@@ -94,6 +89,7 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
         entry = read_measured_file(path).get("profiles", {}).get(profile)
         if entry is not None:
             where = f"{path}: profiles.{profile}"
+            entry = mapping(entry, where)
             found[row.name] = Measured(
                 _seeds(entry, definition, row.name, profile, where),
                 entries(entry.get("stars") or (), str, f"{where}.stars"),
@@ -162,14 +158,14 @@ def judged_otherwise(local: Sequence[Result], tracked: Result) -> list[str]:
 def _seeds(
     entry: Mapping[str, Any], definition: TableDefinition, row: str, profile: str, where: str
 ) -> tuple[Result, ...]:
-    if not isinstance(entry.get("seeds"), Mapping):
-        raise UserError(f"{where}: expected `seeds`.")
+    seeds = mapping(entry.get("seeds"), f"{where}.seeds")
     place = {"table": definition.table, "row": row, "profile": profile}
     never = {column.key for column in definition.columns if column.published_only}
     return tuple(
         dataclasses.replace(result, not_computed={k: v for k, v in result.not_computed.items() if k not in never})
-        for seed, content in entry["seeds"].items()
-        for result in [Result.from_dict({**place, "seed": seed, **content}, where=f"{where}.seeds.{seed}")]
+        for seed, content in seeds.items()
+        for told in [f"{where}.seeds.{seed}"]
+        for result in [Result.from_dict({**place, "seed": seed, **mapping(content, told)}, where=told)]
     )
 
 

@@ -1,5 +1,6 @@
 """The result of one row at one profile and seed, from its trained model or from its source."""
 
+import dataclasses
 import io
 import math
 from collections.abc import Mapping
@@ -10,17 +11,18 @@ from numpy.typing import NDArray
 from depgen.data.experiment import data_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import DEV, Depgen, measure_dev
+from depgen.evaluation.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.coherence import measure_coherence
 from depgen.reporting.definition import TOKENS
-from depgen.reporting.jobs import Job, fit, measure_test
+from depgen.reporting.jobs import Job, fit
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import DataSource, Result
 from depgen.reporting.run_facts import facts_of, source_of
-from depgen.reporting.scoring import measure_scores
+from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
 from depgen.training.runs import read_record
@@ -39,53 +41,56 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         UserError: a step failed.
     """
     trained = fit(job, depgen)
-    tested = measure_test(job, trained, depgen, remeasure=remeasure)
-    metrics = dict(tested.metrics)
-    asked = {column.key for column in job.definition.columns}
-    if any(key.startswith(DEV) for key in asked):
-        metrics |= measure_dev(job.training, trained.run, depgen)
+    found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
-    not_computed: dict[str, str] = {}
-    items: dict[str, NDArray[np.float64]] = {}
-    if tested.story_nll is not None and tested.story_tokens is not None:
-        items |= {"perplexity": tested.story_nll, TOKENS: tested.story_tokens}
-    settings: dict[str, str] = {}
     if job.definition.generation is not None:
-        written = measure_texts(job, trained, data.corpus, options, depgen)
-        metrics, items, settings = metrics | written.metrics, items | written.items, written.settings
-        not_computed |= written.not_computed
+        found.add(measure_texts(job, trained, data.corpus, options, depgen))
     for measured in (measure_trees, measure_correlations, measure_coherence):
-        found = measured(job, trained.run)
-        metrics, items, settings = metrics | found.metrics, items | found.items, settings | found.settings
-        not_computed |= found.not_computed
+        found.add(measured(job, trained.run))
     facts, record = facts_of(trained.run, data), read_record(trained.run)
     scored = measure_scores(job, trained.run, facts)
-    metrics, items = scored.beside(metrics, items)
-    not_computed |= scored.not_computed
-    if "parameters" in asked and facts.parameters is not None:
-        metrics["parameters"] = facts.parameters / 1e6
-    kept, reasons = sift(job, metrics, not_computed)
+    found = found.without(OWN) if scored.metrics else found
+    found.add(scored)
+    if facts.parameters is not None and any(column.key == "parameters" for column in job.definition.columns):
+        found.metrics["parameters"] = facts.parameters / 1e6
+    return dataclasses.replace(
+        _result(job, sift(job, found), facts.data),
+        **{name: getattr(facts, name) for name in ("trees", "parameters", "budget", "curve", "clock", "beginning")},
+        hardware=hardware_in_words(record.get("hardware") or {}),
+        commit=short_commit(record.get("commit")),
+        config_sha256=trained.config_sha256,
+        generation=job.generation,
+        weights_sha256=trained.weights_sha256,
+    )
+
+
+def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) -> Numbers:
+    """What a run's own test gives, and its validation where the table asks for that."""
+    tested = measure_test(job.training, trained.run, depgen, remeasure=remeasure)
+    found = Numbers(dict(tested.metrics))
+    if any(column.key.startswith(DEV) for column in job.definition.columns):
+        found.metrics.update(measure_dev(job.training, trained.run, depgen))
+    if tested.story_nll is not None and tested.story_tokens is not None:
+        found.items.update({"perplexity": tested.story_nll, TOKENS: tested.story_tokens})
+    return found
+
+
+def _result(job: Job, found: Numbers, data: DataSource) -> Result:
+    """What was found, of here and now."""
     return Result(
         table=job.definition.table,
         row=job.row.name,
         profile=job.profile,
         seed=job.seed,
-        metrics=kept,
-        not_computed=reasons,
-        items=_keep_items(job, items),
-        settings=settings,
-        data=facts.data,
-        trees=facts.trees,
-        parameters=facts.parameters,
-        budget=facts.budget,
-        curve=facts.curve,
-        clock=facts.clock,
-        beginning=facts.beginning,
-        hardware=hardware_in_words(record.get("hardware") or {}),
+        metrics=found.metrics,
+        not_computed=found.not_computed,
+        items=_keep_items(job, found.items),
+        settings=found.settings,
+        data=data,
+        hardware=hardware_in_words(provenance.hardware()),
         date=today(),
-        commit=short_commit(record.get("commit")),
-        config_sha256=trained.config_sha256,
-        generation=job.generation,
+        commit=short_commit(provenance.commit()),
+        config_sha256=config_digest(job.config),
         measured_commit=short_commit(provenance.commit()),
     )
 
@@ -114,46 +119,15 @@ def _sizes(job: Job) -> Result:
             f"{name}_sentences": sizes.mean_sentences,
         }
     source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
-    return _untrained(job, metrics, source)
-
-
-def _untrained(job: Job, metrics: Mapping[str, float], data: DataSource) -> Result:
-    return Result(
-        table=job.definition.table,
-        row=job.row.name,
-        profile=job.profile,
-        seed=job.seed,
-        metrics=metrics,
-        data=data,
-        hardware=hardware_in_words(provenance.hardware()),
-        date=today(),
-        commit=short_commit(provenance.commit()),
-        config_sha256=config_digest(job.config),
-        measured_commit=short_commit(provenance.commit()),
-    )
+    return _result(job, Numbers(metrics), source)
 
 
 def _floor_of_trees(job: Job) -> Result:
     found = measure_floor(job)
     others = [column.key for column in job.definition.ours if column.key not in found.metrics]
-    kept, reasons = sift(job, found.metrics, dict.fromkeys(others, "a rule gives heads and nothing else"))
+    found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
     assert job.definition.parsing is not None
-    return Result(
-        table=job.definition.table,
-        row=job.row.name,
-        profile=job.profile,
-        seed=job.seed,
-        metrics=kept,
-        not_computed=reasons,
-        items=_keep_items(job, found.items),
-        settings=found.settings,
-        data=source_of(treebank_of(job.definition.parsing).corpus),
-        hardware=hardware_in_words(provenance.hardware()),
-        date=today(),
-        commit=short_commit(provenance.commit()),
-        config_sha256=config_digest(job.config),
-        measured_commit=short_commit(provenance.commit()),
-    )
+    return _result(job, sift(job, found), source_of(treebank_of(job.definition.parsing).corpus))
 
 
 def _floor_of_source(job: Job) -> Result:
@@ -170,20 +144,18 @@ def _floor_of_source(job: Job) -> Result:
     metrics = {"perplexity": math.exp(corpus.test_floor())}
     if hasattr(corpus, "entropy_per_token"):
         metrics["source_perplexity"] = math.exp(corpus.entropy_per_token())
-    return _untrained(job, metrics, source_of(corpus))
+    return _result(job, Numbers(metrics), source_of(corpus))
 
 
-def sift(
-    job: Job, metrics: Mapping[str, float], not_computed: Mapping[str, str]
-) -> tuple[dict[str, float], dict[str, str]]:
+def sift(job: Job, found: Numbers) -> Numbers:
     """The numbers that are numbers, and for every column without one the reason."""
-    kept = {name: value for name, value in metrics.items() if math.isfinite(value)}
-    reasons = {name: f"it came out as {value}" for name, value in metrics.items() if not math.isfinite(value)}
-    reasons |= not_computed
+    kept = {name: value for name, value in found.metrics.items() if math.isfinite(value)}
+    reasons = {name: f"it came out as {value}" for name, value in found.metrics.items() if not math.isfinite(value)}
+    reasons |= found.not_computed
     for column in job.definition.ours:
         if column.key not in kept:
             reasons.setdefault(column.key, "nothing here computes it yet")
-    return kept, reasons
+    return Numbers(kept, found.items, found.settings, reasons)
 
 
 def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:

@@ -1,12 +1,11 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
@@ -15,13 +14,16 @@ from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.induction import InductionCounts, induction_counts
+from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job
-from depgen.reporting.settings import read_settings, settings_path
+from depgen.reporting.numbers import Numbers
 
 DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}
 """How columns and `depgen parsing-scores` call what heads are decoded by; few systems have a rule of their own."""
 WORDS = "parsed_words"
 """The name of the items' numbers of words, by which accuracies of sentences are weighed."""
+_OF_THE_VERB = ("run", "resamples", "tokens_per_batch", "device", "json")
+"""Options of `depgen parsing-scores` that move no figure of a table."""
 
 
 @dataclass(frozen=True)
@@ -32,43 +34,39 @@ class Treebank:
         corpus: sentences with trees.
         splits: of it, taken together.
         choose_on: the splits by which a masked Transformer gets the attention head that it parses by.
+        max_words: longer sentences are left out; None leaves none out.
+        seeds: how many random trees of each sentence the floor is over.
     """
 
     corpus: Corpus
     splits: tuple[Split, ...]
     choose_on: tuple[Split, ...]
+    max_words: int | None = None
+    seeds: int = 5
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Numbers by column key, per-sentence ones, what gave them, and why others are not there; as in `Result`."""
-
-    metrics: dict[str, float] = field(default_factory=dict)
-    items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
-    not_computed: dict[str, str] = field(default_factory=dict)
-
-
-def treebank_of(name: str) -> Treebank:
-    """A table's treebank.
+def treebank_of(name: str, *, what: str = "the treebank that a table is judged by") -> Treebank:
+    """A table's treebank; `what` is what messages call it.
 
     Raises:
         UserError: the YAML is not there, does not read as one, or its corpus or splits are refused.
     """
     from jsonargparse import ArgumentError, ArgumentParser
 
-    content = read_settings(name, what="the treebank that a table is judged by")
+    content = {key: value for key, value in read_settings(name, what=what).items() if key not in _OF_THE_VERB}
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--corpus", type=Corpus, required=True)
     parser.add_argument("--split", type=Split, default="test")
     parser.add_argument("--splits", type=list[Split])
     parser.add_argument("--choose_on", type=list[Split], default=["valid"])
-    known = ("corpus", "split", "splits", "choose_on")
+    parser.add_argument("--max_words", type=int | None)
+    parser.add_argument("--seeds", type=int, default=5)
     try:
-        found = parser.instantiate(parser.parse_object({key: content[key] for key in known if key in content}))
+        found = parser.instantiate(parser.parse_object(content))
     except ArgumentError as error:
         raise UserError(f"{settings_path(name)}: {error}") from error
-    return Treebank(found.corpus, tuple(found.splits or [found.split]), tuple(found.choose_on))
+    splits = tuple(found.splits or [found.split])
+    return Treebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)
 
 
 def measure_trees(job: Job, run: Path) -> Numbers:
@@ -78,7 +76,7 @@ def measure_trees(job: Job, run: Path) -> Numbers:
     treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
     warn_of_another_form(trained.run, treebank.corpus)
-    sentences = sentences_with_trees(treebank.corpus, treebank.splits)
+    sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
     found, asked = Numbers(), {column.key for column in job.definition.columns}
     for decoding, name in DECODINGS.items():
@@ -93,14 +91,14 @@ def measure_trees(job: Job, run: Path) -> Numbers:
 
 
 def measure_floor(job: Job) -> Numbers:
-    """DDA and UDA of a floor's rule, the same under every decoding; of random trees, the mean over five seeds."""
+    """DDA and UDA of a floor's rule, the same under every decoding; of random trees, the mean over seeds."""
     assert job.definition.parsing is not None
     assert job.row.floor is not None
-    rules = floors(5)
+    treebank = treebank_of(job.definition.parsing)
+    rules = floors(treebank.seeds)
     if job.row.floor not in rules:
         raise UserError(f"{job.row.floor!r} is no floor; there are {', '.join(rules)}.")
-    treebank = treebank_of(job.definition.parsing)
-    sentences = sentences_with_trees(treebank.corpus, treebank.splits)
+    sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
     gold = [sentence.heads or () for sentence in sentences]
     drawn = [
         induction_counts([sentence.heads or () for sentence in annotator.annotate(sentences)], gold)
@@ -118,8 +116,11 @@ def measure_correlations(job: Job, run: Path) -> Numbers:
         return Numbers()
     treebank, trained = treebank_of(job.definition.correlations), load_trained(run)
     warn_of_another_form(trained.run, treebank.corpus)
-    (split,) = treebank.splits
-    sentences = sentences_with_relations(treebank.corpus, split)
+    if len(treebank.splits) != 1:
+        raise UserError(
+            f"{settings_path(job.definition.correlations)}: expected one split, found {', '.join(treebank.splits)}."
+        )
+    sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
     numbers = Numbers()
     for direction in get_args(Direction):

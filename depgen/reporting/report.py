@@ -13,7 +13,8 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.curves import draw_curves
-from depgen.reporting.definition import TableDefinition, load_definition, table_names
+from depgen.reporting.definition import TableDefinition, load_definition
+from depgen.reporting.experiments import table_names
 from depgen.reporting.layout import Cell, Layout, Line, lay_out
 from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import check_png

@@ -12,16 +12,17 @@ from filelock import FileLock, Timeout
 from depgen.decoding.generation import Writer
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.experiment_runs import Depgen, run_depgen
+from depgen.evaluation.experiment_runs import Depgen, run_depgen, sha256
 from depgen.evaluation.text import TextOptions
 from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.provenance import choose_profile, config_digest
-from depgen.reporting.results import read_result, write_result
+from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
+from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def reproduce(
     if row is not None and rows[0] not in named:
         raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
     done = [
-        f"{each.name}, {profile}: not built yet, no {each.experiment} at this profile."
+        f"{each.name}, {profile}: not built yet, no {each.made_from} at this profile."
         for each in named
         if row is None and each not in rows
     ]
@@ -158,9 +159,16 @@ def _age(job: Job) -> str:
     if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"
     run = finished_run(job)
-    if result.generation is not None and run is not None and are_of_other_weights(job, run):
-        return f" (its texts are of other weights than those of {run}; --remeasure takes these)"
+    if run is not None and _is_of_other_weights(job, result, run):
+        return f" (of other weights than those of {run}; --remeasure measures these)"
     return ""
+
+
+def _is_of_other_weights(job: Job, result: Result, run: Path) -> bool:
+    """Whether a result was measured on another checkpoint than a run's best; older ones are known by their texts."""
+    if result.weights_sha256 is not None:
+        return result.weights_sha256 != sha256(best_checkpoint(run))
+    return result.generation is not None and are_of_other_weights(job, run)
 
 
 def _texts(job: Job, options: TextOptions | None) -> str:
@@ -177,10 +185,16 @@ def _texts(job: Job, options: TextOptions | None) -> str:
 
 def _put_aside(job: Job) -> None:
     """Rename what an earlier attempt left; nothing is deleted. Runs of another table stay where they are."""
-    own = (job.runs,) if job.owner == job.definition.table else ()
-    for path in (job.result, job.folder, *own):
-        number = 1
-        while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
-            number += 1
-        if path.exists():
-            path.rename(aside)
+    for path in (job.result, job.folder):
+        _rename(path)
+    if job.owner == job.definition.table:
+        with job.training.lock():  # another table may be training into it
+            _rename(job.runs)
+
+
+def _rename(path: Path) -> None:
+    number = 1
+    while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
+        number += 1
+    if path.exists():
+        path.rename(aside)

@@ -78,6 +78,8 @@ class Result:
         clock: (optimiser steps, seconds of wall time) at each point of the curve; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
         measured_commit: of the code that measured, as in `commit`; None where an older version did not keep it.
+        weights_sha256: of the checkpoint that was measured; None where there is none, or where an older version did not
+            keep it.
         beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
             every other network, or where an older version did not keep it.
     """
@@ -103,6 +105,7 @@ class Result:
     measured_commit: str | None = None
     clock: Sequence[tuple[float, float]] = ()
     beginning: str | None = None
+    weights_sha256: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""

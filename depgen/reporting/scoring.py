@@ -1,13 +1,10 @@
 """How likely each row's system finds one and the same text, how fast it scores it, and how fast it was trained."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.scored_text import PERPLEXITY, Scorer, Totals
@@ -15,6 +12,7 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.definition import TOKENS
 from depgen.reporting.jobs import Job
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import Treebank, treebank_of
 from depgen.reporting.run_facts import RunFacts
 from depgen.trees.sentence import Document
@@ -24,32 +22,18 @@ OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS)
 TOKENS_PER_BATCH = 4096
 
 
-@dataclass(frozen=True)
-class ScoreNumbers:
-    """Numbers by column key, per-document ones, and why others are not there; as in `Result`."""
-
-    metrics: dict[str, float] = field(default_factory=dict)
-    items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    not_computed: dict[str, str] = field(default_factory=dict)
-
-    def beside(
-        self, metrics: Mapping[str, float], items: Mapping[str, NDArray[np.float64]]
-    ) -> tuple[dict[str, float], dict[str, NDArray[np.float64]]]:
-        """Other numbers and these, which take the place of those that the system's own test gives."""
-        dropped = OWN if self.metrics else ()
-        kept = {name: value for name, value in metrics.items() if name not in dropped}
-        kept_items = {name: values for name, values in items.items() if name not in dropped}
-        return kept | self.metrics, kept_items | self.items
-
-
-def measure_scores(job: Job, run: Path, facts: RunFacts) -> ScoreNumbers:
+def measure_scores(job: Job, run: Path, facts: RunFacts) -> Numbers:
     """Nothing where the table names no text to score; else the numbers of `scores_of`."""
     if job.definition.scoring is None:
-        return ScoreNumbers()
-    return scores_of(load_trained(run), treebank_of(job.definition.scoring), facts)
+        return Numbers()
+    return scores_of(
+        load_trained(run),
+        treebank_of(job.definition.scoring, what="the text that every row of a table is scored on"),
+        facts,
+    )
 
 
-def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> ScoreNumbers:
+def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> Numbers:
     """Perplexity, or pseudo-perplexity, of a text per word, tokens per second of scoring and of training, and sizes.
 
     Each `<eos>` counts as a word. Systems that know of sentences read documents, the others each sentence by itself.
@@ -68,7 +52,7 @@ def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> ScoreNumbers
     seconds = _now(model.device) - began
     totals = [Totals.of(document.words) for document in scored]
     everything = Totals.of(word for document in scored for word in document.words)
-    found = ScoreNumbers(metrics=_sizes(trained) | _training_speed(facts))
+    found = Numbers(metrics=_sizes(trained) | _training_speed(facts))
     found.metrics["scoring_speed"] = everything.tokens / seconds
     if "training_speed" not in found.metrics:
         found.not_computed["training_speed"] = "the run kept no wall time"

@@ -2,20 +2,18 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.evaluation.experiment_runs import Depgen, FinishedRun, sha256
 from depgen.evaluation.oracle import trained_oracle
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.union.scoring import ROCSTORIES
-from depgen.reporting.definition import Column, Generation, TableDefinition, experiment_path
+from depgen.reporting.definition import Column, Generation, TableDefinition
+from depgen.reporting.experiments import experiment_path
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import UNKNOWN
 from depgen.training.runs import best_checkpoint
 
@@ -25,26 +23,15 @@ OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
 """The text measures that a table's oracle takes."""
 
 
-@dataclass(frozen=True)
-class TextNumbers:
-    """What was measured on a row's texts, by column key or by the measure's own name; as in `Result`.
-
-    Shares of unknown words are metrics too, named after the measure that they belong to.
-    """
-
-    metrics: dict[str, float] = field(default_factory=dict)
-    items: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    not_computed: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
-
-    def add(self, evaluation: TextEvaluation, names: Mapping[str, str]) -> None:
-        """Take measures over under other names."""
-        self.metrics.update(_renamed(evaluation.metrics, names))
-        unknown = _renamed(evaluation.unknown, names)
-        self.metrics.update({f"{name}{UNKNOWN}": share for name, share in unknown.items()})
-        self.items.update(_renamed(evaluation.items, names))
-        self.not_computed.update(_renamed(evaluation.not_computed, names))
-        self.settings.update(_renamed(evaluation.settings, names))
+def _named(evaluation: TextEvaluation, names: Mapping[str, str]) -> Numbers:
+    """Measures of texts under other names; shares of unknown words are metrics too, named after their measure."""
+    unknown = _renamed(evaluation.unknown, names)
+    return Numbers(
+        _renamed(evaluation.metrics, names) | {f"{name}{UNKNOWN}": share for name, share in unknown.items()},
+        _renamed(evaluation.items, names),
+        _renamed(evaluation.settings, names),
+        _renamed(evaluation.not_computed, names),
+    )
 
 
 def _renamed(found: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str, _Value]:
@@ -57,7 +44,7 @@ def measure_texts(
     corpus: Any,  # noqa: ANN401
     options: TextOptions,
     depgen: Depgen,
-) -> TextNumbers:
+) -> Numbers:
     """The text measures of a row, on the texts of each nucleus; `texts` and `empty` count over all of them.
 
     Args:
@@ -73,7 +60,7 @@ def measure_texts(
     generation = job.generation
     assert generation is not None
     prompts = None if generation.samples is not None else prompts_of(corpus, generation)
-    found = TextNumbers()
+    found = Numbers()
     texts = empty = 0
     for top_p, columns in nuclei(job.definition, generation).items():
         written = generate(job, trained, prompts, top_p=top_p, device=options.device)
@@ -85,9 +72,9 @@ def measure_texts(
         )
         texts, empty = texts + evaluation.texts, empty + evaluation.empty
         if any(column.top_p is None for column in columns):
-            found.add(evaluation, {name: name for name in (*evaluation.metrics, *evaluation.not_computed)})
+            found.add(_named(evaluation, {name: name for name in (*evaluation.metrics, *evaluation.not_computed)}))
         for column in columns:
-            found.add(evaluation, {column.measure or column.key: column.key})
+            found.add(_named(evaluation, {column.measure or column.key: column.key}))
     found.metrics.update(texts=float(texts), empty=float(empty))
     return found
 

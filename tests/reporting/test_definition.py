@@ -4,7 +4,8 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.reporting.coherence import task_of
-from depgen.reporting.definition import experiment_path, is_made, load_definition, table_names
+from depgen.reporting.definition import is_made, load_definition
+from depgen.reporting.experiments import experiment_path, table_names
 from tests.reporting.conftest import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -24,20 +25,20 @@ def test_reads_columns_rows_and_slugs(project):
     [
         ("caption: Invented numbers", "captoin: x", "unknown captoin"),
         ("caption: Invented numbers\n", "", "caption must be given"),
-        ("test: paired_t}", "test: sign}", "none of paired_t"),
+        ("test: paired_t}", "test: sign}", r"\(bleu1\): test: expected one of paired_t.*, found 'sign'"),
         ("values: {bleu1: 9.0}", "values: {bleu9: 9.0}", "bleu9 are no columns"),
         ("against: [Base]", "against: [Bass]", "'Bass', which is no row"),
         (
             "values: {bleu1: 9.0}",
             "values: {bleu1: nine}",
-            r"rows\[0\]: values: expected a number for bleu1, found 'nine'",
+            r"rows\[0\] .*: values: expected a number for bleu1, found 'nine'",
         ),
         ("name: Later", "name: Old", "a row stands twice"),
         ("name: Later", "name: DM-Base left chain", "'DM-Base, left chain' and 'DM-Base left chain' share the folder"),
         ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds: expected a list of int, found 'one'"),
         ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
-        ("against: [Base]", "against: Base", r"rows\[2\]: against: expected a list, found 'Base'"),
+        ("against: [Base]", "against: Base", r"rows\[2\] .*: against: expected a list, found 'Base'"),
         ("seeds: [1, 2]", "given: x", "unknown given"),
         (
             "quoted: Someone 1999",
@@ -45,12 +46,12 @@ def test_reads_columns_rows_and_slugs(project):
             "row Old: floor: expected `parsing`, the trees that it is judged by",
         ),
         ("name: Later", "name: Later, encoder_of: toy", "row Later: encoder_of: expected <table>/<row>, found 'toy'"),
-        ("table: toy", "[", "is not YAML"),
-        ("name: Later", "name: 0.1", r"rows\[4\]: name: expected text, found 0.1"),
-        ("decimals: 1", "decimals: '1'", r"columns\[1\]: decimals: expected a whole number, found '1'"),
+        ("table: toy", "[", "expected YAML in UTF-8"),
+        ("name: Later", "name: 0.1", r"rows\[4\] .*: name: expected text, found 0.1"),
+        ("decimals: 1", "decimals: '1'", r"columns\[1\] \(\w+\): decimals: expected a whole number, found '1'"),
         ("decimals: 1", "decimals: -1", "column selfbleu2: decimals: expected 0 or more, found -1"),
-        ("decimals: 1", "published_only: 1", r"columns\[1\]: published_only: expected true or false, found 1"),
-        ("name: Later", "name: Later, x: three", r"rows\[4\]: x: expected a number or nothing, found 'three'"),
+        ("decimals: 1", "published_only: 1", r"columns\[1\] \(\w+\): published_only: expected true or false, found 1"),
+        ("name: Later", "name: Later, x: three", r"rows\[4\] .*: x: expected a number or nothing, found 'three'"),
         (
             "generation: {prompt_sentences: 4",
             "generation: {prompt_sentences: four",
@@ -196,3 +197,14 @@ def test_what_systems_are_asked_is_there(monkeypatch):
         tasks = [task_of(name) for name in definition.coherence]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"), [("[", "expected YAML in UTF-8"), ("rows: 5", "has no row"), ("- a", "expected names")]
+)
+def test_another_table_that_does_not_read_as_one_is_named(project, other, message):
+    path = project / "experiments/published/toy.yaml"
+    path.with_stem("other").write_text(other)
+    path.write_text(path.read_text().replace("name: Later", "name: Later, runs_of: other"))
+    with pytest.raises(UserError, match=rf"other.*{message}"):
+        load_definition("toy")

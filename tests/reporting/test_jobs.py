@@ -10,7 +10,7 @@ import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import SplitNumbers, run_depgen
+from depgen.evaluation.experiment_runs import SplitNumbers, measure_test, run_depgen
 from depgen.reporting import jobs
 from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import (
@@ -19,7 +19,6 @@ from depgen.reporting.jobs import (
     finished_run,
     fit,
     generate,
-    measure_test,
     prompts_of,
     run_of_row,
 )
@@ -85,7 +84,11 @@ def test_a_fit_that_ends_early_is_no_success(job):
 def test_the_test_split_is_measured_once(job):
     stub = Stub()
     trained = fit(job, stub)
-    assert measure_test(job, trained, stub) == measure_test(job, trained, stub) == SplitNumbers({"perplexity": 42.0})
+    assert (
+        measure_test(job.training, trained.run, stub)
+        == measure_test(job.training, trained.run, stub)
+        == SplitNumbers({"perplexity": 42.0})
+    )
     assert [arguments[0] for arguments, _ in stub.calls] == ["fit", "test"]
     assert stub.calls[1][0] == ["test", "--run", str(trained.run)]
 
@@ -94,7 +97,7 @@ def test_broken_test_numbers_are_named(job):
     trained = fit(job, Stub())
     (trained.run / "test.json").write_text(json.dumps({"perplexity": 1}))
     with pytest.raises(UserError, match=r"no test numbers in .*test\.json"):
-        measure_test(job, trained, Stub())
+        measure_test(job.training, trained.run, Stub())
 
 
 STORIES = {"item": [2, 0, 3, 0], "nll": [30.0, 12.0, 8.0, 12.0], "tokens": [10, 4, 4, 4]}
@@ -104,36 +107,36 @@ def test_each_story_has_its_mean_nats_a_token_in_the_order_of_the_stories(job):
     """Stories 0, 2 and 3 of four; the first was scored on two devices."""
     trained, stub = fit(job, Stub()), Stub()
     stub.stories = {name: values[:3] for name, values in STORIES.items()}
-    measure_test(job, trained, stub)
+    measure_test(job.training, trained.run, stub)
     expected = [3.0, np.nan, 3.0, 2.0]
-    np.testing.assert_allclose(measure_test(job, trained, stub).story_nll, expected)
+    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).story_nll, expected)
     np.savez(trained.run / "test_items.npz", **STORIES)
-    np.testing.assert_allclose(measure_test(job, trained, stub).story_nll, expected)
+    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).story_nll, expected)
     assert stub.verbs == ["test"]
 
 
 def test_the_stories_that_a_test_writes_are_read(job):
     """By the very function that `depgen test` keeps them with."""
     trained, stub = fit(job, Stub()), Stub()
-    measure_test(job, trained, stub)
+    measure_test(job.training, trained.run, stub)
     nll = 2 * math.log(42)
     model = L.LightningModule()
     model.test_scores = lambda: ([0, 1], [nll, nll], [2, 2])
     trainer = L.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     ItemScores(trained.run / "test_items.npz").on_test_end(trainer, model)
-    assert measure_test(job, trained, stub).story_nll.tolist() == pytest.approx([math.log(42)] * 2)
+    assert measure_test(job.training, trained.run, stub).story_nll.tolist() == pytest.approx([math.log(42)] * 2)
 
 
 def test_an_older_test_is_made_again_for_its_stories_only_when_asked(job):
     trained, stub = fit(job, Stub()), Stub()
-    measure_test(job, trained, stub)
+    measure_test(job.training, trained.run, stub)
     stub.stories = {"item": [0, 1], "nll": [6.0, 6.0], "tokens": [2, 2]}
-    assert measure_test(job, trained, stub).story_nll is None
+    assert measure_test(job.training, trained.run, stub).story_nll is None
     assert stub.verbs == ["test"]
-    again = measure_test(job, trained, stub, remeasure=True)
+    again = measure_test(job.training, trained.run, stub, remeasure=True)
     assert again.metrics["perplexity"] == pytest.approx(np.exp(3))
     assert again.story_nll.tolist() == [3.0, 3.0]
-    measure_test(job, trained, stub, remeasure=True)
+    measure_test(job.training, trained.run, stub, remeasure=True)
     assert stub.verbs == ["test", "test"]
 
 
@@ -141,7 +144,7 @@ def test_numbers_of_another_checkpoint_are_not_taken(job):
     trained, stub = fit(job, Stub()), Stub()
     content = {"checkpoint": "runs/x/checkpoints/resume.ckpt", "metrics": {"test/perplexity": 1.0}}
     (trained.run / "test.json").write_text(json.dumps(content))
-    assert measure_test(job, trained, stub).metrics == {"perplexity": 42.0}
+    assert measure_test(job.training, trained.run, stub).metrics == {"perplexity": 42.0}
 
 
 def test_numbers_from_before_the_checkpoint_changed_are_not_taken(job):
@@ -150,31 +153,31 @@ def test_numbers_from_before_the_checkpoint_changed_are_not_taken(job):
     digest = hashlib.sha256(best.read_bytes()).hexdigest()
     content = {"checkpoint": str(best), "checkpoint_sha256": digest, "metrics": {"test/perplexity": 1.0}}
     (trained.run / "test.json").write_text(json.dumps(content))
-    assert measure_test(job, trained, stub).metrics == {"perplexity": 1.0}
+    assert measure_test(job.training, trained.run, stub).metrics == {"perplexity": 1.0}
     best.write_bytes(b"trained on")
-    assert measure_test(job, trained, stub).metrics == {"perplexity": 42.0}
+    assert measure_test(job.training, trained.run, stub).metrics == {"perplexity": 42.0}
 
 
 def test_stories_of_another_test_stay_unused(job, caplog):
     trained, stub = fit(job, Stub()), Stub()
-    measure_test(job, trained, stub)
+    measure_test(job.training, trained.run, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[2, 2])
-    assert measure_test(job, trained, stub).story_nll is None
+    assert measure_test(job.training, trained.run, stub).story_nll is None
     assert "the stories have perplexity 20.0855, test.json says 42.0000" in caplog.text
 
 
 def test_broken_stories_are_named(job):
     trained, stub = fit(job, Stub()), Stub()
-    measure_test(job, trained, stub)
+    measure_test(job.training, trained.run, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0])
     with pytest.raises(UserError, match=r"test_items\.npz: expected arrays items, nll and tokens"):
-        measure_test(job, trained, stub)
+        measure_test(job.training, trained.run, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[1])
     with pytest.raises(UserError, match="found 2 items, 2 nll, 1 tokens"):
-        measure_test(job, trained, stub)
+        measure_test(job.training, trained.run, stub)
     (trained.run / "test_items.npz").write_bytes(b"PK half a file")
     with pytest.raises(UserError, match=r"test_items\.npz: expected arrays"):
-        measure_test(job, trained, stub)
+        measure_test(job.training, trained.run, stub)
 
 
 def test_a_finished_run_is_named_from_the_working_folder(job, monkeypatch):

@@ -183,6 +183,13 @@ def test_a_treebank_is_what_its_yaml_says(job):
     assert (by_default.splits, by_default.choose_on, by_default.corpus.name) == (("test",), ("valid",), "generated")
 
 
+def test_what_a_treebank_leaves_out_and_how_many_trees_are_drawn_is_said_too(project):
+    path = project / "experiments" / "parsing_stories.yaml"
+    path.write_text(yaml.safe_dump({"corpus": STORIES, "max_words": 7, "seeds": 3, "resamples": 10, "json": True}))
+    treebank = treebank_of("parsing_stories")
+    assert (treebank.max_words, treebank.seeds) == (7, 3)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -190,6 +197,7 @@ def test_a_treebank_is_what_its_yaml_says(job):
         ({"corpus": STORIES, "splits": ["tests"]}, "tests"),
         ({"corpus": STORIES, "splits": "test"}, "splits"),
         ({"splits": ["test"]}, "corpus"),
+        ({"corpus": STORIES, "choose_onn": ["valid"]}, "choose_onn"),
         ([], "expected names and values"),
         ("[", "expected YAML"),
     ],

@@ -55,7 +55,7 @@ def test_a_broken_tracked_file_is_named(project):
     path = measured_path("toy", "Base")
     path.parent.mkdir(parents=True)
     path.write_text("row: Base\n")
-    with pytest.raises(UserError, match=r"Base\.yaml: expected `row` and `profiles`"):
+    with pytest.raises(UserError, match=r"Base\.yaml: profiles: expected names and values"):
         read_measured(load_definition("toy"), profile="small")
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import hashlib
 import math
 import threading
 from pathlib import Path
@@ -53,6 +54,21 @@ def test_a_row_is_fitted_tested_written_and_measured(stub, job):
     assert set(result.items) >= {"bleu1", "selfbleu2"}
     assert result.beginning is None
     assert all((job.result.parent / path).is_file() for path in result.items.values())
+
+
+def test_a_result_without_texts_of_other_weights_than_the_runs_is_said_to_be(stub, project, job):
+    path = project / "experiments/published/toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    del content["generation"]
+    path.write_text(yaml.safe_dump(content))
+    definition = load_definition("toy")
+    job = Job(definition, definition.row("DM-Base"), "small", 2)
+    reproduce.make(job, depgen=stub)
+    assert read_result(job.result).weights_sha256 == hashlib.sha256(b"").hexdigest()
+    assert "other weights" not in reproduce.make(job, depgen=stub)
+    run = job.training.finished()
+    (run / "checkpoints" / "best.ckpt").write_bytes(b"other weights")
+    assert f"(of other weights than those of {run}" in reproduce.make(job, depgen=stub)
 
 
 def test_what_is_done_is_not_done_again(stub, job):
@@ -182,12 +198,14 @@ def test_the_floor_of_a_generated_corpus(project):
 
 def test_missing_measures_have_a_reason(project, job):
     from depgen.reporting.measurement import sift
+    from depgen.reporting.numbers import Numbers
 
-    kept, reasons = sift(job, {"bleu1": 1.0, "perplexity": float("inf")}, {"selfbleu2": "one text"})
-    assert kept == {"bleu1": 1.0}
-    assert reasons == {"perplexity": "it came out as inf", "selfbleu2": "one text"}
-    assert sift(job, {}, {})[1]["bleu1"] == "nothing here computes it yet"
-    assert make_result("Base", 1, kept).metrics == kept
+    found = Numbers({"bleu1": 1.0, "perplexity": float("inf")}, not_computed={"selfbleu2": "one text"})
+    sifted = sift(job, found)
+    assert sifted.metrics == {"bleu1": 1.0}
+    assert sifted.not_computed == {"perplexity": "it came out as inf", "selfbleu2": "one text"}
+    assert sift(job, Numbers()).not_computed["bleu1"] == "nothing here computes it yet"
+    assert make_result("Base", 1, sifted.metrics).metrics == sifted.metrics
 
 
 def test_a_table_by_its_path_is_rendered_by_its_path(stub, project, monkeypatch):

@@ -97,5 +97,5 @@ def test_the_published_test_is_a_z_test_and_no_test_of_ours(project):
     for key, value in (("test", "z_test"), ("published_test", "paired_t")):
         content = {**TOY, "columns": [{**TOY["columns"][0], key: value}]}
         (project / "experiments/published/toy.yaml").write_text(yaml.safe_dump(content))
-        with pytest.raises(UserError, match=f"column order: {key} '{value}' is none of"):
+        with pytest.raises(UserError, match=rf"columns\[0\] \(order\): {key}: expected .*, found '{value}'"):
             load_definition("toy")

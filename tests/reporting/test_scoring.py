@@ -14,10 +14,11 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.reporting.definition import TOKENS
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import Treebank
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
-from depgen.reporting.scoring import ScoreNumbers, scores_of
+from depgen.reporting.scoring import OWN, scores_of
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
@@ -136,13 +137,14 @@ def test_inner_parameters_have_no_row_a_word():
     )
 
 
-def test_scores_take_the_place_of_the_systems_own_test():
-    own = (
-        {"perplexity": 40.0, "loss": 3.7, "unk_rate": 0.1, "dev_perplexity": 41.0},
-        {"perplexity": np.ones(3), TOKENS: np.ones(3)},
+def test_what_is_dropped_goes_with_its_items():
+    own = Numbers(
+        {"perplexity": 40.0, "loss": 3.7, "dev_perplexity": 41.0}, {"perplexity": np.ones(3), TOKENS: np.ones(3)}
     )
-    assert ScoreNumbers().beside(*own) == own
-    metrics, items = scores("masked").beside(*own)
-    assert metrics["dev_perplexity"] == 41.0
-    assert not {"perplexity", "loss", "unk_rate"} & metrics.keys()
-    assert not items
+    kept = own.without(OWN)
+    assert kept.metrics == {"dev_perplexity": 41.0}
+    assert not kept.items
+    assert own.metrics["perplexity"] == 40.0
+    kept.add(scores("masked"))
+    assert kept.metrics["dev_perplexity"] == 41.0
+    assert "pseudo_perplexity" in kept.metrics

@@ -16,6 +16,7 @@ from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
 from depgen.reporting.measured import read_measured
 from depgen.reporting.measurement import sift
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.record import record
 from depgen.reporting.results import DataSource, read_results
 from depgen.reporting.tables import show, table
@@ -140,8 +141,8 @@ def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
     given = TextOptions(perplexity_model="nowhere", device="cpu")
     options = options_for(job, definition.columns, given, run_depgen)
     evaluation = text_metrics(["c d x", "e g h"], ["c d", "e f"], options)
-    _, reasons = sift(job, evaluation.metrics, evaluation.not_computed)
-    store("Base", 1, {"bleu1": 1.0}, not_computed=reasons)
+    found = sift(job, Numbers(evaluation.metrics, not_computed=evaluation.not_computed))
+    store("Base", 1, {"bleu1": 1.0}, not_computed=found.not_computed)
     assert "Not computed: GPT-2 PPL (Base): no weights at nowhere" in table("toy", profile="small")
 
 
