@@ -16,7 +16,7 @@ from depgen.locations import write_atomically
 from depgen.metrics.significance import Interval
 from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.human_export import ANSWERS, KEY, left_out
-from depgen.reporting.layout import Cell, Layout, Line
+from depgen.reporting.layout import Cell, Head, Layout, Line
 from depgen.reporting.tables import Format, render
 
 PUBLISHED: Mapping[Kind, str] = {"pairwise": "human/dmlm_table3", "turing": "human/dmlm_table6"}
@@ -165,16 +165,16 @@ def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -
 
 
 def _table_lines(definition: TableDefinition, row: Row, ours: Mapping[str, Cell] | None) -> Iterator[Line]:
-    label = row.name if row.in_paper else f"{row.name}†"
+    head: Head | None = Head(row.name, "" if row.in_paper else "†")
     columns = definition.columns
     if row.values:
         cells = tuple(Cell(row.values.get(c.key), star=c.key in row.stars, decimals=c.decimals) for c in columns)
-        yield Line(row, label, "paper", cells)
-        label = ""
+        yield Line(row, "paper", cells, head=head)
+        head = None
     if ours is not None:
-        yield Line(row, label, "local", tuple(ours[c.key] for c in columns))
+        yield Line(row, "local", tuple(ours[c.key] for c in columns), head=head)
         if row.values:
-            yield Line(row, "", "difference", tuple(_difference(row, c.key, ours[c.key]) for c in columns))
+            yield Line(row, "difference", tuple(_difference(row, c.key, ours[c.key]) for c in columns))
 
 
 def _difference(row: Row, key: str, ours: Cell) -> Cell:

@@ -216,7 +216,8 @@ def generate(
     if prompts is not None:
         content = "".join(f"{prompt}\n" for prompt in prompts.prompts)
         if not asked.is_file() or asked.read_text(encoding="utf-8") != content:
-            written.unlink(missing_ok=True)
+            for of_other_prompts in job.folder.glob("texts*.txt"):  # of every nucleus
+                of_other_prompts.unlink()
             write_atomically(asked, content)
     note = written.with_suffix(".json")
     how = _how(job, trained, generation)

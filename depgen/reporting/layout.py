@@ -44,13 +44,49 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a system's numbers of one kind, over so many seeds."""
+    """One line: a system's numbers of one kind, over so many seeds.
+
+    Attributes:
+        row: the system.
+        numbers: whose.
+        cells: one a column.
+        seeds: how many; None for the paper's and for differences.
+        head: what the system's first line says before its numbers; None in its other lines.
+    """
 
     row: Row
-    label: str
     numbers: Whose
     cells: tuple[Cell, ...]
     seeds: int | None = None
+    head: "Head | None" = None
+
+    @property
+    def label(self) -> str:
+        """The head in words; empty where there is none."""
+        return "" if self.head is None else str(self.head)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A system's name, with what is to be known before its numbers.
+
+    Attributes:
+        name: as the table has it.
+        mark: a dagger where the paper does not have the row.
+        remarks: whom the paper quotes for it, and `missing`.
+        missing: what keeps the row from having numbers of ours, such as `not run yet`; None where it has some.
+
+    >>> str(Head("PRPN", "†", ("not run yet",)))
+    'PRPN† (not run yet)'
+    """
+
+    name: str
+    mark: str = ""
+    remarks: tuple[str, ...] = ()
+    missing: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.mark}" + (f" ({'; '.join(self.remarks)})" if self.remarks else "")
 
 
 @dataclass(frozen=True)
@@ -82,7 +118,7 @@ def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Our
         first, *others = _lines(definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})))
         ran = asked_of_people or bool(ours[row.name].shown)
         made = is_made(row, profile=profile)
-        lines += [dataclasses.replace(first, label=_label(row, ran=ran, made=made, published=published)), *others]
+        lines += [dataclasses.replace(first, head=_head(row, ran=ran, made=made, published=published)), *others]
     notes = notes_of(definition, profile=profile, ours=ours, comparisons=comparisons, tests=tests)
     return Layout(definition, profile, tuple(lines), (*_partial(definition, lines), *notes))
 
@@ -116,7 +152,7 @@ def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> 
             Cell(row.values.get(c.key), row.deviations.get(c.key), star=c.key in row.stars, decimals=c.decimals)
             for c in columns
         )
-        lines.append(Line(row, "", "paper", cells))
+        lines.append(Line(row, "paper", cells))
     if ours.apart is not None:
         recorded = _Found(set(ours.apart.stars), ours.apart.intervals)
         lines.append(_line(row, columns, ours.apart.results, recorded, "measured"))
@@ -124,19 +160,18 @@ def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> 
         lines.append(_line(row, columns, ours.results, found, "joined" if ours.joined else "local"))
     if row.values and ours.shown:
         cells = tuple(_difference(row, column, summarise(ours.shown, column.key)) for column in columns)
-        lines.append(Line(row, "", "difference", cells))
+        lines.append(Line(row, "difference", cells))
     if not lines:
-        lines.append(Line(row, "", "local", tuple(Cell() for _ in columns)))
+        lines.append(Line(row, "local", tuple(Cell() for _ in columns)))
     return lines
 
 
-def _label(row: Row, *, ran: bool, made: bool, published: bool) -> str:
-    """The row's name, whom the paper quotes for it, and what keeps it from having numbers of ours."""
+def _head(row: Row, *, ran: bool, made: bool, published: bool) -> Head:
     mark = "†" if published and not row.in_paper and not row.is_floor else ""
-    remarks = [] if row.quoted is None else [f"quoted: {row.quoted}"]
-    if not ran and (row.quoted is None or row.experiment is not None):
-        remarks.append("not run yet" if made else "not built yet")
-    return f"{row.name}{mark}" + (f" ({'; '.join(remarks)})" if remarks else "")
+    quoted = None if row.quoted is None else f"quoted: {row.quoted}"
+    wanted = not ran and (row.quoted is None or row.experiment is not None)
+    missing = ("not run yet" if made else "not built yet") if wanted else None
+    return Head(row.name, mark, tuple(each for each in (quoted, missing) if each is not None), missing)
 
 
 def _line(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Whose) -> Line:
@@ -161,7 +196,7 @@ def _line(row: Row, columns: Sequence[Column], results: Sequence[Result], found:
         else:
             missing = any(column.key in result.not_computed for result in results) or judges(results, column.key)
             cells.append(Cell(word="n/c" if missing else ""))
-    return Line(row, "", numbers, tuple(cells), len(results))
+    return Line(row, numbers, tuple(cells), len(results))
 
 
 def _difference(row: Row, column: Column, summary: Summary | None) -> Cell:

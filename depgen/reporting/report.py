@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _DRAWN_HERE = re.compile(r"(curves|series)(-[\w-]+)?\.png")
 """Pictures that the page draws anew from the results."""
-_MISSING = re.compile(r" \((?:.*; )?(not run yet|not built yet)\)$")
 _OURS = ("local", "joined", "measured")
 
 
@@ -199,11 +198,9 @@ def _systems(layout: Layout) -> Iterator[ShownSystem]:
         ours = min(
             (line for line in lines if line.numbers in _OURS), key=lambda line: _OURS.index(line.numbers), default=None
         )
-        mark = "†" if first.label.startswith(f"{first.row.name}†") else ""
-        name = first.row.name + mark
-        remark = first.label.removeprefix(name).strip().removeprefix("(").removesuffix(")")
+        assert first.head is not None
         values = [None] * len(first.cells) if ours is None else [cell.value for cell in ours.cells]
-        yield ShownSystem(name, remark, shown, tuple(values))
+        yield ShownSystem(first.head.name + first.head.mark, "; ".join(first.head.remarks), shown, tuple(values))
 
 
 def _telling(lines: Sequence[Line]) -> list[Line]:
@@ -256,8 +253,8 @@ def _lacking(layout: Layout) -> Iterator[str]:
     """Rows without numbers of ours, and measures that were not computed."""
     rows: dict[str, list[str]] = {}
     for line in layout.lines:
-        if match := _MISSING.search(line.label):
-            rows.setdefault(match[1], []).append(line.row.name)
+        if line.head is not None and line.head.missing is not None:
+            rows.setdefault(line.head.missing, []).append(line.row.name)
     for reason, names in rows.items():
         yield f"{reason}: {'; '.join(names)}"
     yield from (note for note in layout.notes if note.startswith("Not computed:"))

@@ -222,8 +222,11 @@ def test_texts_are_written_once_a_prompt_file(job, stub):
         "checkpoint": str(trained.run), "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60,
         "device": None,
     }  # fmt: skip
-    generate(job, trained, Prompts(("a b", "other"), ("e", "f")))
-    assert len(stub.written) == 2
+    other = Prompts(("a b", "other"), ("e", "f"))
+    generate(job, trained, prompts, top_p=0.9)
+    generate(job, trained, other)
+    generate(job, trained, other, top_p=0.9)
+    assert [options["top_p"] for options in stub.written] == [0.5, 0.9, 0.5, 0.9]
 
 
 @pytest.fixture
