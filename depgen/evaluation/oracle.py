@@ -39,11 +39,11 @@ from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import AnyVocabulary, encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.dependents import token_losses
-from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_test, run_depgen, sha256
 from depgen.evaluation.outcome import ItemScores, mean_of_defined
 from depgen.evaluation.trained import load_trained
 from depgen.left_to_right import LeftToRight
 from depgen.locations import cache_root, write_atomically
+from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen, sha256
 from depgen.training.runs import best_checkpoint, find_run
 
 logger = logging.getLogger(__name__)

@@ -27,10 +27,10 @@ from filelock import FileLock
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen, sha256
 from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.outcome import ItemScores
 from depgen.locations import cache_root, write_atomically
+from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen, sha256
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,11 @@ import yaml
 from filelock import FileLock
 
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen
 from depgen.locations import results_root, runs_root, write_atomically
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, options_of
 from depgen.reporting.provenance import choose_profile
+from depgen.training.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen
 from depgen.training.runs import read_record
 
 logger = logging.getLogger(__name__)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation import experiment_runs
-from depgen.evaluation.experiment_runs import Depgen, FinishedRun, Training
 from depgen.evaluation.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_path, settings_path
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
+from depgen.training import experiment_runs
+from depgen.training.experiment_runs import Depgen, FinishedRun, Training
 
 logger = logging.getLogger(__name__)
 _TREES = "--data.init_args.annotator.init_args.run"

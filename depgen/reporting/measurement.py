@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from depgen.data.experiment import data_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.coherence import measure_coherence
@@ -25,6 +24,7 @@ from depgen.reporting.run_facts import facts_of, source_of
 from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
+from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
 
 

@@ -12,7 +12,6 @@ from filelock import FileLock, Timeout
 from depgen.decoding.generation import Writer
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.experiment_runs import Depgen, run_depgen, sha256
 from depgen.evaluation.text import TextOptions
 from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
@@ -22,6 +21,7 @@ from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
+from depgen.training.experiment_runs import Depgen, run_depgen, sha256
 from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)

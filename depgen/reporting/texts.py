@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import Depgen, FinishedRun, sha256
 from depgen.evaluation.oracle import trained_oracle
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.union.scoring import ROCSTORIES
@@ -15,6 +14,7 @@ from depgen.reporting.experiments import experiment_path
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import UNKNOWN
+from depgen.training.experiment_runs import Depgen, FinishedRun, sha256
 from depgen.training.runs import best_checkpoint
 
 _Value = TypeVar("_Value")

@@ -7,9 +7,9 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.evaluation.experiment_runs import TEST_NUMBERS
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.score import score
+from depgen.training.experiment_runs import TEST_NUMBERS
 from depgen.training.runs import newest_run
 
 STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 10, "valid": 2, "test": 3}}

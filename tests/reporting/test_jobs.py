@@ -10,7 +10,6 @@ import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import SplitNumbers, measure_test, run_depgen
 from depgen.reporting import jobs
 from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import (
@@ -22,6 +21,7 @@ from depgen.reporting.jobs import (
     prompts_of,
     run_of_row,
 )
+from depgen.training.experiment_runs import SplitNumbers, measure_test, run_depgen
 from depgen.training.scores import ItemScores
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.stub import Stub

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.experiment_runs import run_depgen
 from depgen.evaluation.text import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import TOKENS, Generation, load_definition
 from depgen.reporting.intervals import intervals
@@ -21,6 +20,7 @@ from depgen.reporting.record import record
 from depgen.reporting.results import DataSource, read_results
 from depgen.reporting.tables import show, table
 from depgen.reporting.texts import options_for
+from depgen.training.experiment_runs import run_depgen
 
 SAME = [1.0, 2.0, 3.0, 4.0]
 HIGHER = [1.6, 2.5, 3.5, 4.6]

@@ -23,7 +23,7 @@ time.sleep(60)
 """
 PARENT = """
 import signal, sys
-from depgen.evaluation.experiment_runs import run_depgen
+from depgen.training.experiment_runs import run_depgen
 sys.executable = sys.argv[1]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job is started without
 run_depgen(["fit"], {})
