@@ -1,5 +1,6 @@
 """Where things lie on disk: corpora, caches, runs and results, each under one environment variable."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -76,6 +77,12 @@ def find_file(relative: str | Path, *, how_to_get: str) -> Path:
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
     return path
+
+
+def file_sha256(path: Path) -> str:
+    """The digest of a file's content, hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

@@ -7,6 +7,7 @@ from depgen.locations import (
     below_runs,
     cache_root,
     data_root,
+    file_sha256,
     find_data,
     find_file,
     folder_written_whole,
@@ -64,3 +65,8 @@ def test_a_run_is_named_below_the_folder_of_runs(monkeypatch, tmp_path):
     assert below_runs(str(tmp_path / "runs/udgn_ptb/first")) == "udgn_ptb/first"
     assert below_runs("udgn_ptb") == "udgn_ptb"
     assert below_runs(str(tmp_path / "elsewhere")) == str(tmp_path / "elsewhere")
+
+
+def test_a_files_digest_is_that_of_its_bytes(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc")
+    assert file_sha256(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.locations import cache_root
+from depgen.locations import cache_root, file_sha256
 
 DESCRIPTION = "parser.json"
 """Scheme, kind, options and fingerprint of the training."""
@@ -101,5 +101,5 @@ def files_digest(folder: Path) -> str:
     for path in files:
         if path.name != SCORES and "__pycache__" not in path.parts:
             name = path.name if folder.is_file() else path.relative_to(folder).as_posix()
-            digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+            digest.update(f"{name}\0{file_sha256(path)}\n".encode())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
-from depgen.locations import find_file
+from depgen.locations import file_sha256, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -98,7 +98,7 @@ class Treebank:
 
     def fingerprint(self) -> str:
         """Of the files' content and of what is done to it."""
-        parts = [hashlib.sha256(self._path(part).read_bytes()).hexdigest() for part in SPLITS]
+        parts = [file_sha256(self._path(part)) for part in SPLITS]
         settings = [self.name, self.lowercase, self.replace_names, self.tags, self.max_sentences]
         return hashlib.sha256("\n".join([*parts, *map(str, settings)]).encode()).hexdigest()
 

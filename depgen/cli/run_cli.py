@@ -1,6 +1,5 @@
 """LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
 
-import hashlib
 import json
 import logging
 import sys
@@ -22,7 +21,7 @@ from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, 
 from depgen.errors import UserError
 from depgen.evaluation.parse import write_test_trees
 from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
-from depgen.locations import write_atomically
+from depgen.locations import file_sha256, write_atomically
 from depgen.masked_language_model import HeadNetwork
 from depgen.processes import process_rank
 from depgen.training.assembly import training_callbacks
@@ -361,10 +360,7 @@ class RunCLI(LightningCLI):
 
     def _digest(self) -> str | None:
         """What tells the checkpoint's content from any other."""
-        if self.checkpoint is None:
-            return None
-        with self.checkpoint.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return None if self.checkpoint is None else file_sha256(self.checkpoint)
 
     def _items_evaluated(self, scores: Path) -> int | None:
         """The number of items in the split; None where neither the model nor the data says it."""

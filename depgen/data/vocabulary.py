@@ -18,7 +18,7 @@ from jaxtyping import Int
 
 from depgen.errors import UserError
 from depgen.hub import required_folder
-from depgen.locations import write_atomically
+from depgen.locations import file_sha256, write_atomically
 
 EOS, UNK = 0, 1
 EOS_WORD, UNK_WORD, MASK_WORD, START_WORD = "<eos>", "<unk>", "<mask>", "<s>"
@@ -327,9 +327,7 @@ class SubwordPieces:
         """The options, as a string; a ready tokenizer by its content."""
         if self.tokenizer is None:
             return f"bpe size={self.size}"
-        import hashlib
-
-        return f"tokenizer {hashlib.sha256(self._file().read_bytes()).hexdigest()} eos={self.eos_token}"
+        return f"tokenizer {file_sha256(self._file())} eos={self.eos_token}"
 
     def _file(self) -> Path:
         assert self.tokenizer is not None

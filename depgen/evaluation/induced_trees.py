@@ -13,7 +13,7 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.locations import below_runs
+from depgen.locations import below_runs, file_sha256
 from depgen.training.runs import named_checkpoint
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
@@ -65,7 +65,7 @@ class InducedTrees:
         """
         run, checkpoint = self.source
         files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
-        parts = ["induced trees", RULES, self.decoding, self.text_form, *map(_digest, files)]
+        parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -137,8 +137,3 @@ class InducedTrees:
     def trained(self) -> Trained:
         """The system, in evaluation mode."""
         return load_trained(self.source[1], device=self.device)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

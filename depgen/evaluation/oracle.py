@@ -42,8 +42,8 @@ from depgen.evaluation.dependents import token_losses
 from depgen.evaluation.outcome import ItemScores, mean_of_defined
 from depgen.evaluation.trained import load_trained
 from depgen.left_to_right import LeftToRight
-from depgen.locations import cache_root, write_atomically
-from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen, sha256
+from depgen.locations import cache_root, file_sha256, write_atomically
+from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.training.runs import best_checkpoint, find_run
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def oracle_training(config: Path) -> Training:
         UserError: no such experiment, or its corpus is missing.
     """
     corpus = data_of(config).corpus
-    parts = [sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
+    parts = [file_sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     seed = yaml.safe_load(config.read_text(encoding="utf-8")).get("seed_everything")
     root = cache_root() / "oracles" / f"{config.stem}-{digest}"
@@ -152,7 +152,7 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     unknown, words = int((split.ids == split.unk).sum()), len(split.ids)
     if unknown:
         logger.info("%d of the texts' %d words are unknown to the oracle and read as <unk>.", unknown, words)
-    content = "\n".join([sha256(best_checkpoint(oracle)), *texts])
+    content = "\n".join([file_sha256(best_checkpoint(oracle)), *texts])
     path = cache_root() / "text_losses" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.npz"
     if not path.is_file():
         trained = load_trained(oracle, device=device)
@@ -168,7 +168,7 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
 
 def name_of(oracle: Path) -> str:
     """What notes call an oracle: its experiment and the beginning of its weights' digest."""
-    return f"oracle {oracle.absolute().parent.name} ({sha256(best_checkpoint(oracle))[:8]})"
+    return f"oracle {oracle.absolute().parent.name} ({file_sha256(best_checkpoint(oracle))[:8]})"
 
 
 def encoded(texts: Sequence[str], vocabulary: AnyVocabulary) -> EncodedSplit:

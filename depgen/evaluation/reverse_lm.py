@@ -29,8 +29,8 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.outcome import ItemScores
-from depgen.locations import cache_root, write_atomically
-from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen, sha256
+from depgen.locations import cache_root, file_sha256, write_atomically
+from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def reverse_lm_score(
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
-    vocabulary = sha256(oracle / "vocabulary" / "vocabulary.json")
+    vocabulary = file_sha256(oracle / "vocabulary" / "vocabulary.json")
     content = "\n".join([yaml.safe_dump(course), vocabulary, *real, *samples])
     folder = cache_root() / "reverse_lm" / hashlib.sha256(content.encode()).hexdigest()[:32]
     kept = folder.with_suffix(".npz")

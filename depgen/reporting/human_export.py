@@ -1,6 +1,5 @@
 """`depgen human-eval export`: blinded questionnaires about what systems wrote."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.evaluation.human.forms import sheet_csv, sheet_html
 from depgen.evaluation.human.questionnaire import REAL, Questionnaire, Source, pairwise, turing
-from depgen.locations import write_atomically
+from depgen.locations import file_sha256, write_atomically
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
@@ -154,8 +153,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _source(path: Path, texts: Sequence[str]) -> Source:
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Source(str(path), digest, len(texts), sum(not text.strip() for text in texts))
+    return Source(str(path), file_sha256(path), len(texts), sum(not text.strip() for text in texts))
 
 
 def _contexts(given: Path | None, written: Sequence[_Written]) -> list[str]:

@@ -1,12 +1,12 @@
 """Where a number comes from: machine, day, configuration; and which profile this machine calls for."""
 
 import datetime
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
+from depgen.locations import file_sha256
 
 
 def hardware_in_words(record: Mapping[str, Any]) -> str:
@@ -42,7 +42,7 @@ def today() -> str:
 
 def config_digest(path: Path) -> str:
     """The sha256 of an experiment's YAML, hex."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return file_sha256(path)
 
 
 def choose_profile(profiles: Sequence[str], profile: str | None = None) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from depgen.decoding.generation import Writer
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text import TextOptions
+from depgen.locations import file_sha256
 from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
@@ -21,7 +22,7 @@ from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
-from depgen.training.experiment_runs import Depgen, run_depgen, sha256
+from depgen.training.experiment_runs import Depgen, run_depgen
 from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ def _age(job: Job) -> str:
 def _is_of_other_weights(job: Job, result: Result, run: Path) -> bool:
     """Whether a result was measured on another checkpoint than a run's best; older ones are known by their texts."""
     if result.weights_sha256 is not None:
-        return result.weights_sha256 != sha256(best_checkpoint(run))
+        return result.weights_sha256 != file_sha256(best_checkpoint(run))
     return result.generation is not None and are_of_other_weights(job, run)
 
 

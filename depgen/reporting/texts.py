@@ -9,12 +9,13 @@ from depgen.errors import UserError
 from depgen.evaluation.oracle import trained_oracle
 from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.union.scoring import ROCSTORIES
+from depgen.locations import file_sha256
 from depgen.reporting.definition import Column, Generation, TableDefinition
 from depgen.reporting.experiments import experiment_path
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import UNKNOWN
-from depgen.training.experiment_runs import Depgen, FinishedRun, sha256
+from depgen.training.experiment_runs import Depgen, FinishedRun
 from depgen.training.runs import best_checkpoint
 
 _Value = TypeVar("_Value")
@@ -82,7 +83,7 @@ def measure_texts(
 def are_of_other_weights(job: Job, run: Path) -> bool:
     """Whether texts of the job lie there that say to be of other weights than a run's best checkpoint."""
     assert job.generation is not None
-    digest = sha256(best_checkpoint(run))
+    digest = file_sha256(best_checkpoint(run))
     for top_p in nuclei(job.definition, job.generation):
         how = how_written(job.folder / job.generation.file_of(top_p))
         if how.get("checkpoint_sha256", digest) != digest:

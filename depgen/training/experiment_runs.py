@@ -1,6 +1,5 @@
 """An experiment trained and tested under a root of its own, by the very commands that a user types; each step once."""
 
-import hashlib
 import json
 import logging
 import math
@@ -18,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.locations import write_atomically
+from depgen.locations import file_sha256, write_atomically
 from depgen.training.checkpoints import BEST, RESUME
 from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
@@ -124,7 +123,7 @@ class FinishedRun:
     @property
     def weights_sha256(self) -> str:
         """The digest of its best checkpoint."""
-        return sha256(best_checkpoint(self.run))
+        return file_sha256(best_checkpoint(self.run))
 
 
 def fit(training: Training, depgen: Depgen) -> FinishedRun:
@@ -139,7 +138,7 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
 
 def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
-    digest = sha256(training.config)
+    digest = file_sha256(training.config)
     asked = " ".join([digest, *training.options])
     if runs and begun.is_file() and begun.read_text().strip() != asked:
         changed = str(training.config) if digest not in begun.read_text() else " ".join(training.options)
@@ -220,12 +219,6 @@ def _split_numbers(training: Training, path: Path, stage: str) -> dict[str, floa
         raise UserError(f"{training.name}: no {stage} numbers in {path} ({error}). Delete it to go on.") from error
 
 
-def sha256(path: Path) -> str:
-    """The digest of a file's content, hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _of_the_best(path: Path, run: Path) -> bool:
     """Whether the numbers are those of the run's best checkpoint as it is now, as far as they say."""
     try:
@@ -235,7 +228,7 @@ def _of_the_best(path: Path, run: Path) -> bool:
     if not isinstance(content, dict):
         return True
     if "checkpoint_sha256" in content:
-        return bool(content["checkpoint_sha256"] == sha256(best_checkpoint(run)))
+        return bool(content["checkpoint_sha256"] == file_sha256(best_checkpoint(run)))
     return Path(str(content.get("checkpoint", BEST))).name == BEST
 
 

@@ -25,6 +25,7 @@ from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import MIN_SENTENCES, RULES, Corrupted, Corruptor, Rates, Story, words_of
 from depgen.evaluation.union.words import Lexicon, own_lists, read_conceptnet_antonyms, read_conceptnet_entities
+from depgen.locations import file_sha256
 
 HELD_OUT = "held out"
 """Stands for the seed where negative samples are those of a held-out split, the same for every scorer."""
@@ -155,12 +156,13 @@ class UnionData(L.LightningDataModule):
 
     def fingerprint(self) -> str:
         """A digest of the corpus, the tagger, the rules of corruption, all lists of words and all options."""
+        conceptnet = (self.conceptnet_antonyms, self.conceptnet_entities)
         parts = [
             RULES,
             *(self.corpus.fingerprint(split) for split in SPLITS),
             self.tagger.fingerprint(),
             *(hashlib.sha256(each.encode()).hexdigest() for each in own_lists()),
-            *(_file_digest(path) for path in (self.conceptnet_antonyms, self.conceptnet_entities)),
+            *("no file" if path is None else file_sha256(path) for path in conceptnet),
             json.dumps([asdict(self.rates), self.tokens_per_batch, self.max_length], sort_keys=True),
         ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -226,10 +228,6 @@ class UnionData(L.LightningDataModule):
             shuffle=shuffle, world=world, rank=rank,
         )  # fmt: skip
         return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)  # type: ignore[arg-type]
-
-
-def _file_digest(path: Path | None) -> str:
-    return "no file" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _as_it_is(batch: StoryBatch) -> StoryBatch:
