@@ -26,6 +26,7 @@ from depgen.masked_language_model import HeadNetwork
 from depgen.processes import process_rank
 from depgen.training.assembly import training_callbacks
 from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
+from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBERS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
@@ -39,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+NUMBERS = {"validate": DEV_NUMBERS, "test": TEST_NUMBERS}
+"""The files that verbs keep their numbers in."""
 OWN_OPTIONS = ("resume", "run", "input", "wandb")
 
 
@@ -252,7 +255,7 @@ class RunCLI(LightningCLI):
             verb = self.request.verb
             kept: list[L.Callback] = []
             if verb == "test" and self._tests_best:
-                kept = [ItemScores(folder.parent / "test_items.npz")]
+                kept = [ItemScores(folder.parent / TEST_ITEMS)]
             elif verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
                 kept = [WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
             return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]
@@ -342,7 +345,7 @@ class RunCLI(LightningCLI):
         """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""
         verb = self.request.verb
         if not self._tests_best or not takes_everything(self.trainer, verb):
-            logger.info("Printed only: %s.json keeps numbers of %s on a whole split.", verb, BEST)
+            logger.info("Printed only: %s keeps numbers of %s on a whole split.", NUMBERS[verb], BEST)
             return
         assert self.source is not None
         assert self.checkpoint is not None
@@ -353,10 +356,10 @@ class RunCLI(LightningCLI):
         content = {
             "checkpoint": str(self.checkpoint),
             "checkpoint_sha256": digest,
-            "items": self._items_evaluated(self.source / "test_items.npz"),
+            "items": self._items_evaluated(self.source / TEST_ITEMS),
             "metrics": metrics,
         }
-        write_atomically(self.source / f"{verb}.json", json.dumps(content, indent=2) + "\n")
+        write_atomically(self.source / NUMBERS[verb], json.dumps(content, indent=2) + "\n")
 
     def _digest(self) -> str | None:
         """What tells the checkpoint's content from any other."""
