@@ -34,7 +34,7 @@ from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
 from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, update_record
-from depgen.training.scores import ItemScores, scored_items, takes_everything
+from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
 
 logger = logging.getLogger(__name__)
 
@@ -255,7 +255,7 @@ class RunCLI(LightningCLI):
             verb = self.request.verb
             kept: list[L.Callback] = []
             if verb == "test" and self._tests_best:
-                kept = [ItemScores(folder.parent / TEST_ITEMS)]
+                kept = [ItemScoreWriter(folder.parent / TEST_ITEMS)]
             elif verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
                 kept = [WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
             return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]

@@ -26,7 +26,7 @@ from torch import Tensor
 from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
-from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.evaluation.outcome import ItemScores, NotComputed
 from depgen.evaluation.pretrained import Pretrained, load_pretrained
 
 LAYERS = {
@@ -85,7 +85,7 @@ def bertscore(
     scores = 100.0 * pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
     if floor is not None:
         scores = 100.0 * (scores / 100.0 - floor) / (1.0 - floor)
-    return ItemScores(mean_of_defined(scores), scores, hash_string(pretrained.name, chosen, baseline), 0)
+    return ItemScores(scores, hash_string(pretrained.name, chosen, baseline))
 
 
 @torch.inference_mode()

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.evaluation.outcome import ItemScores, NotComputed
 from depgen.evaluation.pretrained import Pretrained, load_pretrained
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def lm_perplexity(
             model, excluded, len(texts), excluded - overlong, overlong,
         )  # fmt: skip
     description = f"{pretrained.name}, no BOS, {'lower-cased' if lower_case else 'cased'}, mean of text perplexities"
-    return ItemScores(mean_of_defined(perplexities), perplexities, description, excluded)
+    return ItemScores(perplexities, description)
 
 
 @torch.inference_mode()

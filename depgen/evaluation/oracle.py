@@ -39,7 +39,7 @@ from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import AnyVocabulary, encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.dependents import token_losses
-from depgen.evaluation.outcome import ItemScores, mean_of_defined
+from depgen.evaluation.outcome import ItemScores
 from depgen.evaluation.trained import load_trained
 from depgen.left_to_right import LeftToRight
 from depgen.locations import cache_root, file_sha256, write_atomically
@@ -73,15 +73,12 @@ class TextLosses:
         defined = ~np.isnan(self.nll)
         shared = self.tokens[defined].mean() if defined.any() and average == "tokens" else self.tokens
         means = "mean over texts" if average == "texts" else "over all tokens"
-        return self._scores(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
+        return ItemScores(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
 
     def perplexity(self) -> ItemScores:
         """The mean of the texts' perplexities (D3)."""
         what = f"{self.description}, in GPT-2's place, <eos> counted, mean of text perplexities"
-        return self._scores(np.exp(self.nll / self.tokens), what)
-
-    def _scores(self, items: Float[np.ndarray, " texts"], description: str) -> ItemScores:
-        return ItemScores(mean_of_defined(items), items, description, int(np.isnan(items).sum()))
+        return ItemScores(np.exp(self.nll / self.tokens), what)
 
 
 def train_oracle(*, config: Path) -> str:

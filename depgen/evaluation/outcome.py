@@ -22,16 +22,17 @@ class ItemScores:
     """A measure that is the mean of item scores.
 
     Attributes:
-        value: the mean over defined items; NaN when there is none.
         items: one score an item in the order given, NaN where undefined.
         description: model and settings that the figure depends on.
-        excluded: number of items without a defined score.
     """
 
-    value: float
     items: Float[np.ndarray, " items"]
     description: str
-    excluded: int
+
+    @property
+    def value(self) -> float:
+        """The mean over defined items; NaN when there is none."""
+        return mean_of_defined(self.items)
 
 
 def mean_of_defined(items: Float[np.ndarray, " items"]) -> float:

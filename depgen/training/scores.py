@@ -15,7 +15,7 @@ def takes_everything(trainer: L.Trainer, verb: str) -> bool:
     return not trainer.fast_dev_run and isinstance(limit, float) and limit == 1.0  # type: ignore[attr-defined]
 
 
-class ItemScores(L.Callback):
+class ItemScoreWriter(L.Callback):
     """Writes `items` (places in the split), `nll` (nats) and `tokens` of each, from the model's `test_scores()`.
 
     `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
@@ -46,6 +46,6 @@ class ItemScores(L.Callback):
 
 
 def scored_items(path: Path) -> int:
-    """The number of items in a file of `ItemScores`."""
+    """The number of items in a file of `ItemScoreWriter`."""
     with np.load(path, allow_pickle=False) as scores:
         return len(scores["items"])

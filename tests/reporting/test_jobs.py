@@ -22,7 +22,7 @@ from depgen.reporting.jobs import (
     run_of_row,
 )
 from depgen.training.experiment_runs import SplitNumbers, measure_test, run_depgen
-from depgen.training.scores import ItemScores
+from depgen.training.scores import ItemScoreWriter
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.stub import Stub
 
@@ -123,7 +123,7 @@ def test_the_stories_that_a_test_writes_are_read(job):
     model = L.LightningModule()
     model.test_scores = lambda: ([0, 1], [nll, nll], [2, 2])
     trainer = L.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
-    ItemScores(trained.run / "test_items.npz").on_test_end(trainer, model)
+    ItemScoreWriter(trained.run / "test_items.npz").on_test_end(trainer, model)
     assert measure_test(job.training, trained.run, stub).story_nll.tolist() == pytest.approx([math.log(42)] * 2)
 
 

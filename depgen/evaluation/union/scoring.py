@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
-from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.evaluation.outcome import ItemScores, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
 from depgen.locations import cache_root
@@ -140,7 +140,7 @@ def union_score(
     stories = texts if prompts is None else [f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)]
     scores = load_scorer(folder, device=device).score(stories, batch_size=batch_size)
     scores[[not text.strip() for text in texts]] = 0.0
-    return ItemScores(mean_of_defined(scores), scores, describe(folder, prompted=prompts is not None), 0)
+    return ItemScores(scores, describe(folder, prompted=prompts is not None))
 
 
 def describe(folder: Path, *, prompted: bool) -> str:
