@@ -27,7 +27,7 @@ from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.outcome import ItemScores, NotComputed
-from depgen.evaluation.pretrained import Pretrained, load_pretrained
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 LAYERS = {
     "bert-base-uncased": 9,
@@ -90,7 +90,7 @@ def bertscore(
 
 @torch.inference_mode()
 def pair_f1(
-    pretrained: Pretrained,
+    pretrained: ModelWithTokenizer,
     texts: Sequence[str],
     references: Sequence[str],
     *,
@@ -172,7 +172,7 @@ def _weighted_mean(
     return (best * weighted).sum(dim=1) / weighted.sum(dim=1).clamp(min=1)
 
 
-def _choose_layer(pretrained: Pretrained, layer: int | None) -> int:
+def _choose_layer(pretrained: ModelWithTokenizer, layer: int | None) -> int:
     """The layer asked for, else the authors' for a model of that name, else the last."""
     layers = int(pretrained.model.config.num_hidden_layers)
     if layer is None:
@@ -186,7 +186,7 @@ def _choose_layer(pretrained: Pretrained, layer: int | None) -> int:
     return layer
 
 
-def _encode(pretrained: Pretrained, text: str) -> list[int]:
+def _encode(pretrained: ModelWithTokenizer, text: str) -> list[int]:
     """Token ids with special tokens, cut (with a warning) where the model can read no more."""
     text = text.strip()
     if text and pretrained.model.config.model_type in _PREFIX_SPACE:
@@ -201,7 +201,9 @@ def _encode(pretrained: Pretrained, text: str) -> list[int]:
     return ids
 
 
-def _embed(pretrained: Pretrained, sequences: Sequence[Sequence[int]], layer: int, device: str) -> tuple[Any, Any, Any]:
+def _embed(
+    pretrained: ModelWithTokenizer, sequences: Sequence[Sequence[int]], layer: int, device: str
+) -> tuple[Any, Any, Any]:
     """Hidden states of a layer, True at tokens, True at tokens that are not special."""
     tokens, keys = pad_right(sequences)
     # Not all special tokens: an unknown word is a word.

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from depgen.evaluation.outcome import ItemScores, NotComputed
-from depgen.evaluation.pretrained import Pretrained, load_pretrained
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def lm_perplexity(
 
 @torch.inference_mode()
 def text_perplexities(
-    pretrained: Pretrained, texts: Sequence[str], *, batch_size: int, device: str
+    pretrained: ModelWithTokenizer, texts: Sequence[str], *, batch_size: int, device: str
 ) -> tuple[Float[np.ndarray, " texts"], int]:
     """exp(mean nll) of each text, its first token unscored, NaN if too short or too long; and how many are too long.
 
@@ -113,7 +113,7 @@ def pad_right(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch le
     return tokens, torch.arange(longest) < lengths[:, None]
 
 
-def _readable_tokens(pretrained: Pretrained) -> int:
+def _readable_tokens(pretrained: ModelWithTokenizer) -> int:
     """How many tokens a model can read; a very large number when its configuration does not say."""
     limit = getattr(pretrained.model.config, "max_position_embeddings", None)
     return int(limit) if isinstance(limit, int) and limit > 0 else 1 << 30

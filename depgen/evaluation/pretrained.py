@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Pretrained:
-    """A model in evaluation mode and float32, and its tokeniser.
+class ModelWithTokenizer:
+    """A network of the kinds that transformers has, and its tokeniser.
 
     Attributes:
-        model: the network, on the device asked for.
+        model: the network.
         tokenizer: its tokeniser.
-        name: the hub name, or the last part of the folder's path (so that results hold no machine paths).
+        name: what results call it, without machine paths.
     """
 
     model: Any
@@ -38,8 +38,12 @@ class Pretrained:
     name: str
 
 
-def load_pretrained(name: str, kind: Kind, *, device: str = "cpu", download: bool = False) -> Pretrained | NotComputed:
-    """The model and tokeniser of that name, or why they cannot be had.
+def load_pretrained(
+    name: str, kind: Kind, *, device: str = "cpu", download: bool = False
+) -> ModelWithTokenizer | NotComputed:
+    """The model, in evaluation mode and float32, and the tokeniser of that name, or why they cannot be had.
+
+    Results call them by the hub name, or by the last part of the folder's path.
 
     Args:
         name: a folder with `config.json`, weights and tokeniser files, or a name on the hub.
@@ -65,13 +69,13 @@ def load_pretrained(name: str, kind: Kind, *, device: str = "cpu", download: boo
         return NotComputed(f"no weights at {name}: {first_line(error)}")
 
 
-def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> Pretrained:
+def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> ModelWithTokenizer:
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
     auto = AutoModelForCausalLM if kind == "causal" else AutoModel
     model = load_weights(auto, source, bars=not local, local_files_only=local, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-    return Pretrained(model.to(device).eval(), tokenizer, label)
+    return ModelWithTokenizer(model.to(device).eval(), tokenizer, label)
 
 
 def _why_no_download(name: str, download: bool) -> str | None:

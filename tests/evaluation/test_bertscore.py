@@ -8,7 +8,7 @@ import torch
 from depgen.errors import UserError
 from depgen.evaluation.bertscore import _choose_layer, baseline_f1, bertscore, greedy_f1, hash_string
 from depgen.evaluation.outcome import ItemScores, NotComputed
-from depgen.evaluation.pretrained import Pretrained, load_pretrained
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 TEXTS = ["the old dog slept", "it was late .", "cat", "they saw a river by the hill and ran quickly", "a zebra ran"]
 REFERENCES = ["the cat slept quickly and ran by a river", "late it was", "dog", "a hill .", "the dog ran"]
@@ -128,7 +128,7 @@ def test_layers(tiny_bert, caplog):
     with pytest.raises(UserError, match="layers 0 to 3, asked for 4"):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
     loaded.model.config.num_hidden_layers = 24
-    assert _choose_layer(Pretrained(loaded.model, None, "FacebookAI/roberta-large"), None) == 17
+    assert _choose_layer(ModelWithTokenizer(loaded.model, None, "FacebookAI/roberta-large"), None) == 17
     assert "roberta-large_L17_" in hash_string("roberta-large", 17, None)
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from depgen.annotation.parser_folders import files_digest
 from depgen.errors import UserError
 from depgen.evaluation.outcome import NotComputed
-from depgen.evaluation.pretrained import Pretrained, load_pretrained
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 from depgen.evaluation.union.word_vectors import word_vectors
 from depgen.hub import model_folder
 
@@ -24,20 +23,11 @@ LIKENESS = 4.0
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-@dataclass(frozen=True)
-class Encoder:
-    """A network of transformers' `AutoModel` kind, its tokeniser, and what results call it."""
-
-    model: Any
-    tokenizer: Any
-    name: str
-
-
 @runtime_checkable
 class EncoderSource(Protocol):
     """Where the encoder to be trained comes from."""
 
-    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+    def build(self, texts: Sequence[str], *, max_length: int) -> ModelWithTokenizer:
         """An encoder that reads `max_length` tokens; `texts` are those it is to be trained on."""
         ...
 
@@ -69,7 +59,7 @@ class PretrainedEncoder:
         assert folder is not None, "what was fetched lies in the hub cache"
         return {"name": self.name, "files": files_digest(folder)}
 
-    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+    def build(self, texts: Sequence[str], *, max_length: int) -> ModelWithTokenizer:
         """The encoder with its own weights and tokeniser.
 
         Raises:
@@ -79,9 +69,9 @@ class PretrainedEncoder:
         positions = int(getattr(pretrained.model.config, "max_position_embeddings", max_length))
         if positions < max_length:
             raise UserError(f"{self.name} reads {positions} tokens, but stories of {max_length} are to be read.")
-        return Encoder(pretrained.model, pretrained.tokenizer, pretrained.name)
+        return pretrained
 
-    def _loaded(self) -> Pretrained:
+    def _loaded(self) -> ModelWithTokenizer:
         pretrained = load_pretrained(self.name, "encoder", download=self.download)
         if isinstance(pretrained, NotComputed):
             raise UserError(
@@ -128,7 +118,7 @@ class SmallEncoder:
         """All arguments, and the version of what it is told."""
         return {**vars(self), "told": TOLD}
 
-    def build(self, texts: Sequence[str], *, max_length: int) -> Encoder:
+    def build(self, texts: Sequence[str], *, max_length: int) -> ModelWithTokenizer:
         """A new encoder; torch's global generator draws its weights."""
         from transformers import AutoModel, BertConfig
 
@@ -154,7 +144,7 @@ class SmallEncoder:
             vectors[: len(SPECIAL)] = 0.0
             with torch.no_grad():
                 model.embeddings.word_embeddings.weight.add_(torch.from_numpy(vectors))
-        return Encoder(model, tokenizer, name)
+        return ModelWithTokenizer(model, tokenizer, name)
 
 
 def compare_words(bert: Any) -> None:  # noqa: ANN401

@@ -12,7 +12,8 @@ from filelock import FileLock
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.evaluation.union.encoders import Encoder, EncoderSource
+from depgen.evaluation.pretrained import ModelWithTokenizer
+from depgen.evaluation.union.encoders import EncoderSource
 from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
@@ -88,7 +89,7 @@ def training_fingerprint(data: UnionData, encoder: EncoderSource, training: Unio
 
 
 def save_scorer(
-    folder: Path, module: UnionModule, encoder: Encoder, data: UnionData, description: dict[str, Any]
+    folder: Path, module: UnionModule, encoder: ModelWithTokenizer, data: UnionData, description: dict[str, Any]
 ) -> None:
     """Test the scorer and write it with what it can do; the folder appears, or is replaced, all at once."""
     with folder_written_whole(folder) as part:

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics.classification import BinaryAUROC
 
 from depgen.errors import UserError
-from depgen.evaluation.union.encoders import Encoder
+from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
 from depgen.evaluation.union.stories import StoryBatch, UnionData
 from depgen.training.assembly import training_callbacks
@@ -82,7 +82,7 @@ class UnionModule(L.LightningModule):
         training: how.
     """
 
-    def __init__(self, encoder: Encoder, training: UnionTraining) -> None:
+    def __init__(self, encoder: ModelWithTokenizer, training: UnionTraining) -> None:
         super().__init__()
         self.network = UnionNetwork(encoder.model, pooling=training.pooling)
         self.token_head = TokenHead(encoder.model)

@@ -6,7 +6,7 @@ from safetensors.torch import load_file, save_file
 
 from depgen.annotation.parser_folders import files_digest
 from depgen.errors import UserError
-from depgen.evaluation.pretrained import Pretrained
+from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union import encoders
 from depgen.evaluation.union.encoders import LIKENESS, EncoderSource, PretrainedEncoder
 from tests.evaluation.union.conftest import small_encoder
@@ -77,7 +77,7 @@ def test_what_is_fetched_is_known_by_its_files(tiny_bert, monkeypatch):
     def fetch(name, kind, *, download):
         assert (name, kind, download) == ("owner/bert", "encoder", True)
         at_hand.append(tiny_bert)
-        return Pretrained(None, None, name)
+        return ModelWithTokenizer(None, None, name)
 
     monkeypatch.setattr(encoders, "load_pretrained", fetch)
     monkeypatch.setattr(encoders, "model_folder", lambda name: at_hand[0] if at_hand else None)

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 
 from depgen.data.sampler import Share
 from depgen.errors import UserError
-from depgen.evaluation.union.encoders import Encoder, PretrainedEncoder
+from depgen.evaluation.pretrained import ModelWithTokenizer
+from depgen.evaluation.union.encoders import PretrainedEncoder
 from depgen.evaluation.union.stories import text_of
 from depgen.evaluation.union.training import IGNORED, UnionModule, UnionTraining, mask_words, reconstruction_targets
 from tests.evaluation.union.conftest import small_encoder
@@ -147,4 +148,4 @@ def test_an_encoder_without_a_mask_has_no_masked_words(encoder):
         all_special_ids = ()
 
     with pytest.raises(UserError, match="no mask token"):
-        UnionModule(Encoder(encoder.model, Maskless(), "plain"), UnionTraining(masked_word_epochs=1))
+        UnionModule(ModelWithTokenizer(encoder.model, Maskless(), "plain"), UnionTraining(masked_word_epochs=1))
