@@ -129,7 +129,7 @@ def read_lines(file: Path) -> list[str]:
 
 
 def as_table(evaluation: TextEvaluation) -> str:
-    """The evaluation for people: aligned columns, then what was left out and what the figures depend on."""
+    """The evaluation for people: aligned columns, then what the figures depend on, shares of unknown words included."""
     lines = [f"{evaluation.texts} texts, {evaluation.empty} of them empty", ""]
     lines.append(f"{'measure':<{WIDTH}}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
     for name, title in NAMES.items():
@@ -143,11 +143,15 @@ def as_table(evaluation: TextEvaluation) -> str:
     if evaluation.settings:
         lines.append("")
         lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())
+    lines.extend(
+        f"{NAMES[name]}: {100 * share:.1f} % of the texts' words are read as <unk>"
+        for name, share in evaluation.unknown.items()
+    )
     return "\n".join(lines)
 
 
 def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> str:
-    """The evaluation for programs, without item scores."""
+    """The evaluation for programs, without item scores; shares of unknown words are fractions."""
     return dumps(
         {
             "file": str(file),
@@ -160,6 +164,7 @@ def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> 
             "excluded": evaluation.excluded,
             "not_computed": evaluation.not_computed,
             "settings": evaluation.settings,
+            "unknown": evaluation.unknown,
         },
         indent=2,
         ensure_ascii=False,

@@ -9,6 +9,7 @@ import torch
 
 from depgen.errors import UserError
 from depgen.evaluation import oracle
+from depgen.evaluation.evaluate_text import evaluate_text
 from depgen.evaluation.oracle import find_oracle, oracle_training, text_losses, train_oracle, trained_oracle
 from depgen.evaluation.reverse_lm import on_samples, reverse_lm_score
 from depgen.evaluation.text import TextOptions, text_metrics
@@ -104,7 +105,7 @@ def test_a_text_without_a_word_has_no_score(run, caplog):
     assert math.isnan(text_losses(["", " "], run).score("tokens").value)
 
 
-def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, caplog):
+def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, tmp_path, caplog):
     caplog.set_level("INFO")
     given = ["zebra unheard she", "", "she left . <unk>"]
     for _ in range(2):  # the second time out of the cache
@@ -114,6 +115,14 @@ def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, caplog):
     options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(run), resamples=50)
     found = text_metrics(given, None, options)
     assert found.unknown == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(given))
+    asked = {"bertscore_model": None, "perplexity_model": None, "oracle": str(run), "resamples": 50}
+    assert json.loads(evaluate_text(file, json=True, **asked))["unknown"] == found.unknown
+    lines = evaluate_text(file, **asked).splitlines()
+    assert lines[-2:] == [
+        f"{name}: 42.9 % of the texts' words are read as <unk>" for name in ("Oracle perplexity", "LM score")
+    ]
 
 
 def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
