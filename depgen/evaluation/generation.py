@@ -19,7 +19,7 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import write_atomically
-from depgen.training.guards import check_writable
+from depgen.training.guards import check_output
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -79,9 +79,7 @@ def generate(
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, found {value}.")
     if output is not None:
-        check_writable(output.parent)
-        if output.is_dir():
-            raise UserError(f"--output {output} is a folder: name a file.")
+        check_output(output)
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)
     trained = load_trained(checkpoint, device=device)
     log.info("Writing with %s", trained.checkpoint)

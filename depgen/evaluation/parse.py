@@ -14,7 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.parsing import Decoding
 from depgen.locations import write_atomically
-from depgen.training.guards import check_writable
+from depgen.training.guards import check_output
 from depgen.training.runs import newest_run
 from depgen.trees.conllu import TagColumn, format_conllu, read_blocks, write_conllu
 from depgen.trees.lines import read_lines
@@ -70,9 +70,7 @@ def parse(
     if tokens_per_batch < 1:
         raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
-        check_writable(output.parent)
-        if output.is_dir():
-            raise UserError(f"--output {output} is a folder: name a file.")
+        check_output(output)
     trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device)
     parser = _Parser(trees)
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"

@@ -20,7 +20,7 @@ from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_model import Likelihood
 from depgen.locations import write_atomically
-from depgen.training.guards import check_writable
+from depgen.training.guards import check_output
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_form import FormName
 
@@ -83,9 +83,7 @@ def score(
     if tokens_per_batch < 1:
         raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
-        check_writable(output.parent)
-        if output.is_dir():
-            raise UserError(f"--output {output} is a folder: name a file.")
+        check_output(output)
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
     trained = load_trained(run, device=device)
     scorer = Scorer(

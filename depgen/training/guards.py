@@ -247,6 +247,17 @@ def check_writable(folder: Path) -> None:
             probe.unlink(missing_ok=True)
 
 
+def check_output(path: Path) -> None:
+    """See that a file can be written where `--output` says; to be asked before long work.
+
+    Raises:
+        UserError: a folder has that name, or the file's own folder can't be written.
+    """
+    if path.is_dir():
+        raise UserError(f"--output {path} is a folder: name a file.")
+    check_writable(path.parent)
+
+
 def _size(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 

@@ -38,7 +38,7 @@ from depgen.metrics.coherence import (
     tie_rate,
     z_test,
 )
-from depgen.training.guards import check_writable
+from depgen.training.guards import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -250,9 +250,7 @@ def coherence(
     if tokens_per_batch < 1:
         raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
-        check_writable(output.parent)
-        if output.is_dir():
-            raise UserError(f"--output {output} is a folder: name a file.")
+        check_output(output)
     other = None if against is None else _read(against)
     trained = load_trained(run, device=device)
     found = assess(trained, asked, form=form, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
