@@ -25,6 +25,7 @@ class Verb:
         positionals: parameters given by position; optional ones have a default.
         lists: parameters of one or more values, separated by spaces.
         flags: boolean parameters given as a bare `--name`.
+        counts: whole numbers that are at least 1 where they are given.
         also: other names of parameters, of one letter or more.
     """
 
@@ -33,6 +34,7 @@ class Verb:
     positionals: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
     also: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -41,27 +43,41 @@ VERBS = {
         "write texts with a trained system, from prompts or from nothing",
         "depgen.evaluation.generation:generate",
         flags=("json", "greedy"),
+        counts=("number", "sentences", "max_new_tokens", "batch_size"),
         also={"number": "n", "checkpoint": "run"},
     ),
     "parse": Verb(
-        "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U", "depgen.evaluation.parse:parse"
+        "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U",
+        "depgen.evaluation.parse:parse",
+        counts=("tokens_per_batch",),
     ),
     "score": Verb(
         "log-probability and surprisal of the words, sentences and documents of a text, under any system",
         "depgen.evaluation.score:score",
         positionals=("file",),
         flags=("json",),
+        counts=("tokens_per_batch",),
     ),
     "coherence": Verb(
         "how often a run finds documents likelier than other orders, places of a sentence, or endings",
         "depgen.evaluation.coherence.assessment:coherence",
         flags=("json",),
+        counts=(
+            "max_documents",
+            "sentences",
+            "shuffles",
+            "insertions",
+            "distractors",
+            "resamples",
+            "tokens_per_batch",
+        ),
     ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
         "depgen.evaluation.evaluate_text:evaluate_text",
         positionals=("file",),
         flags=("json", "download", "reverse"),
+        counts=("resamples",),
     ),
     "train-oracle": Verb(
         "train the language model that judges texts by LM score and reverse LM score",
@@ -70,11 +86,14 @@ VERBS = {
     "annotate": Verb(
         "give an experiment's corpus its trees ahead of training, into the cache",
         "depgen.annotation.annotate:annotate",
+        counts=("processes",),
     ),
     "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
     "train-union": Verb("train the story metric UNION on a corpus", "depgen.evaluation.union.train_union:train_union"),
     "parser-agreement": Verb(
-        "how often two annotators give a word the same head", "depgen.annotation.agreement:parser_agreement"
+        "how often two annotators give a word the same head",
+        "depgen.annotation.agreement:parser_agreement",
+        counts=("documents",),
     ),
     "data-statistics": Verb(
         "sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics", flags=("json",)
@@ -135,6 +154,7 @@ VERBS = {
         "unlabelled F1 of the constituents that a run's network has found, beside floors",
         "depgen.evaluation.bracketing:bracketing_f1",
         flags=("json",),
+        counts=("max_words", "seeds", "batch_size"),
     ),
     "head-correlations": Verb(
         "which attention head goes with which dependency relation, and how closely",
@@ -153,11 +173,13 @@ VERBS = {
         "depgen.evaluation.parsing:parsing_scores",
         lists=("splits",),
         flags=("json",),
+        counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "human-eval export": Verb(
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",
         lists=("texts",),
+        counts=("number", "raters"),
         also={"number": "n"},
     ),
     "human-eval score": Verb(
@@ -241,6 +263,7 @@ def _target(path: str) -> Callable[..., Any]:
 def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
     import docstring_parser
     from jsonargparse import Namespace
+    from jsonargparse.typing import PositiveInt
 
     from depgen.cli.parsers import ShortComplaints
 
@@ -254,6 +277,7 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
     }
     kinds = {each: parameter.annotation for each, parameter in parameters.items()}
     kinds |= {each: get_args(kinds[each])[0] for each in verb.lists}
+    kinds |= {each: PositiveInt if kinds[each] is int else PositiveInt | None for each in verb.counts}
     for positional in verb.positionals:
         parameter = parameters[positional]
         optional = parameter.default is not inspect.Parameter.empty
@@ -267,10 +291,11 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
     for flag in verb.flags:
         parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
-    for name, other in verb.also.items():
-        parameter = parameters[name]
-        names = (f"-{other}", f"--{name}") if len(other) == 1 else (f"--{name}", f"--{other}")
-        parser.add_argument(*names, type=parameter.annotation, default=parameter.default, help=described[name])
-    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.also}
+    for name in dict.fromkeys((*verb.also, *verb.counts)):
+        names, other = [f"--{name}"], verb.also.get(name)
+        if other is not None:
+            names = [f"-{other}", *names] if len(other) == 1 else [*names, f"--{other}"]
+        parser.add_argument(*names, type=kinds[name], default=parameters[name].default, help=described[name])
+    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.counts, *verb.also}
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

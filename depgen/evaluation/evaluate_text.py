@@ -60,8 +60,6 @@ def evaluate_text(
     Raises:
         UserError: a file is missing, empty or not UTF-8, or the numbers of lines differ; options that need another.
     """
-    if resamples < 1:
-        raise UserError(f"The bootstrap needs one resample at least, found --resamples {resamples}.")
     if reverse and oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
     options = TextOptions(

@@ -74,10 +74,6 @@ def generate(
     Raises:
         UserError: no such run or file, an empty file of prompts, numbers out of range.
     """
-    numbers = {"-n": number, "--max-new-tokens": max_new_tokens, "--batch-size": batch_size, "--sentences": sentences}
-    for name, value in numbers.items():
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be at least 1, found {value}.")
     if output is not None:
         check_output(output)
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)

@@ -67,8 +67,6 @@ def parse(
     Raises:
         UserError: no such file, run or form, a run that does not parse, CoNLL-U that is none (line named).
     """
-    if tokens_per_batch < 1:
-        raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
         check_output(output)
     trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device)

@@ -97,8 +97,6 @@ def parsing_scores(
         UserError: no such run, one that does not parse, a treebank without trees or sentences, or one that would be
             judged by the trees that an attention head is chosen by.
     """
-    if resamples < 1:
-        raise UserError(f"--resamples must be at least 1, found {resamples}.")
     trained = load_trained(run, device=device)
     chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
     warn_of_another_form(trained.run, corpus)

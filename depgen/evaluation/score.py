@@ -80,8 +80,6 @@ def score(
         UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
             than it can read.
     """
-    if tokens_per_batch < 1:
-        raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
         check_output(output)
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)

@@ -117,6 +117,13 @@ def test_a_verb_takes_lists_of_values():
             run_function("show", verb, arguments)
 
 
+@pytest.mark.parametrize(("verb", "count"), [(name, count) for name, verb in VERBS.items() for count in verb.counts])
+def test_a_count_is_at_least_one(verb, count, capsys):
+    for number in ("0", "-1", "1.5"):
+        assert main([*verb.split(), f"--{count}", number]) == 2
+        assert f'"{count}":' in capsys.readouterr().err
+
+
 def show_items(*, items: int = 3) -> str:
     return str(items)
 

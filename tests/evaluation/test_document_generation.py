@@ -194,11 +194,6 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     assert 1 <= len(capsys.readouterr().out.splitlines()) <= 2, "from nothing"
 
 
-def test_no_sentence_is_refused(run):
-    with pytest.raises(UserError, match="--sentences must be at least 1"):
-        generate(checkpoint=str(run), sentences=0)
-
-
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
     texts = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
     monkeypatch.setattr("depgen.evaluation.generation.continue_documents", lambda *_, **__: texts)

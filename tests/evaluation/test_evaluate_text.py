@@ -70,7 +70,6 @@ def test_only_line_feeds_end_lines(tmp_path):
     assert read_lines(file) == ["a", "b"]
 
 
-@pytest.mark.parametrize(("option", "named"), [({"resamples": 0}, "--resamples 0"), ({"reverse": True}, "--oracle")])
-def test_options_that_can_have_no_effect_are_refused(option, named, files):
-    with pytest.raises(UserError, match=named):
-        evaluate_text(files[0], **option)
+def test_an_option_that_can_have_no_effect_is_refused(files):
+    with pytest.raises(UserError, match="--oracle"):
+        evaluate_text(files[0], reverse=True)

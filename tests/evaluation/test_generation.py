@@ -102,11 +102,6 @@ def test_a_checkpoint_cut_short_is_refused_by_name(run, tmp_path):
         load_trained(broken)
 
 
-def test_zero_texts_are_refused(run):
-    with pytest.raises(UserError, match="at least 1"):
-        generate(checkpoint=str(run), number=0)
-
-
 def test_sentences_are_for_systems_that_read_documents(run):
     with pytest.raises(UserError, match="holds a DMLM, which reads no sentences: leave --sentences out"):
         generate(checkpoint=str(run), sentences=2)

@@ -142,7 +142,6 @@ def test_faulty_files_are_named_with_their_line_and_nothing_is_written(
 def test_faulty_options(parsing_run, tmp_path, capsys):
     assert "No file at" in refusal(capsys, "--input", tmp_path / "nowhere.txt")
     assert "is a folder: name a file" in refusal(capsys, "--input", tmp_path / "a.txt", "--output", tmp_path)
-    assert "must be at least 1" in refusal(capsys, "--input", tmp_path / "a.txt", "--tokens_per_batch", "0")
 
 
 def test_predict_writes_the_trees_of_the_test_split(parsing_run, capsys):

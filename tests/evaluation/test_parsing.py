@@ -213,8 +213,6 @@ def test_what_can_not_be_scored_is_refused(trained, treebank, tmp_path, monkeypa
         parsing_scores(corpus=treebank, max_words=0)
     with pytest.raises(UserError, match="expected sentences in its splits, found none"):
         parsing_scores(corpus=treebank, splits=())
-    with pytest.raises(UserError, match="--resamples must be at least 1, found 0"):
-        parsing_scores(corpus=treebank, resamples=0)
     told = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, parser_layers=1, mask_from="trees")
     monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(told.eval(), KNOWN, tmp_path, tmp_path))
     with pytest.raises(UserError, match="This UDGN was told its trees"):

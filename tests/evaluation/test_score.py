@@ -198,7 +198,5 @@ def test_a_text_that_is_none_is_one_message(tmp_path, capsys, content, message):
 def test_options_that_can_not_be_met(text, tmp_path):
     with pytest.raises(UserError, match="UDGN predicts each word from the others of its sentence"):
         score(text, run="masked", reads="document")
-    with pytest.raises(UserError, match="tokens-per-batch must be at least 1"):
-        score(text, run="causal", tokens_per_batch=0)
     with pytest.raises(UserError, match="is a folder: name a file"):
         score(text, run="causal", output=tmp_path)

@@ -247,8 +247,6 @@ def coherence(
     asked = CoherenceTask(
         task, corpus, split, max_documents, sentences, shuffles, insertions, distractors, seed, resamples
     )
-    if tokens_per_batch < 1:
-        raise UserError(f"--tokens-per-batch must be at least 1, found {tokens_per_batch}.")
     if output is not None:
         check_output(output)
     other = None if against is None else _read(against)

@@ -253,8 +253,6 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 def _draw(
     draw: random.Random, candidates: Sequence[Any], number: int, what: str, left_out: Mapping[str, int]
 ) -> list[Any]:
-    if number < 1:
-        raise UserError(f"--number must be at least 1, found {number}.")
     if len(candidates) < number:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise UserError(
@@ -265,8 +263,6 @@ def _draw(
 
 
 def _sheets(items: Sequence[Item], raters: int, seed: int, *, sides: bool) -> tuple[Sheet, ...]:
-    if raters < 1:
-        raise UserError(f"--raters must be at least 1, found {raters}.")
     sheets = []
     for number in range(1, raters + 1):
         draw = random.Random(f"{seed} rater {number}")

@@ -84,12 +84,6 @@ def test_a_turing_test_counts_empty_sentences():
         turing({REAL: ["a"]}, ["x"], number=1)
 
 
-@pytest.mark.parametrize("option", ["number", "raters"])
-def test_there_is_at_least_one(option):
-    with pytest.raises(UserError, match=f"--{option} must be at least 1, found 0"):
-        compared(**{"number": 1, "raters": 1, option: 0})
-
-
 @pytest.mark.parametrize("ask", [compared, mixed])
 def test_the_key_restores_the_questionnaire(ask, tmp_path):
     asked = replace(ask(number=5), sources={"Net": Source("a.txt", "0f", 7, 1)}, profile="small")
