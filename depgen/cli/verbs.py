@@ -44,7 +44,7 @@ VERBS = {
         "depgen.evaluation.generation:generate",
         flags=("json", "greedy"),
         counts=("number", "sentences", "max_new_tokens", "batch_size"),
-        also={"number": "n", "checkpoint": "run"},
+        also={"number": "n", "run": "checkpoint"},
     ),
     "parse": Verb(
         "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U",
@@ -148,7 +148,7 @@ VERBS = {
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
         "depgen.evaluation.dependents:dependent_loss",
-        also={"checkpoint": "run"},
+        also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
         "unlabelled F1 of the constituents that a run's network has found, beside floors",
@@ -192,7 +192,7 @@ VERBS = {
     "export-pretrained": Verb(
         "write a run's backbone so that the transformers library loads it",
         "depgen.evaluation.export:export_pretrained",
-        also={"checkpoint": "run"},
+        also={"run": "checkpoint"},
     ),
     "draw": Verb(
         "draw dependency trees, those of a second file or of a run below the gold ones, as HTML or SVG",

@@ -26,7 +26,7 @@ TOKENS_PER_BATCH = 8192
 """How many are scored at once; no number depends on it."""
 
 
-def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str | None = None) -> str:
+def dependent_loss(*, config: Path, run: str | None = None, device: str | None = None) -> str:
     """A run's loss on the validation split, in nats a token, by the kind of token; tab-separated.
 
     Kinds: future dependents of some earlier position under the experiment's trees, apart those of the position just
@@ -34,7 +34,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
 
     Args:
         config: the experiment whose trees and corpus are used; its vocabulary is the run's.
-        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
@@ -43,7 +43,7 @@ def dependent_loss(*, config: Path, checkpoint: str | None = None, device: str |
     data = data_of(config)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
-    trained = load_trained(checkpoint or newest_run(config.stem), device=device)
+    trained = load_trained(run or newest_run(config.stem), device=device)
     if not isinstance(trained.model, LeftToRight):
         raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores.")
     data.use_vocabulary(trained.run / "vocabulary")

@@ -13,19 +13,19 @@ from depgen.models.causal_lm import CausalLM
 logger = logging.getLogger(__name__)
 
 
-def export_pretrained(*, to: Path, checkpoint: str | None = None) -> str:
+def export_pretrained(*, to: Path, run: str | None = None) -> str:
     """Write a run's backbone so that `AutoModelForCausalLM.from_pretrained` loads it, and its tokenizer.
 
     Args:
         to: the folder to write, which must be empty if it is there.
-        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
 
     Raises:
         UserError: no such run, a backbone that is not the library's, or a folder that holds something.
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
-    trained = load_trained(checkpoint, device="cpu")
+    trained = load_trained(run, device="cpu")
     model = trained.model
     if not isinstance(model, LeftToRight) or not isinstance(model.backbone, PretrainedTransformer):
         kind = type(model.backbone if isinstance(model, LeftToRight) else model).__name__

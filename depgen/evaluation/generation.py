@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 def generate(
     *,
-    checkpoint: str | None = None,
+    run: str | None = None,
     prompts: Path | None = None,
     number: int = 1,
     sentences: int | None = None,
@@ -51,7 +51,7 @@ def generate(
     Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on the other prompts.
 
     Args:
-        checkpoint: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         prompts: a file of one prompt a line, words separated by spaces. For systems that read documents sentence by
             sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
             nothing.
@@ -77,7 +77,7 @@ def generate(
     if output is not None:
         check_output(output)
     sampling = Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy)
-    trained = load_trained(checkpoint, device=device)
+    trained = load_trained(run, device=device)
     log.info("Writing with %s", trained.checkpoint)
     writing = _Writing(
         trained, reading_of_run(trained.run, form), number, seed, sampling, max_new_tokens, batch_size, json

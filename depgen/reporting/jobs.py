@@ -226,7 +226,7 @@ def generate(
         write_atomically(note, json.dumps(how, indent=2) + "\n")
         part = written.with_name(f".{written.stem}.part.txt")
         write_texts(
-            checkpoint=str(trained.run),
+            run=str(trained.run),
             prompts=None if prompts is None else asked,
             number=_count(generation) if prompts is None else 1,
             output=part,

@@ -178,7 +178,7 @@ def run(tmp_path_factory):
 def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     prompts, output = tmp_path / "prompts.txt", tmp_path / "texts.txt"
     prompts.write_text("it was early .\nshe was late .\n\none day\n")
-    options = {"checkpoint": str(run), "prompts": prompts, "number": 2, "sentences": 3, "max_new_tokens": 7, "seed": 5}
+    options = {"run": str(run), "prompts": prompts, "number": 2, "sentences": 3, "max_new_tokens": 7, "seed": 5}
     rows = [json.loads(line) for line in generate(json=True, **options).splitlines()]
     assert [row["prompt"] for row in rows] == [["it was early .", "she was late ."]] * 2 + [["one day"]] * 2
     assert all(len(row["text"]) == 3 and max(len(each.split()) for each in row["text"]) <= 7 for row in rows)
@@ -190,17 +190,17 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     lines = tmp_path / "prompts.jsonl"
     lines.write_text('{"sentences": ["it was early .", "she was late ."]}\n{"sentences": ["one day"]}\n')
     assert [json.loads(line) for line in generate(json=True, **{**options, "prompts": lines}).splitlines()] == rows
-    assert main(["generate", "--checkpoint", str(run), "--sentences", "2", "--max-new-tokens", "5"]) == 0
+    assert main(["generate", "--run", str(run), "--sentences", "2", "--max-new-tokens", "5"]) == 0
     assert 1 <= len(capsys.readouterr().out.splitlines()) <= 2, "from nothing"
 
 
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
     texts = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
     monkeypatch.setattr("depgen.evaluation.generation.continue_documents", lambda *_, **__: texts)
-    rows = [json.loads(line) for line in generate(checkpoint=str(run), number=4, sentences=2, json=True).splitlines()]
+    rows = [json.loads(line) for line in generate(run=str(run), number=4, sentences=2, json=True).splitlines()]
     assert [bool("".join(row["text"])) for row in rows] == [True, False, True, False]
     assert "have not a word" not in caplog.text
-    generate(checkpoint=str(run), number=4, sentences=2)
+    generate(run=str(run), number=4, sentences=2)
     assert "2 of 4 documents have not a word and are no lines" in caplog.text
     assert "--json has a line for every one" in caplog.text
 
@@ -229,20 +229,20 @@ def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, 
     monkeypatch.setattr("depgen.evaluation.generation.continue_documents", continued)
     (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
     options = {"prompts": tmp_path / "prompt.txt", "sentences": 5, "max_new_tokens": 4, "json": True}
-    checkpoint = run_of(duplicate_final_word=True)
-    row = json.loads(generate(checkpoint=checkpoint, **options))
+    run = run_of(duplicate_final_word=True)
+    row = json.loads(generate(run=run, **options))
     ((first, second),) = read
     assert (len(first), len(second)) == (5, 2)
     assert (first[-1], second[0]) == (first[-2], second[1])
     assert row["prompt"] == ["it was late .", "late"]
-    vocabulary = load_trained(checkpoint).vocabulary
+    vocabulary = load_trained(run).vocabulary
     written = [[5, 6], [7], [8, 9], [4], [3, 3, 3, 3]]  # the last was cut, so that its last word is not its end
     assert row["text"] == [vocabulary.decode(ids) for ids in written]
 
 
 def test_a_run_tested_on_segments_writes_no_longer_documents(run_of, tmp_path):
     (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
-    options = {"checkpoint": run_of(eval_sentences_per_segment=3), "prompts": tmp_path / "prompt.txt"}
+    options = {"run": run_of(eval_sentences_per_segment=3), "prompts": tmp_path / "prompt.txt"}
     assert generate(**options, sentences=1, max_new_tokens=3)
     with pytest.raises(
         UserError, match=r"segments of at most 3 sentences.*would have 4: give shorter prompts or fewer"

@@ -56,13 +56,13 @@ def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
     assert float(numbers["test/word_perplexity"]) > 2 * float(numbers["test/perplexity"])
     (tmp_path / "prompts.txt").write_text("the cat\nagain\n")
     prompts = ["--prompts", str(tmp_path / "prompts.txt"), "--max-new-tokens", "3"]
-    assert main(["generate", "--checkpoint", str(run), *prompts]) == 0
+    assert main(["generate", "--run", str(run), *prompts]) == 0
 
 
 def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    assert main(["export-pretrained", "--checkpoint", str(run), "--to", str(tmp_path / "gpt2")]) == 0
+    assert main(["export-pretrained", "--run", str(run), "--to", str(tmp_path / "gpt2")]) == 0
     trained = load_trained(run, device="cpu")
     ids = encode(trained.vocabulary, WORDS).ids
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gpt2")
@@ -80,5 +80,6 @@ def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
 
 def test_a_folder_that_holds_something_is_left_alone(run, tmp_path, capsys):
     (tmp_path / "mine").write_text("mine")
-    assert main(["export-pretrained", "--checkpoint", str(run), "--to", str(tmp_path)]) == 2
-    assert "holds something already" in capsys.readouterr().err
+    for option in ("--run", "--checkpoint"):
+        assert main(["export-pretrained", option, str(run), "--to", str(tmp_path)]) == 2
+        assert "holds something already" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def prompts(tmp_path):
 
 
 def test_same_text_for_any_batch_size_and_any_company(run, prompts, tmp_path):
-    options = {"checkpoint": str(run), "number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20, "device": "cpu"}
+    options = {"run": str(run), "number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20, "device": "cpu"}
     together = generate(prompts=prompts, batch_size=64, **options).splitlines()
     assert len(together) == 8
     assert together == generate(prompts=prompts, batch_size=1, **options).splitlines()
@@ -51,7 +51,7 @@ def test_same_text_for_any_batch_size_and_any_company(run, prompts, tmp_path):
 
 def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
     output = tmp_path / "texts.jsonl"
-    assert generate(checkpoint=str(run), prompts=prompts, json=True, output=output, max_new_tokens=5) is None
+    assert generate(run=str(run), prompts=prompts, json=True, output=output, max_new_tokens=5) is None
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["prompt"] for row in rows] == PROMPTS
     assert [row["seed"] for row in rows] == [text_seed(0, k, 0) for k in range(4)]
@@ -59,7 +59,7 @@ def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
 
 
 def test_prompts_are_brought_into_the_form_that_the_run_has_learnt_from(run, prompts, tmp_path):
-    options = {"checkpoint": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}
+    options = {"run": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}
     shouted = tmp_path / "shouted.txt"
     shouted.write_text(prompts.read_text().replace("one day", "One DAY"))
     lower = generate(prompts=prompts, **options)
@@ -71,7 +71,7 @@ def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monke
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "empty"))
     moved = shutil.copytree(run, tmp_path / "moved")
-    assert main(["generate", "--checkpoint", str(moved), "-n", "3", "--top-p", "0.5", "--max-new-tokens", "4"]) == 0
+    assert main(["generate", "--run", str(moved), "-n", "3", "--top-p", "0.5", "--max-new-tokens", "4"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
@@ -91,7 +91,7 @@ def test_prompts_that_are_none(run, tmp_path, content, message):
     if content is not None:
         path.write_text(content)
     with pytest.raises(UserError, match=message):
-        generate(checkpoint=str(run), prompts=path)
+        generate(run=str(run), prompts=path)
 
 
 def test_a_checkpoint_cut_short_is_refused_by_name(run, tmp_path):
@@ -104,4 +104,4 @@ def test_a_checkpoint_cut_short_is_refused_by_name(run, tmp_path):
 
 def test_sentences_are_for_systems_that_read_documents(run):
     with pytest.raises(UserError, match="holds a DMLM, which reads no sentences: leave --sentences out"):
-        generate(checkpoint=str(run), sentences=2)
+        generate(run=str(run), sentences=2)

@@ -219,7 +219,7 @@ def test_texts_are_written_once_a_prompt_file(job, stub):
     assert generate(job, trained, prompts) == generate(job, trained, prompts) == ("text 0", "")
     (options,) = stub.written
     assert options == {
-        "checkpoint": str(trained.run), "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60,
+        "run": str(trained.run), "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60,
         "device": None,
     }  # fmt: skip
     other = Prompts(("a b", "other"), ("e", "f"))
