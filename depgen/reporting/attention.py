@@ -12,7 +12,7 @@ from torch import Tensor
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.jobs import run_of_row
+from depgen.reporting.drawn_run import drawn_run
 from depgen.reporting.plotting import figure, save
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def draw_attention(
     sentence: str = SENTENCE,
     *,
     table: str | None = None,
-    row: str = "DM-Transformer",
+    row: str | None = None,
     profile: str | None = None,
     output: Path = Path("attention.png"),
 ) -> str:
@@ -37,16 +37,16 @@ def draw_attention(
         run: a run of a model with dependency attention; unset: that of `--table`, else the newest run.
         sentence: tokens with spaces between, the paper's by default.
         table: the table whose trained system is drawn, instead of a run.
-        row: which system.
+        row: which system; unset: DM-Transformer.
         profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
         output: the PNG.
 
     Raises:
-        UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
+        UserError: no such run, a row or a profile without a table, a model without dependency attention, an empty
+            sentence, or no matplotlib.
     """
-    if run is not None and table is not None:
-        raise UserError("A run and a table were named: name one of them.")
-    trained = load_trained(run if table is None else run_of_row(table, row, profile), device="cpu")
+    chosen = drawn_run(run, table, row=row, profile=profile, usual="DM-Transformer")
+    trained = load_trained(chosen, device="cpu")
     weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)
     unknown = [word for word in words if word.endswith(_UNKNOWN)]

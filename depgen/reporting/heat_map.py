@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from depgen.data.corpus import Corpus, Split
-from depgen.errors import UserError
 from depgen.evaluation.correlations import (
     Direction,
     HeadCorrelations,
@@ -15,7 +14,7 @@ from depgen.evaluation.correlations import (
 )
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.jobs import run_of_row
+from depgen.reporting.drawn_run import drawn_run
 from depgen.reporting.plotting import check_png, figure, save
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def draw_heat_map(
     *,
     run: str | None = None,
     table: str | None = None,
-    row: str = "UDGN",
+    row: str | None = None,
     profile: str | None = None,
     split: Split = "test",
     relations: Sequence[str] = (),
@@ -45,7 +44,7 @@ def draw_heat_map(
         corpus: a treebank with relations, in words as the run's training text writes them.
         run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
         table: the table whose trained system is drawn, instead of a run.
-        row: which system.
+        row: which system; unset: UDGN.
         profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
         split: of the treebank.
         relations: which; by default all.
@@ -54,14 +53,13 @@ def draw_heat_map(
         output: the PNG.
 
     Raises:
-        UserError: no such run or relation, a treebank without relations, a model that shows no attention, or no
-            matplotlib.
+        UserError: no such run or relation, a row or a profile without a table, a treebank without relations, a model
+            that shows no attention, or no matplotlib.
     """
-    if run is not None and table is not None:
-        raise UserError("A run and a table were named: name one of them.")
+    chosen = drawn_run(run, table, row=row, profile=profile, usual="UDGN")
     check_png(output)
     sentences = sentences_with_relations(corpus, split)
-    trained = load_trained(run if table is None else run_of_row(table, row, profile), device=device)
+    trained = load_trained(chosen, device=device)
     warn_of_another_form(trained.run, corpus)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
     shown = choose_relations(found.relations, relations or found.relations)

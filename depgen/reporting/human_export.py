@@ -26,7 +26,7 @@ def export(
     real: Path | None = None,
     table: str | None = None,
     profile: str | None = None,
-    training_seed: int = 1,
+    training_seed: int | None = None,
     top_p: float | None = None,
     number: int = 100,
     raters: int = 5,
@@ -42,7 +42,7 @@ def export(
             the systems' texts (case, spaces, `<unk>`), else they give themselves away.
         table: whose rows wrote texts, such as dmlm_table2.
         profile: at which they were trained; unset: `paper` where a GPU is found, `small` elsewhere.
-        training_seed: of the rows' training.
+        training_seed: of the rows' training; unset: 1.
         top_p: the nucleus of the rows' texts; unset: the table's, if it has one alone. The paper's comparisons are of
             0.5 (dmlm_table2), its Turing test of 0.7 (dmlm_table5).
         number: of pairs to be judged (`-n`); in a Turing test, of sentences of each system and of the real ones.
@@ -50,7 +50,8 @@ def export(
         seed: of the draw, the orders and the sides.
 
     Raises:
-        UserError: texts are missing or too few, contexts differ, or another questionnaire lies in the folder.
+        UserError: texts are missing or too few, contexts differ, options of a table's rows where every system has its
+            file, or another questionnaire lies in the folder.
     """
     rows = _rows(texts, table, profile, training_seed, top_p)
     written = [_written(each, rows) for each in texts]
@@ -98,19 +99,26 @@ class _Rows:
     top_p: float
 
 
-def _rows(texts: Sequence[str], table: str | None, profile: str | None, seed: int, top_p: float | None) -> _Rows | None:
-    """The table's rows that texts without a file are of; None where each has its file."""
+def _rows(
+    texts: Sequence[str], table: str | None, profile: str | None, seed: int | None, top_p: float | None
+) -> _Rows | None:
+    """The table's rows that texts without a file are of; None where each has its file.
+
+    Raises:
+        UserError: there is no such table, profile or nucleus, or something is said of rows where there are none.
+    """
     bare = next((each for each in texts if "=" not in each), None)
     if bare is None:
-        if top_p is not None:
-            raise UserError(
-                f"--top-p {top_p} names texts of the rows of a --table, and every system here has its file."
-            )
+        of_rows = {"--table": table, "--profile": profile, "--training-seed": seed, "--top-p": top_p}
+        given = [option for option, value in of_rows.items() if value is not None]
+        if given:
+            raise UserError(f"Every system here has its file, and none is a table's row: leave {', '.join(given)} out.")
         return None
     if table is None:
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
     definition = load_definition(table)
-    return _Rows(definition, choose_profile(definition.profiles, profile)[0], seed, _nucleus(definition, top_p))
+    chosen, _ = choose_profile(definition.profiles, profile)
+    return _Rows(definition, chosen, 1 if seed is None else seed, _nucleus(definition, top_p))
 
 
 def _nucleus(definition: TableDefinition, asked: float | None) -> float:

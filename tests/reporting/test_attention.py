@@ -83,6 +83,9 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
     assert [str(run) for run in drawn] == ["runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01"]
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
+    for option in ("row", "profile"):
+        with pytest.raises(UserError, match="--row and --profile choose among a table's runs: name the --table"):
+            draw_attention("some/run", **{option: "small"})
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -80,6 +80,9 @@ def test_a_tables_trained_system_is_drawn(options, project, capsys):
     assert [path.absolute() for path in asked] == [run.absolute()]
     assert main([*command, "--run", "some/run"]) == 2
     assert "A run and a table were named: name one of them." in capsys.readouterr().err
+    for option in ("--row", "--profile"):
+        assert main(["heat-map", *treebank, option, "small"]) == 2
+        assert "name the --table, or leave them out" in capsys.readouterr().err
 
 
 def test_what_can_not_be_drawn_is_refused_before_the_work(options, tmp_path, monkeypatch, capsys):

@@ -152,7 +152,11 @@ def test_a_questionnaire_is_not_overwritten_by_another(files):
         ({"texts": ["DM=a.txt"]}, "two systems to compare, found 1"),
         ({"texts": ["DM=a.txt", "DM=b.txt"]}, "different names, found DM, DM"),
         ({"texts": ["DM=a.txt", "Base"]}, "expected Base=FILE, or --table"),
-        ({"texts": ["DM=a.txt", "Base=b.txt"], "top_p": 0.7}, "--top-p 0.7 names texts of the rows of a --table"),
+        ({"texts": ["DM=a.txt", "Base=b.txt"], "top_p": 0.7}, "none is a table's row: leave --top-p out"),
+        (
+            {"texts": ["DM=a.txt", "Base=b.txt"], "table": "toy", "profile": "small", "training_seed": 1},
+            "leave --table, --profile, --training-seed out",
+        ),
         ({"texts": ["DM=a.txt", "=b.txt"]}, "--texts =b.txt: expected NAME=FILE"),
         ({"texts": ["DM=a.txt", "Base=none.txt"]}, "No file at"),
         ({"texts": ["DM=a.txt", "Base=b.txt"], "contexts": None}, "give --contexts FILE"),
