@@ -38,7 +38,14 @@ def figure(value: float, unit: str, *, at_most: float | None = None, at_least: f
 
 
 def write_figures(name: str, figures: dict[str, Figure]) -> None:
-    """Write `results/bench/<name>.json` and print it."""
-    text = json.dumps(figures, indent=2) + "\n"
-    write_atomically(results_root() / "bench" / f"{name}.json", text)
-    print(text)
+    """Write `results/bench/<name>.json` and print it, a line a figure."""
+    write_atomically(results_root() / "bench" / f"{name}.json", json.dumps(figures, indent=2) + "\n")
+    print("", *(f"{name}: {in_words(each, entry)}" for each, entry in figures.items()), sep="\n")
+
+
+def in_words(name: str, entry: Figure) -> str:
+    """A figure and whether it meets its goal, where it has one."""
+    words = f"{name} {entry['value']} {entry['unit']}"
+    if "met" not in entry:
+        return words
+    return f"{words} (goal {entry['target']} {entry['unit']}: {'met' if entry['met'] else 'NOT met'})"
