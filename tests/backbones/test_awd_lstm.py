@@ -10,9 +10,9 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from tests.backbones.conftest import VOCABULARY, words
 
 
-def small():
+def small(**options):
     torch.manual_seed(0)
-    return AWDLSTM(VOCABULARY, embedding_size=6, hidden_size=8)
+    return AWDLSTM(VOCABULARY, embedding_size=6, hidden_size=8, **options)
 
 
 def test_the_published_size():
@@ -38,21 +38,22 @@ def test_it_is_a_stack_of_torchs_lstms():
 
 
 def test_the_gradient_reaches_the_raw_recurrent_weights():
-    model = small()
+    model = small(weight_dropout=0.3)
     model(words(2, 6)).hidden.sum().backward()
     for layer in model.layers:
         share = (layer.weight_recurrent.grad == 0).float().mean().item()
-        assert share == pytest.approx(0.5, abs=0.15)  # dropped connections have none
+        assert share == pytest.approx(0.3, abs=0.15)  # dropped connections have none
     assert all(each.grad is not None for name, each in model.named_parameters() if name != "bias")
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_fused_lstm_stays_in_full_precision():
+def test_on_a_gpu_it_is_cudnns_fused_lstm_in_full_precision():
     """cuDNN's own autocast gives fp16 where bf16 was asked for: D2."""
     model, tokens = small().eval().cuda(), words(3, 7).cuda()
     expected = model(tokens, carry=True)
-    with torch.autocast("cuda", torch.bfloat16):
+    with torch.autocast("cuda", torch.bfloat16), torch.profiler.profile() as recorded:
         found = model(tokens, carry=True)
         again = model(tokens, state=found.state)
+    assert "aten::_cudnn_rnn" in {each.key for each in recorded.key_averages()}
     assert found.undropped.dtype == again.undropped.dtype == torch.float32
     torch.testing.assert_close(found.undropped, expected.undropped)

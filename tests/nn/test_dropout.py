@@ -4,7 +4,7 @@ import torch
 from depgen.nn.dropout import dropped, locked_dropout, weight_dropout, word_type_dropout
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.83])
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.83])
 def test_every_value_is_dropped_alike_and_without_regard_to_its_neighbours(p):
     torch.manual_seed(0)
     values = torch.full((1000, 203), 2.0, requires_grad=True)
@@ -56,10 +56,10 @@ def test_whole_word_types_are_dropped():
 def test_dropped_weights_pass_the_gradient_to_the_raw_matrix():
     torch.manual_seed(0)
     raw = torch.ones(100, 100, requires_grad=True)
-    dropped = weight_dropout(raw, 0.5, training=True)
-    assert (dropped == 0).float().mean().item() == pytest.approx(0.5, abs=0.03)
+    dropped = weight_dropout(raw, 0.3, training=True)
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.03)
     dropped.sum().backward()
-    assert torch.equal(raw.grad, dropped.detach())  # 2 where kept, 0 where dropped
+    assert torch.equal(raw.grad, dropped.detach())  # 1 / 0.7 where kept, 0 where dropped
 
 
 @pytest.mark.parametrize("dropout", [dropped, locked_dropout, word_type_dropout, weight_dropout])
