@@ -58,17 +58,21 @@ GPT2 = partial(
 )
 LSTM = partial(AWDLSTM, layers=2, embedding_size=8, hidden_size=6)
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": True}
+ON_LSTM = partial(ONLSTM, layers=2, embedding_size=8, hidden_size=8, chunk_size=2)
+PRPN_SMALL = partial(PRPN, layers=2, embedding_size=8, hidden_size=8, slots=4, lookback=2)
 SYSTEMS = {
     "Transformer": partial(CausalLM, TRANSFORMER),
     "GPT-2": partial(CausalLM, GPT2),
     "AWD-LSTM": partial(CausalLM, LSTM),
-    "ON-LSTM": partial(CausalLM, partial(ONLSTM, layers=2, embedding_size=8, hidden_size=8, chunk_size=2)),
-    "PRPN": partial(CausalLM, partial(PRPN, layers=2, embedding_size=8, hidden_size=8, slots=4, lookback=2)),
+    "ON-LSTM": partial(CausalLM, ON_LSTM),
+    "PRPN": partial(CausalLM, PRPN_SMALL),
     "DM-Transformer": partial(DMLM, TRANSFORMER),
     "DM-Transformer, logits": partial(DMLM, TRANSFORMER, mixture_space="logit"),
     "DM-GPT-2": partial(DMLM, GPT2),
     "DM-LSTM": partial(DMLM, LSTM, **WINDOW),
     "DM-LSTM, logits": partial(DMLM, LSTM, **WINDOW, mixture_space="logit"),
+    "DM-ON-LSTM": partial(DMLM, ON_LSTM, **WINDOW),
+    "DM-PRPN": partial(DMLM, PRPN_SMALL, **WINDOW),
 }
 DOCUMENTS = [[[2, 3, 4], [5], [1, 1, 7, 8, 9, 10]], [[6]], [[3, 3, 2], [4, 4]], [[2], [3], [4], [5], [9, 8, 7]]]
 
