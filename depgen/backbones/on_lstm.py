@@ -33,7 +33,7 @@ def cumax(values: Float[Tensor, "*batch levels"]) -> Float[Tensor, "*batch level
     >>> cumax(torch.zeros(4)).tolist()
     [0.25, 0.5, 0.75, 1.0]
     """
-    return values.softmax(-1).cumsum(-1)
+    return values.softmax(-1).cumsum(-1)  # cumax(v) = cumsum(softmax(v))
 
 
 class ONLSTM(RecurrentStack):
@@ -129,10 +129,11 @@ class ONLSTMLayer(nn.Module):
         zeros = inputs.new_zeros(inputs.size(0), self.size)
         hidden, cell = (zeros, zeros) if state is None else state
         biases = self.bias_input + self.bias_recurrent
-        projected = F.linear(inputs.transpose(0, 1), self.weight_input, biases)  # all positions at once
+        projected = F.linear(inputs.transpose(0, 1), self.weight_input, biases)  # W x + b + b^, all positions at once
         recurrent = RecurrentProjection(projected, self._recurrent_weight())
         outputs, forget_levels = [], []
         for t in range(inputs.size(1)):
+            # z = W x + b + W^ h + b^, the affine part of all gates
             new_hidden, new_cell, forget_level = self._step(recurrent(hidden), cell)
             output = new_hidden
             if padding is not None:
@@ -142,25 +143,27 @@ class ONLSTMLayer(nn.Module):
             hidden, cell = new_hidden, new_cell
             outputs.append(output)
             forget_levels.append(forget_level)
+        # d_t = 1 - mean(f~)
         return torch.stack(outputs, 1), (hidden, cell), 1 - torch.stack(forget_levels, 1).mean(-1)
 
     def _recurrent_weight(self) -> Tensor:
         """Dropped in training, scaled in evaluation (D1)."""
         if not self.training:
-            return self.weight_recurrent * (1 - self.dropped)
+            return self.weight_recurrent * (1 - self.dropped)  # (1 - p) W^
         kept = torch.empty_like(self.weight_recurrent, requires_grad=False).bernoulli_(1 - self.dropped)
-        return self.weight_recurrent * kept
+        return self.weight_recurrent * kept  # m W^ with m ~ Bernoulli(1 - p)
 
     def _step(self, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden state, cell state and f~ after a step."""
         levels, chunk = self.size // self.chunk_size, self.chunk_size
-        masters, rest = torch.split(gates, [2 * levels, 4 * self.size], -1)
-        input_rise, forget_level = cumax(masters.view(-1, 2, levels)).unbind(-2)  # f~ of Eq. 9
-        input_gate_of_chunk = (1 - input_rise)[..., None]  # i~ of Eq. 10, as each of a chunk's neurons has it
+        masters, rest = torch.split(gates, [2 * levels, 4 * self.size], -1)  # z = (i~, f~; o, g, i, f) before all gates
+        input_rise, forget_level = cumax(masters.view(-1, 2, levels)).unbind(-2)  # f~ = cumax(..), Eq. 9
+        input_gate_of_chunk = (1 - input_rise)[..., None]  # i~ = 1 - cumax(..), Eq. 10; each neuron of a chunk has it
         forget_gate_of_chunk = forget_level[..., None]
         output, candidate, inputs, forget = rest.view(-1, 4, levels, chunk).unbind(-3)
-        overlap = forget_gate_of_chunk * input_gate_of_chunk  # w_t, Eq. 11
-        forget = torch.addcmul(forget_gate_of_chunk - overlap, forget.sigmoid(), overlap)  # f^ of Eq. 12
-        inputs = torch.addcmul(input_gate_of_chunk - overlap, inputs.sigmoid(), overlap)  # i^ of Eq. 13
-        cell = torch.addcmul(forget * cell.view(-1, levels, chunk), inputs, candidate.tanh())  # Eq. 14
+        overlap = forget_gate_of_chunk * input_gate_of_chunk  # w = f~ i~, Eq. 11
+        forget = torch.addcmul(forget_gate_of_chunk - overlap, forget.sigmoid(), overlap)  # f^ = f w + (f~ - w), Eq. 12
+        inputs = torch.addcmul(input_gate_of_chunk - overlap, inputs.sigmoid(), overlap)  # i^ = i w + (i~ - w), Eq. 13
+        cell = torch.addcmul(forget * cell.view(-1, levels, chunk), inputs, candidate.tanh())  # c = f^ c + i^ g, Eq. 14
+        # h = o tanh(c), Eq. 5
         return (output.sigmoid() * cell.tanh()).flatten(-2), cell.flatten(-2), forget_level

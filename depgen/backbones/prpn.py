@@ -180,6 +180,7 @@ class PRPN(Backbone):
         read = torch.cat((before.embedded, embedded), 1)
         distances, following = self.parsing(read, rows.kept)
         known = torch.cat((before.distances, distances), 1)
+        # g_{t,k} from d_t and g^_{t,k} from d^_{t+1}, both against the same d_{t-k}
         reading_gates, prediction_gates = (self.open_slots(each, known) for each in (distances, following))
         every, histories, hidden = [embedded], list[Memory](), embedded
         for layer, memory in zip(self.reading, before.memories, strict=True):
@@ -258,7 +259,7 @@ class Parsing(nn.Module):
         units = dropped(units, self.dropout, training=self.training)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
-        distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1}
+        distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1} = sigmoid(w u_t + b)
         return distances.unbind(1)
 
 
@@ -299,13 +300,13 @@ class Reading(nn.Module):
         for t, (input_t, gate) in enumerate(zip(read.unbind(0), gates.unbind(1), strict=True)):
             key = keys(hidden[-1] * drop_hidden[t]) * drop_key[t]  # drop(W drop([x_t; h_{t-1}]) + b) / sqrt(size)
             states = torch.stack(hidden[t : t + slots], 1)
-            scores = torch.bmm(states, key.unsqueeze(2)).squeeze(2)
-            weights = gated_softmax(scores, gate).unsqueeze(1)  # s_k
+            scores = torch.bmm(states, key.unsqueeze(2)).squeeze(2)  # e_k = <h_k, key>
+            weights = gated_softmax(scores, gate).unsqueeze(1)  # s_k = g_k exp(e_k) / sum_j g_j exp(e_j)
             found = torch.bmm(weights, states).squeeze(1)  # h~ = sum_k s_k h_k
             found_cell = torch.bmm(weights, torch.stack(cells[t : t + slots], 1)).squeeze(1)  # c~ = sum_k s_k c_k
             all_gates = input_t + self.recurrent_norm(recurrent(found * drop_memory))  # LN(W_i x + b) + LN(W_h h~ + b)
             i_and_f, candidate, output = torch.split(all_gates, [2 * self.size, self.size, self.size], -1)
-            input_gate, forget_gate = i_and_f.sigmoid().chunk(2, -1)
+            input_gate, forget_gate = i_and_f.sigmoid().chunk(2, -1)  # i, f = sigmoid(..), as o; g = tanh(..)
             cell = torch.addcmul(forget_gate * found_cell, input_gate, candidate.tanh())  # c_t = f c~ + i g
             hidden.append(output.sigmoid() * self.cell_norm(cell).tanh())  # h_t = o tanh(LN(c_t))
             cells.append(cell)
@@ -349,13 +350,14 @@ class Prediction(nn.Module):
         kept: Bool[Tensor, "batch length"] | None,
     ) -> Float[Tensor, "batch length output_size"]:
         """What the next tokens are predicted from."""
-        keys = self._drop(self.key(self._drop(hidden)))
+        keys = self._drop(self.key(self._drop(hidden)))  # drop(W drop(h_t) + b)
         positions = torch.arange(hidden.size(1), device=hidden.device)[:, None]
         slots = (positions + torch.arange(gates.size(-1), device=hidden.device)).expand_as(gates)  # of the history
+        # e_k = <h_{t-1-k}, key> / sqrt(size)
         scores = torch.bmm(keys, history.transpose(1, 2)).gather(2, slots) / math.sqrt(self.size)
-        weights = gated_softmax(scores, gates)
+        weights = gated_softmax(scores, gates)  # s_k = g^_k exp(e_k) / sum_j g^_j exp(e_j), g^ from d^_{t+1}
         band = weights.new_zeros(*hidden.shape[:2], history.size(1)).scatter(2, slots, weights)
-        found = torch.bmm(band, history)  # m_t
+        found = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
         output = self.output(self._drop(torch.cat((hidden, found), -1)))
         return batch_norm_of_tokens(self.normalize, output, kept).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
 

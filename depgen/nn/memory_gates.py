@@ -31,8 +31,8 @@ def open_slots(
     nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...
     differences = (distances[..., None] - nearest_first) / resolution
     reach = differences + equal_gate
-    alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()
-    return alpha.cumprod(-1).flip(-1)
+    alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()  # alpha_{t,k}, of (d_t - d_{t-k}) / tau
+    return alpha.cumprod(-1).flip(-1)  # g_{t,k} = prod_{j <= k} alpha_{t,j}
 
 
 def gated_softmax(
