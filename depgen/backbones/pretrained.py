@@ -7,6 +7,9 @@ the others stay fused, and the keys are carried as those of every other Transfor
 Deviations
     D1. Each query sees all earlier tokens. A model with a sliding window, or chunks, reads no text longer than those.
     D2. Rows of the embedding beyond the model's own tokenizer (published models round their number up) are cut off.
+    D3. Refused are models whose attention is not a softmax of scaled inner products alone (it is capped, has sinks or
+        biases by position), is computed by code of their own or is missing in some layers: it could not be had before
+        dropout, layer by layer; and models that scale or cap their logits, of which the losses here know nothing.
 """
 
 import json
@@ -181,7 +184,7 @@ class PretrainedTransformer(Backbone):
 
     @torch.no_grad()
     def _refuse_other_outputs(self) -> None:
-        """Refuse a network that predicts by something else than its hidden states times its output matrix.
+        """Refuse a network that predicts by something else than its hidden states times its output matrix (D3).
 
         Raises:
             UserError: it does, or not every layer mixes values by self-attention.
