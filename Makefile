@@ -74,6 +74,7 @@ rows_scoreboard := LSTM DM-LSTM ON-LSTM PRPN Transformer DM-Transformer GPT-2 DM
     Transformer-in-documents-no-context $(addprefix Transformer-,context-as-prefix context-to-output attention \
     1-sentence-before-as-tokens 4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
 series := udgn-figure4 udgn-figure6
+curves := dmlm-table7 dmlm-table13 dmlm-ptb-lines
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
     $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3) \
@@ -162,12 +163,12 @@ reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2
 reproduce-dmlm-table2: ## DMLM: endings of ROCStories by eight systems and three controls, ours beside the paper's
 reproduce-dmlm-table4: ## DMLM: LM score and reverse LM score of news sentences written from nothing
 reproduce-dmlm-table5: ## DMLM: perplexity of such sentences, nucleus 0.3 to 1.0
-reproduce-dmlm-table7: ## DMLM: perplexity on the Penn Treebank, LSTMs
-reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers
+reproduce-dmlm-table7: ## DMLM: perplexity on the Penn Treebank, LSTMs, and learning curves
+reproduce-dmlm-table13: ## DMLM: perplexity on the Penn Treebank, Transformers, and learning curves
 reproduce-dmlm-table8: reproduce-dmlm-table2 ## DMLM: endings of the same stories side by side
 reproduce-dmlm-table9: reproduce-dmlm-table5 ## DMLM: news sentences side by side
 reproduce-dmlm-table16: reproduce-dmlm-table5 ## DMLM: more of them
-reproduce-dmlm-ptb-lines: ## beyond the paper: gold, silver, induced trees and chains of the same lines of the Penn Treebank
+reproduce-dmlm-ptb-lines: ## beyond the paper: gold, silver, induced trees and chains of the same lines of the Penn Treebank, and learning curves
 reproduce-wikinews: ## beyond the paper: Table 4's measures on sentences of Wikinews
 reproduce-dmlm-beyond: ## beyond the paper: sources of trees, relation weights, a learned gate
 reproduce-dmlm-figure3: $(FIGURE3)-DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
@@ -203,6 +204,7 @@ $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
 	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text --files
 	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
+	$(if $(filter $(1),$(curves)),$$(depgen) curves $(subst -,_,$(1)) $$(profile))
 	$(if $(filter $(1),dclm-figure3),$$(depgen) curves dclm_figure3 $$(profile) --against steps \
 	    --measure log_likelihood --output results/dclm_figure3/log-likelihood.png)
 endef

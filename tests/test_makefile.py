@@ -69,6 +69,7 @@ TABLES = [
     "scoreboard",
 ]
 PICTURES = {
+    **{table: f"curves {table}" for table in ("dmlm_table7", "dmlm_table13", "dmlm_ptb_lines")},
     "udgn_figure4": "series udgn_figure4",
     "udgn_figure6": "series udgn_figure6",
     "dclm_figure3": "curves dclm_figure3 --against steps --measure log_likelihood "
