@@ -44,6 +44,7 @@ def notes_of(
         lines += _floor(row, shown.get(row.name, ()))
     lines += _budget(definition, shown)
     lines += _data(definition, shown)
+    lines += _weights(definition, shown)
     for row in definition.rows:
         each = ours[row.name]
         lines += _origin(row, "local and measured" if each.joined else "local", each.results)
@@ -305,6 +306,19 @@ def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
     if len(versions) > 1:
         parts = " | ".join(", ".join(names) for names in versions.values())
         yield f"NOT the same data (text or reading options differ), so these don't compare: {parts}."
+
+
+def _weights(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """A warning where systems of a block that may be pretrained began from different weights."""
+    groups: dict[str | None, dict[str, list[str]]] = {}
+    for row in definition.rows:
+        for beginning in dict.fromkeys(result.beginning for result in shown.get(row.name, ())):
+            if beginning is not None:
+                groups.setdefault(row.group, {}).setdefault(beginning, []).append(row.name)
+    for begun in groups.values():
+        if len(begun) > 1:
+            parts = " | ".join(f"{_listed(names)} ({beginning})" for beginning, names in begun.items())
+            yield f"NOT begun from the same weights, so these don't compare: {parts}."
 
 
 def _listed(names: Sequence[str]) -> str:

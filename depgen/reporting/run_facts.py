@@ -13,6 +13,7 @@ from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.documents import DocumentData
 from depgen.data.sentences import SingleSentences
 from depgen.errors import UserError
+from depgen.hub import names_a_folder
 from depgen.reporting.results import Budget, DataSource
 from depgen.training.runs import read_record
 
@@ -55,13 +56,19 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
 
 
 def beginning_of(config: Path) -> str | None:
-    """What a network that may begin from pretrained weights began from; None for every other network."""
+    """What a network that may begin from pretrained weights began from; None for every other network.
+
+    Of a folder that is its name alone, as results are read on other machines.
+    """
     found = yaml.safe_load(config.read_text(encoding="utf-8"))
     for name in ("model", "init_args", "backbone", "init_args"):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, dict) or "pretrained" not in found:
         return None
-    return "random weights" if found["pretrained"] is None else str(found["pretrained"])
+    if found["pretrained"] is None:
+        return "random weights"
+    name = str(found["pretrained"])
+    return Path(name).name if names_a_folder(name) else name
 
 
 def source_of(

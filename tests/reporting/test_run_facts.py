@@ -56,7 +56,13 @@ def test_missing_curves_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("backbone", "weights"), [("{pretrained: null}", "random weights"), ("{pretrained: gpt2}", "gpt2"), ("{}", None)]
+    ("backbone", "weights"),
+    [
+        ("{pretrained: null}", "random weights"),
+        ("{pretrained: gpt2}", "gpt2"),
+        ("{pretrained: /some/where/gpt2}", "gpt2"),
+        ("{}", None),
+    ],
 )
 def test_what_a_pretrained_network_began_from_stands_in_its_runs_configuration(tmp_path, backbone, weights):
     path = tmp_path / "config.yaml"

@@ -396,6 +396,10 @@ def test_what_a_network_began_from_stands_at_its_rows_origin(store):
     text = table("toy", profile="small")
     assert "trees: left chain; seeds: 1; from random weights; 2.5 M parameters" in text
     assert text.count("from random weights") == 1
+    assert "NOT begun" not in text
+    store("DM-Base", 1, {"bleu1": 10.0}, beginning="gpt2")
+    said = "NOT begun from the same weights, so these don't compare: Base (random weights) | DM-Base (gpt2)."
+    assert said in table("toy", profile="small")
 
 
 def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, project):
