@@ -8,6 +8,8 @@
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
 #   K, H     sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
 #   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of Table 2.
+#   GPT2     a folder of real weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 of DMLM's tables begin
+#            from, in place of a small network's random ones; with their own tokenizer, at the profile's budget.
 #   FIGURE3  the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
 
 SHELL := bash
@@ -19,6 +21,7 @@ TORCH ?= torch==2.13.0
 PYTHON ?=
 PROFILE ?=
 SEEDS ?=
+GPT2 ?=
 FIGURE3 ?= table4
 K ?= 32 48 64 96 128 256
 H ?= 32 48 64 96 128 256
@@ -33,6 +36,7 @@ comma := ,
 space := $(subst ,, )
 profile := $(if $(strip $(PROFILE)),--profile $(strip $(PROFILE)))
 seeds := $(if $(strip $(SEEDS)),--seeds '[$(subst $(space),$(comma),$(strip $(SEEDS)))]')
+pretrained = $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))')
 
 # The tables, and their rows as `depgen reproduce` spells them.
 systems := PRPN ON-LSTM AWD-LSTM DM-LSTM Transformer DM-Transformer GPT-2 DM-GPT-2
@@ -74,6 +78,7 @@ rows_scoreboard := LSTM DM-LSTM ON-LSTM PRPN Transformer DM-Transformer GPT-2 DM
     Transformer-in-documents-no-context $(addprefix Transformer-,context-as-prefix context-to-output attention \
     1-sentence-before-as-tokens 4-sentences-before-as-tokens) UDGN StructFormer Masked-Transformer
 series := udgn-figure4 udgn-figure6
+weighted := $(addprefix dmlm-,table2 table4 table5 table13)
 curves := dmlm-table7 dmlm-table13 dmlm-ptb-lines
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
@@ -93,7 +98,7 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
 	@echo '  Rows of these tables, one target each (table2-PRPN, ...):'
 	@printf '    %-10s %s\n' $(foreach table,$(call short,$(tables)),'$(table)-' '$(rows_$(table))')
-	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  TORCH=torch==2.13.0  PYTHON=python3.11'
+	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  GPT2=FOLDER  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(ready) ## make .venv and install depgen with everything for development
 
@@ -199,7 +204,8 @@ scoreboard: reproduce-scoreboard ## the same as reproduce-scoreboard
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
-	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds))
+	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds)) \
+	    $(if $(filter $(1),$(weighted)),$$(if $$(filter GPT-2 DM-GPT-2,$$*),$$(pretrained)))
 
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
 	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text --files

@@ -166,6 +166,13 @@ def test_profile_and_seeds_are_passed_on():
     ]
 
 
+@pytest.mark.parametrize("table", ["table2", "table4", "table5", "table13"])
+def test_a_folder_of_weights_goes_to_the_rows_that_begin_from_them(table):
+    rows = [each for each in commands(f"reproduce-dmlm-{table}", "GPT2=/some/gpt2") if each.startswith("reproduce ")]
+    assert [row.split("'")[1] for row in rows if row.endswith(" --pretrained '/some/gpt2'")] == ["GPT-2", "DM-GPT-2"]
+    assert not any("--pretrained" in row for row in commands("reproduce-scoreboard", "GPT2=/some/gpt2"))
+
+
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):
     text = dry_run("demo", folder=fresh)
     assert text.index("pip install --quiet torch==2.13.0") < text.index("pip install --quiet --editable '.[dev]'")

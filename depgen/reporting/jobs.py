@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +32,14 @@ class Job:
         row: which one.
         profile: which size.
         seed: of training.
+        pretrained: the weights that it begins from (`depgen.reporting.pretrained`); None: as its experiment says.
     """
 
     definition: TableDefinition
     row: Row
     profile: str
     seed: int
+    pretrained: str | None = None
 
     @property
     def name(self) -> str:
@@ -45,12 +48,13 @@ class Job:
 
     @property
     def config(self) -> Path:
-        """The experiment's YAML; of a floor's rule, that of the trees it is judged by."""
+        """The experiment's YAML; of a floor's rule, that of the trees; of other weights, one beside the runs."""
         if self.row.floor is not None:
             assert self.definition.parsing is not None
             return settings_path(self.definition.parsing)
         assert self.row.made_from is not None
-        return experiment_path(self.row.made_from, profile=self.profile)
+        path = experiment_path(self.row.made_from, profile=self.profile)
+        return path if self.pretrained is None else self.runs.parent / f"{self.profile}-pretrained" / path.name
 
     @property
     def generation(self) -> Generation | None:
@@ -108,7 +112,8 @@ class Job:
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
         table = self.definition.argument if self.owner == self.definition.table else self.owner
-        anew = f"depgen reproduce {table} --row {self._trained_as[1]} --profile {self.profile} --redo"
+        weights = "" if self.pretrained is None else f" --pretrained {shlex.quote(self.pretrained)}"
+        anew = f"depgen reproduce {table} --row {self._trained_as[1]} --profile {self.profile}{weights} --redo"
         return Training(self.name, self.config, self.seed, self.runs, anew)
 
 

@@ -18,8 +18,10 @@ from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
+from depgen.reporting.pretrained import can_be_pretrained, with_weights
 from depgen.reporting.provenance import choose_profile, config_digest
 from depgen.reporting.results import Result, read_result, write_result
+from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
 from depgen.training.experiment_runs import Depgen, run_depgen
@@ -36,6 +38,7 @@ def reproduce(
     seeds: Sequence[int] | None = None,
     remeasure: bool = False,
     redo: bool = False,
+    pretrained: str | None = None,
     text_options: TextOptions | None = None,
 ) -> str:
     """What was done for each row and seed; and, unless one row was asked for, the table and how to go on from it.
@@ -52,10 +55,13 @@ def reproduce(
             test kept no numbers of the single stories.
         redo: put the old results and the table's own runs aside and begin anew; the runs of a table that shows
             another's systems are that one's, and stay.
+        pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
+            experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
+            gives the pieces, the experiment of the paper's size the learning rate, the profile the budget.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:
-        UserError: no such table, row or profile, or a step failed.
+        UserError: no such table, row, profile or weights, no row that could begin from them, or a step failed.
     """
     definition = load_definition(table)
     profile, reason = choose_profile(definition.profiles, profile)
@@ -70,17 +76,37 @@ def reproduce(
         if row is None and each not in rows
     ]
     seeds = _checked(definition.seeds if seeds is None else seeds)
-    for each in rows:
-        # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
-        for seed in seeds if not each.is_floor else definition.seeds[:1]:
-            line = make(Job(definition, each, profile, seed), remeasure=remeasure, redo=redo, options=text_options)
-            logger.info("%s", line)
-            done.append(line)
+    for job in _jobs(definition, rows, profile, seeds, pretrained):
+        line = make(job, remeasure=remeasure, redo=redo, options=text_options)
+        logger.info("%s", line)
+        done.append(line)
     lines = "\n".join([reason, *done])
     if row is not None:
         return lines
     _, _, text = render_table(table, profile=profile, format="text", files=True).partition("\n\n")
     return f"{lines}\n\n{text}{_how_to_use(definition, rows, profile, seeds[0])}"
+
+
+def _jobs(
+    definition: TableDefinition, rows: Sequence[Row], profile: str, seeds: Sequence[int], pretrained: str | None
+) -> list[Job]:
+    """Each row at each seed; from the weights asked for where it can begin from them."""
+    # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
+    jobs = [
+        Job(definition, row, profile, seed)
+        for row in rows
+        for seed in (seeds if not row.is_floor else definition.seeds[:1])
+    ]
+    if pretrained is None:
+        return jobs
+    begun = {row.name for row in rows if can_be_pretrained(row, profile=profile)}
+    if not begun:
+        found = ", ".join(row.name for row in rows)
+        raise UserError(
+            f"--pretrained: expected a row whose network and pieces may be pretrained, such as GPT-2, found {found} in "
+            f"{definition.table}. Leave it out."
+        )
+    return [with_weights(job, pretrained) if job.row.name in begun else job for job in jobs]
 
 
 def _checked(seeds: Sequence[int]) -> Sequence[int]:
@@ -156,6 +182,9 @@ def _age(job: Job) -> str:
     """A word on a result that was made from another configuration, generation settings or weights than today's."""
     result = read_result(job.result)
     if result.config_sha256 != config_digest(job.config):
+        asked = beginning_of(job.config)
+        if result.beginning is not None and asked != result.beginning:
+            return f" (begun from {result.beginning}, not from {asked}; --redo makes it again)"
         return f" (made before {job.config} was changed; --redo makes it again)"
     if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"

@@ -1,0 +1,195 @@
+"""Rows of GPT-2 begun from a folder of weights: trained from these, told apart from random ones, and no other row."""
+
+import functools
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.errors import UserError
+from depgen.reporting import reproduce
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job
+from depgen.reporting.pretrained import can_be_pretrained, end_of_text, with_weights
+from depgen.reporting.results import read_result
+from tests.evaluation.oracles_of_stories import in_process
+from tests.invented_models import END, write_gpt2
+from tests.reporting.stub import Stub
+
+CORPUS = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+TABLE = {
+    "table": "written",
+    "caption": "Invented",
+    "source": "an invented paper, Table 1",
+    "seeds": [1],
+    "columns": [{"key": "word_perplexity", "header": "PPL", "higher_better": False}],
+    "rows": [
+        {"name": "Transformer", "experiment": "transformer_toy"},
+        {"name": "GPT-2", "experiment": "gpt2_toy"},
+        {"name": "DM-GPT-2", "experiment": "dm_toy", "against": ["GPT-2"]},
+    ],
+}
+
+
+def experiment(system, backbone, vocabulary, *, rate, epochs, **options):
+    return {
+        "seed_everything": 1,
+        "trainer": {"accelerator": "cpu", "max_epochs": epochs},
+        "model": {
+            "class_path": f"depgen.models.{system}",
+            "init_args": {
+                "backbone": backbone,
+                **options,
+                "optimizer": {"class_path": "torch.optim.AdamW", "init_args": {"lr": rate}},
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": CORPUS,
+                "annotator": "depgen.annotation.trivial.GoldTrees",
+                "vocabulary": vocabulary,
+                "tokens_per_batch": 1024,
+            },
+        },
+    }
+
+
+def gpt2(**init_args):
+    return {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": init_args}
+
+
+def pieces(**init_args):
+    return {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": init_args}
+
+
+def write_experiments(folder: Path) -> None:
+    """Small experiments from random weights and large ones from weights that are not there."""
+    random = gpt2(pretrained=None, model_type="gpt2", layers=3, width=8, attention_heads=2, max_length=256, dropout=0.1)
+    weights = gpt2(pretrained="gpt2", model_type="gpt2", layers=12, width=768, dropout=0.1)
+    learnt, ready = pieces(size=270, tokenizer=None), pieces(size=50257, tokenizer="gpt2", eos_token=END)
+    transformer = {"class_path": "depgen.backbones.transformer.Transformer"}
+    words = {"class_path": "depgen.data.vocabulary.WordVocabulary"}
+    phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
+    base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
+    content = {
+        "published/written": TABLE,
+        "transformer_toy_small": experiment(base, transformer, words, rate=1e-3, epochs=2),
+        "gpt2_toy_small": experiment(base, random, learnt, rate=1e-2, epochs=2),
+        "gpt2_toy": experiment(base, weights, ready, rate=1e-4, epochs=80),
+        "dm_toy_small": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
+        "dm_toy": experiment(twin, weights, ready, rate=1e-4, epochs=80, **phases),
+    }
+    for name, each in content.items():
+        path = folder / "experiments" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(each))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    write_experiments(tmp_path)
+    write_gpt2(tmp_path / "weights" / "tiny")
+    monkeypatch.chdir(tmp_path)
+    for name in ("data", "cache", "runs", "results", "models"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
+    return tmp_path
+
+
+@pytest.fixture
+def stub(project, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=Stub()))
+
+
+def job_of(row, table="written"):
+    definition = load_definition(table)
+    return Job(definition, definition.row(row), "small", 1)
+
+
+def made(row, **options):
+    """What is said of the row."""
+    return reproduce.reproduce("written", row=row, profile="small", **options).splitlines()[-1]
+
+
+def test_a_row_is_trained_from_a_folder_of_weights(project, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+    assert "done" in made("DM-GPT-2", pretrained="weights/tiny")
+    job = job_of("DM-GPT-2")
+    result = read_result(job.result)
+    assert (result.beginning, result.budget.epochs, result.trees) == ("tiny", 2, "the corpus's own trees")
+    assert result.metrics["word_perplexity"] > 1
+    (run,) = job.training.runs()
+    assert json.loads((run / "vocabulary" / "vocabulary.json").read_text())["eos_token"] == END
+    weights = yaml.safe_load((run / "config.yaml").read_text())["model"]["init_args"]["backbone"]["init_args"]
+    assert weights["pretrained"] == str(project / "weights" / "tiny")
+
+
+def test_what_began_from_random_weights_stays_until_it_is_asked_for_anew(stub):
+    made("GPT-2")
+    job = job_of("GPT-2")
+    before = read_result(job.result)
+    there = f"GPT-2, small, seed 1: there already, {job.result}"
+    said = made("GPT-2", pretrained="weights/tiny")
+    assert said == f"{there} (begun from random weights, not from tiny; --redo makes it again)"
+    assert read_result(job.result) == before
+    made("GPT-2", pretrained="weights/tiny", redo=True)
+    after = read_result(job.result)
+    assert (before.beginning, after.beginning) == ("random weights", "tiny")
+    assert before.config_sha256 != after.config_sha256
+    assert made("GPT-2", pretrained="weights/tiny") == there
+    assert made("GPT-2") == f"{there} (begun from tiny, not from random weights; --redo makes it again)"
+
+
+def test_a_run_of_random_weights_is_not_gone_on_with(stub):
+    made("GPT-2")
+    job_of("GPT-2").result.unlink()
+    anew = r"depgen reproduce written --row GPT-2 --profile small --pretrained \S+tiny --redo"
+    with pytest.raises(UserError, match=f"has changed since GPT-2, small, seed 1 was begun .* begin anew: {anew}"):
+        made("GPT-2", pretrained="weights/tiny")
+
+
+@pytest.mark.parametrize("row", ["GPT-2", "DM-GPT-2"])
+@pytest.mark.parametrize("table", ["dmlm_table2", "dmlm_table4", "dmlm_table5", "dmlm_table13"])
+def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_profile(table, row, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    write_gpt2(tmp_path / "tiny")
+    usual = job_of(row, table)
+    job = with_weights(usual, str(tmp_path / "tiny"))
+    small, ours = (yaml.safe_load(each.config.read_text()) for each in (usual, job))
+    assert ours["trainer"] == small["trainer"]
+    backbone, vocabulary = ours["model"]["init_args"].pop("backbone"), ours["data"]["init_args"].pop("vocabulary")
+    assert backbone["init_args"] == {
+        "pretrained": str(tmp_path / "tiny"), "dropout": 0.1, "attention_dropout": 0.1,
+    }  # fmt: skip
+    assert vocabulary["init_args"] == {"tokenizer": str(tmp_path / "tiny"), "eos_token": END}
+    del small["model"]["init_args"]["backbone"], small["data"]["init_args"]["vocabulary"]
+    assert ours["data"] == small["data"]
+    assert ours["model"]["init_args"].pop("optimizer")["init_args"]["lr"] == 5e-5
+    assert ours["model"]["init_args"].pop("scheduler")["class_path"] == "depgen.training.schedules.Constant"
+    del small["model"]["init_args"]["optimizer"], small["model"]["init_args"]["scheduler"]
+    assert ours["model"] == small["model"]
+
+
+def test_other_rows_have_no_weights_to_begin_from(project):
+    with pytest.raises(UserError, match=r"--pretrained: expected a row .* found Transformer in written"):
+        made("Transformer", pretrained="weights/tiny")
+
+
+def test_networks_over_whole_words_have_none_either():
+    row = load_definition("scoreboard").row("GPT-2")
+    assert not can_be_pretrained(row, profile="small")
+
+
+def test_weights_that_do_not_serve_are_refused(project):
+    with pytest.raises(UserError, match=r"No pretrained model \./absent"):
+        made("GPT-2", pretrained="./absent")
+    folder = project / "weights" / "tiny"
+    configuration = json.loads((folder / "config.json").read_text())
+    for end, said in ((999, "eos_token_id 999 is no token of"), (None, "do not tell what ends a text")):
+        (folder / "config.json").write_text(json.dumps({**configuration, "eos_token_id": end}))
+        with pytest.raises(UserError, match=said):
+            end_of_text(str(folder))
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"has no tokenizer\.json"):
+        end_of_text(str(folder))
