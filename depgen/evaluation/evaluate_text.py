@@ -8,6 +8,7 @@ from depgen.errors import UserError
 from depgen.evaluation.oracle import Average
 from depgen.evaluation.text import CONFIDENCE, NAMES, TextEvaluation, TextOptions, text_metrics
 from depgen.metrics.bleu import EmptyPolicy
+from depgen.trees.lines import read_texts
 
 WIDTH = max(map(len, NAMES.values())) + 2
 
@@ -77,7 +78,7 @@ def evaluate_text(
         resamples=resamples,
         seed=seed,
     )
-    texts = read_lines(file)
+    texts = read_texts(file)
     evaluation = text_metrics(
         texts,
         _beside(file, texts, references, "reference"),
@@ -91,39 +92,13 @@ def _beside(file: Path, texts: Sequence[str], other: Path | None, what: str) -> 
     """The lines of a file that belong to the texts' lines."""
     if other is None:
         return None
-    lines = read_lines(other)
+    lines = read_texts(other)
     if len(lines) != len(texts):
         raise UserError(
             f"Expected one {what} a text, but {file} has {len(texts)} lines and {other} has {len(lines)}. "
             "Line n of one belongs to line n of the other; an empty text keeps its empty line."
         )
     return lines
-
-
-def read_lines(file: Path) -> list[str]:
-    """The lines of a UTF-8 file, empty ones included, without line ends; a byte order mark is skipped.
-
-    Only a line feed (or carriage return and line feed) ends a line, so that other separators stay inside texts.
-
-    Raises:
-        UserError: the file is missing, a folder, empty, or not UTF-8.
-    """
-    if not file.is_file():
-        kind = "a folder" if file.is_dir() else "nothing"
-        raise UserError(f"{file}: expected a file of one text a line, found {kind} ({file.absolute()}).")
-    content = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    if not content:
-        raise UserError(f"{file}: expected one text a line, found an empty file.")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise UserError(
-            f"{file}:{line}: expected UTF-8, found the byte 0x{byte:02x}. Convert the file, for example with "
-            f"`iconv -f LATIN1 -t UTF-8`."
-        ) from error
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def as_table(evaluation: TextEvaluation) -> str:

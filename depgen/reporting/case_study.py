@@ -24,6 +24,7 @@ from depgen.reporting.jobs import Job, prompts_of
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import row_folder
 from depgen.reporting.side_by_side import Example, Examples, Format, render
+from depgen.trees.lines import read_texts
 
 HUMAN, EMPTY = "human", "(empty)"
 _ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
@@ -174,7 +175,8 @@ def _kept(
     for folder, seed in _folders(definition, row, profile, seeds):
         path, asked = folder / generation.file_of(study.top_p), folder / "prompts.txt"
         if path.is_file() and (study.contexts is None or asked.is_file()):
-            return _Kept(row, seed, _lines(path), None if study.contexts is None else _lines(asked))
+            prompts = None if study.contexts is None else tuple(read_texts(asked))
+            return _Kept(row, seed, tuple(read_texts(path)), prompts)
     return None
 
 
@@ -188,10 +190,6 @@ def _folders(
         seeds = sorted(int(number) for number in there if number.isdecimal())
     for seed in seeds:
         yield parent / f"{stem}{seed}", seed
-
-
-def _lines(path: Path) -> tuple[str, ...]:
-    return tuple(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
 
 
 def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, profile: str) -> None:

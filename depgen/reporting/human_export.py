@@ -12,7 +12,7 @@ from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
 from depgen.reporting.texts import nuclei
-from depgen.trees.lines import read_lines
+from depgen.trees.lines import read_texts
 
 KEY, ANSWERS, RATERS = "key.json", "answers", "raters"
 """What a questionnaire's folder holds: who wrote what, what came back, what is sent."""
@@ -64,7 +64,7 @@ def export(
     if real is not None:
         if contexts is not None:
             raise UserError("A Turing test shows single sentences: leave --contexts out.")
-        human = _lines(real)
+        human = read_texts(real)
         sources[REAL] = _source(real, human)
         asked = turing(lines, human, number=number, raters=raters, seed=seed)
     else:
@@ -139,7 +139,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
     if separator:
         if not name or not file:
             raise UserError(f"--texts {given}: expected NAME=FILE.")
-        texts = _lines(Path(file))
+        texts = read_texts(Path(file))
         return _Written(name, texts, _source(Path(file), texts))
     assert rows is not None
     definition, generation = rows.definition, rows.definition.generation
@@ -152,12 +152,8 @@ def _written(given: str, rows: _Rows | None) -> _Written:
             f"No texts of {row.name}, {rows.profile}, seed {rows.seed} at {path}. Make them first: depgen reproduce "
             f"{definition.argument} --row {row.slug} --profile {rows.profile} --seeds '[{rows.seed}]'"
         )
-    texts = _lines(path)
+    texts = read_texts(path)
     return _Written(row.name, texts, _source(path, texts), folder / "prompts.txt")
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for _, line in read_lines(path)]
 
 
 def _source(path: Path, texts: Sequence[str]) -> Source:
@@ -173,9 +169,9 @@ def _contexts(given: Path | None, written: Sequence[_Written]) -> list[str]:
     paths = [path for path in (given, *(each.prompts for each in written)) if path is not None]
     if not paths:
         raise UserError("A comparison shows what the texts go on from: give --contexts FILE, one a line.")
-    contexts = _lines(paths[0])
+    contexts = read_texts(paths[0])
     for path in paths[1:]:
-        if _lines(path) != contexts:
+        if read_texts(path) != contexts:
             raise UserError(f"{paths[0]} and {path} differ: both systems must go on from the same contexts.")
     return contexts
 

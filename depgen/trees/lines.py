@@ -12,8 +12,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
 
     Raises:
-        UserError: the file is missing, empty, cut short (`.gz`) or not UTF-8 (line and byte are named).
+        UserError: the file is missing, a folder, empty, cut short (`.gz`) or not UTF-8 (line and byte are named).
     """
+    if path.is_dir():
+        raise UserError(f"{path}: expected a file, found a folder.")
     if not path.is_file():
         raise UserError(f"No file at {path.absolute()}.")
     number = 0
@@ -25,6 +27,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
     if number == 0:
         raise UserError(f"{path}: the file is empty; expected lines of text.")
+
+
+def read_texts(path: Path) -> list[str]:
+    """The texts of a file of one text a line, empty ones included; read as `read_lines` reads them.
+
+    Raises:
+        UserError: the file can't be read.
+    """
+    return [line for _, line in read_lines(path)]
 
 
 def _decode(raw: bytes, where: str, *, encoding: str) -> str:

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.evaluate_text import WIDTH, evaluate_text, read_lines
+from depgen.evaluation.evaluate_text import WIDTH, evaluate_text
 from depgen.evaluation.text import NAMES, text_metrics
 from depgen.metrics.bleu import bleu
 from depgen.metrics.distinct import distinct
@@ -47,27 +47,6 @@ def test_unequal_files_are_refused_with_both_counts_and_names(files):
     files[1].write_text("one\ntwo\nthree\n")
     with pytest.raises(UserError, match=r"texts\.txt has 4 lines and .*references\.txt has 3"):
         evaluate_text(files[0], references=files[1])
-
-
-def test_unreadable_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match=r"absent\.txt: expected a file of one text a line, found nothing"):
-        read_lines(tmp_path / "absent.txt")
-    with pytest.raises(UserError, match="found a folder"):
-        read_lines(tmp_path)
-    (tmp_path / "empty.txt").write_bytes(b"")
-    with pytest.raises(UserError, match=r"empty\.txt: expected one text a line, found an empty file"):
-        read_lines(tmp_path / "empty.txt")
-    (tmp_path / "latin.txt").write_bytes("one\ntwo\ncaf\u00e9\nend\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin\.txt:3: expected UTF-8, found the byte 0xe9"):
-        read_lines(tmp_path / "latin.txt")
-
-
-def test_only_line_feeds_end_lines(tmp_path):
-    file = tmp_path / "odd.txt"
-    file.write_bytes("\ufeffa\u2028b\r\n\n c\x0bd\n".encode())
-    assert read_lines(file) == ["a\u2028b", "", " c\x0bd"]
-    file.write_bytes(b"a\nb")
-    assert read_lines(file) == ["a", "b"]
 
 
 def test_an_option_that_can_have_no_effect_is_refused(files):

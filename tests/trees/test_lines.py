@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
+from depgen.trees.lines import read_lines, read_texts
 
 
 def test_numbers_and_lines(tmp_path):
@@ -40,3 +40,15 @@ def test_errors(tmp_path, name, content, message):
 def test_missing_file(tmp_path):
     with pytest.raises(UserError, match="No file at"):
         list(read_lines(tmp_path / "none.txt"))
+    with pytest.raises(UserError, match="expected a file, found a folder"):
+        list(read_lines(tmp_path))
+
+
+def test_texts_are_lines_and_only_line_feeds_end_them(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_bytes("\ufeffa\u2028b\r\n\n c\x0bd\n".encode())
+    assert read_texts(path) == ["a\u2028b", "", " c\x0bd"]
+    path.write_bytes(b"a\nb")
+    assert read_texts(path) == ["a", "b"]
+    path.write_bytes(b"a\n\n")
+    assert read_texts(path) == ["a", ""]
