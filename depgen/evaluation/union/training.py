@@ -258,6 +258,7 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     )  # fmt: skip
     if resume.is_file():
         logger.info("Going on with %s.", resume)
+    module.train()  # a pretrained encoder comes in evaluation mode, and Lightning leaves modes as they are
     try:
         trainer.fit(module, data, ckpt_path=resume if resume.is_file() else None)
     except SystemExit as stop:  # Lightning's way after Ctrl-C

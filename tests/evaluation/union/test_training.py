@@ -1,3 +1,4 @@
+import lightning as L
 import numpy as np
 import pytest
 import torch
@@ -8,7 +9,14 @@ from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.encoders import PretrainedEncoder
 from depgen.evaluation.union.stories import text_of
-from depgen.evaluation.union.training import IGNORED, UnionModule, UnionTraining, mask_words, reconstruction_targets
+from depgen.evaluation.union.training import (
+    IGNORED,
+    UnionModule,
+    UnionTraining,
+    fit,
+    mask_words,
+    reconstruction_targets,
+)
 from tests.evaluation.union.conftest import small_encoder
 
 
@@ -149,3 +157,18 @@ def test_an_encoder_without_a_mask_has_no_masked_words(encoder):
 
     with pytest.raises(UserError, match="no mask token"):
         UnionModule(ModelWithTokenizer(encoder.model, Maskless(), "plain"), UnionTraining(masked_word_epochs=1))
+
+
+def test_a_pretrained_encoder_trains_with_its_dropout(data, tiny_bert, tmp_path, monkeypatch):
+    class BeganError(Exception):
+        pass
+
+    def began(self, module, *args, **others):
+        assert all(part.training for part in module.modules())
+        raise BeganError
+
+    encoder = PretrainedEncoder(str(tiny_bert)).build([], max_length=24)
+    assert not encoder.model.training
+    monkeypatch.setattr(L.Trainer, "fit", began)
+    with pytest.raises(BeganError):
+        fit(UnionModule(encoder, UnionTraining()), data, tmp_path, seed=1, progress=False)
