@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depgen.data.experiment import data_of
+from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text import TextOptions
@@ -19,8 +20,8 @@ from depgen.reporting.jobs import Job, fit
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
-from depgen.reporting.results import DataSource, Result
-from depgen.reporting.run_facts import facts_of, source_of
+from depgen.reporting.results import Result
+from depgen.reporting.run_facts import facts_of
 from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance

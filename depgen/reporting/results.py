@@ -11,28 +11,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Generation, Row
 from depgen.reporting.fields import check_kinds, numbers
-
-
-@dataclass(frozen=True)
-class DataSource:
-    """What a system was trained on.
-
-    Attributes:
-        corpus: the corpus's name.
-        reduced: whether its files are smaller than the published statistics.
-        train_documents: documents in the training split; None where nobody counted.
-        fingerprint: digest of every split's content and reading options, and of the limit on training documents where
-            there is one.
-    """
-
-    corpus: str
-    reduced: bool
-    train_documents: int | None = None
-    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)

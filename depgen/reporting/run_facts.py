@@ -1,7 +1,6 @@
 """What a run folder tells a result: data, trees, size, budget and curve."""
 
 import csv
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 
 import yaml
 
-from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.documents import DocumentData
-from depgen.data.sentences import SingleSentences
+from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
-from depgen.reporting.results import Budget, DataSource
+from depgen.reporting.results import Budget
 from depgen.training.runs import read_record
 
 
@@ -69,37 +67,6 @@ def beginning_of(config: Path) -> str | None:
         return "random weights"
     name = str(found["pretrained"])
     return Path(name).name if names_a_folder(name) else name
-
-
-def source_of(
-    corpus: Any,  # noqa: ANN401 - any corpus
-    *,
-    max_documents: int | None = None,
-    documents: Mapping[Split, int] | None = None,
-) -> DataSource:
-    """The corpus by name, size and content; "reduced" where training documents were left out or fewer than published.
-
-    The documents of each split are counted unless their numbers are given. A limit on training documents is part of the
-    fingerprint, since it makes other data of the same files; to read all of its sentences by themselves is not.
-    """
-    sizes = dict(documents or {split: _size(corpus, split) for split in SPLITS})
-    text, limits = corpus, [max_documents]
-    if isinstance(corpus, SingleSentences) and corpus.min_words <= 1 and corpus.max_words is None:
-        text, limits = corpus.corpus, [corpus.max_documents, max_documents]
-    left_out = text is not corpus and limits[0] is not None and limits[0] < _size(text, "train")
-    if max_documents is not None:
-        left_out = left_out or max_documents < sizes["train"]
-        sizes["train"] = min(sizes["train"], max_documents)
-    published = {split: statistics.documents for split, statistics in corpus.published.items()}
-    reduced = left_out or any(size < (published.get(split) or 0) for split, size in sizes.items())
-    parts = [text.fingerprint(split) for split in SPLITS]
-    parts += [f"max_documents {limit}" for limit in limits if limit is not None]
-    content = "\n".join(parts)
-    return DataSource(corpus.name, reduced, sizes["train"], hashlib.sha256(content.encode()).hexdigest())
-
-
-def _size(corpus: Corpus, split: Split) -> int:
-    return sum(1 for _ in corpus.documents(split))
 
 
 Points = tuple[tuple[float, float], ...]

@@ -1,15 +1,12 @@
 import pytest
 import yaml
 
-from depgen.data.corpus import SplitStatistics
 from depgen.data.experiment import data_of
-from depgen.data.generated import GeneratedStories
-from depgen.data.sentences import SingleSentences
 from depgen.data.tagged import TaggedDocuments
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting.results import Budget
-from depgen.reporting.run_facts import beginning_of, facts_of, read_curve, source_of
+from depgen.reporting.run_facts import beginning_of, facts_of, read_curve
 from tests.invented_data import write_corpora
 
 
@@ -72,21 +69,6 @@ def test_what_a_pretrained_network_began_from_stands_in_its_runs_configuration(t
     assert beginning_of(path) is None
 
 
-def test_reduced_means_fewer_documents_than_published():
-    corpus = GeneratedStories(train=4, valid=1, test=1)
-    assert not source_of(corpus).reduced
-    corpus.published = {"train": SplitStatistics(documents=4)}
-    assert not source_of(corpus).reduced
-    limited = source_of(corpus, max_documents=3)
-    assert limited.reduced
-    assert not source_of(corpus, max_documents=99).reduced
-    assert (limited.reduced, limited.train_documents) == (True, 3)
-    assert limited.fingerprint not in {source_of(corpus).fingerprint, source_of(corpus, max_documents=2).fingerprint}
-    corpus.published = {"test": SplitStatistics(documents=2)}
-    assert source_of(corpus).reduced
-    assert source_of(corpus).fingerprint != source_of(GeneratedStories(train=5, valid=1, test=1)).fingerprint
-
-
 def test_the_data_module_is_made_from_yaml(project):
     data = data_of(project / "experiments/base_toy.yaml")
     assert sum(1 for _ in data.corpus.documents("train")) == 6
@@ -133,17 +115,3 @@ def test_tokens_are_words_and_an_end_a_sentence_whether_documents_are_read_whole
     assert documents.budget == sentences.budget == Budget(2, 2 * sum(len(line) + 1 for line in lines))
     assert documents.curve == sentences.curve
     assert facts("depgen.data.text.TextData", BROWN).budget.train_tokens < documents.budget.train_tokens
-
-
-def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(facts):
-    whole = source_of(TaggedDocuments())
-    assert source_of(SingleSentences(TaggedDocuments())).fingerprint == whole.fingerprint
-    for limits in ({"min_words": 3}, {"max_words": 30}):
-        assert source_of(SingleSentences(TaggedDocuments(), **limits)).fingerprint != whole.fingerprint
-    first, documents = (
-        source_of(SingleSentences(TaggedDocuments(), max_documents=2)),
-        source_of(TaggedDocuments(), max_documents=2),
-    )
-    assert first.fingerprint == documents.fingerprint != whole.fingerprint
-    assert first.reduced == documents.reduced is False  # there are no more
-    assert source_of(SingleSentences(TaggedDocuments(), max_documents=1)).reduced
