@@ -18,6 +18,7 @@ from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
+from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.errors import UserError
 from depgen.evaluation.parse import write_test_trees
 from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
@@ -85,6 +86,7 @@ class RunCLI(LightningCLI):
         self.interrupt = InterruptGuard()
         self.output = ""
         self._digest_before: str | None = None
+        self._other_data = False
         extra = [] if checkpoint is None or request.ckpt_path is not None else ["--ckpt_path", str(checkpoint)]
         super().__init__(
             L.LightningModule,
@@ -188,6 +190,7 @@ class RunCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
+        self._compare_data()
         self._refuse_early_stopping(settings)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
             logger.warning(
@@ -219,6 +222,25 @@ class RunCLI(LightningCLI):
             )
         except (ValueError, MisconfigurationException) as error:
             raise UserError(f"The trainer's settings can't be used: {error}") from error
+
+    def _compare_data(self) -> None:
+        """A run goes on with its own data alone; what it does on others is printed and not kept.
+
+        Raises:
+            UserError: `fit` would go on with other data.
+        """
+        if self.source is None:
+            return
+        if self.request.goes_on and other_trees(self.source, self.datamodule):
+            logger.warning(
+                "%s goes on with trees of another parser, or of another version of its library.", self.source
+            )
+        changed = other_data(self.source, self.datamodule)
+        if changed is not None and self.request.goes_on:
+            raise UserError(f"{changed}. Put those back (see DEPGEN_DATA), or start a new run (without --resume).")
+        if changed is not None:
+            logger.warning("%s.", changed)
+        self._other_data = changed is not None
 
     def _refuse_early_stopping(self, settings: Any) -> None:  # noqa: ANN401
         if any(isinstance(each, EarlyStopping) for each in _as_list(settings.get("callbacks"))):
@@ -254,13 +276,15 @@ class RunCLI(LightningCLI):
         if not fits:
             verb = self.request.verb
             kept: list[L.Callback] = []
-            if verb == "test" and self._tests_best:
+            if verb == "test" and self._tests_best and not self._other_data:
                 kept = [ItemScoreWriter(folder.parent / TEST_ITEMS)]
             elif verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
                 kept = [WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
             return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]
         every = self._get(self.config, "resume_every_n_steps")
-        return [*bar, *training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)]
+        record = [DataRecord(folder.parent)] if self.source is None else []
+        own = training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)
+        return [*bar, *record, *own]
 
     def _loggers(self, fits: bool) -> list[Any]:
         mode, folder = self._get(self.config, "wandb"), self.folder or self.source
@@ -344,6 +368,9 @@ class RunCLI(LightningCLI):
     def _keep(self, metrics: dict[str, float]) -> None:
         """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""
         verb = self.request.verb
+        if self._other_data:
+            logger.warning("Printed only: %s keeps numbers on the data that the run belongs to.", NUMBERS[verb])
+            return
         if not self._tests_best or not takes_everything(self.trainer, verb):
             logger.info("Printed only: %s keeps numbers of %s on a whole split.", NUMBERS[verb], BEST)
             return

@@ -186,6 +186,10 @@ class CorpusData(L.LightningDataModule):
             )  # fmt: skip
         return self._splits[split]
 
+    def documents(self, split: Split) -> int:
+        """How many documents a split has, whatever the limit on those of training."""
+        return len(self._table(split))
+
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         annotator = self.annotator if split in self.trees_for else None
         return annotated_split(self.corpus, split, annotator, whole_documents=self.joining == "whole")

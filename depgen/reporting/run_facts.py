@@ -1,6 +1,7 @@
 """What a run folder tells a result: data, trees, size, budget and curve."""
 
 import csv
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import Any
 
 import yaml
 
-from depgen.data.documents import DocumentData
+from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.results import Budget
 from depgen.training.runs import read_record
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,27 @@ class RunFacts:
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
     """The facts of a finished run, given its data module (`data_of`).
 
+    Data, trees and tokens are those that its `run.json` names; where an older version did not keep them, those at hand.
     Tokens seen are epochs times the tokens of the training split (one eos an item; of documents, one a sentence): each
     epoch sees each item once.
 
     Raises:
         UserError: `metrics.csv` lacks epochs.
     """
-    data.use_vocabulary(run / "vocabulary")
-    trained_on = data.segmented("train", longest=None) if isinstance(data, DocumentData) else data.split("train")
-    tokens = int(trained_on.lengths.sum())
+    record, source = read_record(run), recorded_source(run)
+    if source is None:
+        data.use_vocabulary(run / "vocabulary")
+        source = source_of(data.corpus, max_documents=getattr(data, "max_documents", None))
+        trees, tokens = None if data.annotator is None else data.annotator.scheme, tokens_per_epoch(data)
+    else:
+        trees, tokens = record["trees"], record["tokens_per_epoch"]
+        if changed := other_data(run, data):
+            logger.warning("%s. Its result names the former; texts and trees are measured on what lies there.", changed)
     epochs, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
     return RunFacts(
-        source_of(data.corpus, max_documents=getattr(data, "max_documents", None)),
-        None if data.annotator is None else data.annotator.scheme,
-        read_record(run).get("parameters"),
+        source,
+        trees,
+        record.get("parameters"),
         Budget(epochs, epochs * tokens),
         curve,
         clock,

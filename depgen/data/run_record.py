@@ -1,0 +1,92 @@
+"""What a run's `run.json` keeps of the data that it was trained on, and whether those at hand are still the same."""
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+
+from depgen.data.corpus import Split
+from depgen.data.documents import DocumentData
+from depgen.data.source import DataSource, fingerprint_of, source_of
+from depgen.data.text import CorpusData
+from depgen.errors import MissingDataError, UserError
+from depgen.training.runs import read_record, update_record
+
+logger = logging.getLogger(__name__)
+
+
+class DataRecord(L.Callback):
+    """Writes into a fresh run's `run.json` what it is trained on, as soon as the data are ready.
+
+    These are `data` (a `DataSource`), `tokens_per_epoch`, and of a system with trees `trees` (their scheme) and
+    `trees_fingerprint`. A data module without a corpus leaves nothing.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Write; a warning where a split can't be read, which training has no need of."""
+        data: Any = getattr(trainer, "datamodule", None)
+        if not trainer.is_global_zero or not hasattr(data, "corpus"):
+            return
+        try:
+            update_record(self.run, _record_of(data))
+        except UserError as error:
+            logger.warning("%s does not say what it is trained on, so no later change is noticed: %s", self.run, error)
+
+
+def _record_of(data: Any) -> dict[str, Any]:  # noqa: ANN401 - any data module with a corpus
+    limit = getattr(data, "max_documents", None)
+    read: tuple[Split, ...] = ("train", "valid") if isinstance(data, CorpusData) else ()
+    known = {split: data.documents(split) for split in read}
+    return {
+        "data": asdict(source_of(data.corpus, max_documents=limit, documents=known)),
+        "tokens_per_epoch": tokens_per_epoch(data),
+        "trees": None if data.annotator is None else data.annotator.scheme,
+        "trees_fingerprint": _trees_of(data),
+    }
+
+
+def _trees_of(data: Any) -> str | None:  # noqa: ANN401
+    if data.annotator is None or "train" not in data.trees_for:
+        return None
+    return str(data.annotator.fingerprint())
+
+
+def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a corpus
+    """Tokens of the training split, one eos an item among them; of documents, one a sentence."""
+    trained_on = data.segmented("train", longest=None) if isinstance(data, DocumentData) else data.split("train")
+    return int(trained_on.lengths.sum())
+
+
+def recorded_source(run: Path) -> DataSource | None:
+    """What a run was trained on, as its `run.json` says; None where an older version did not keep it."""
+    found = read_record(run).get("data")
+    return None if found is None else DataSource(**found)
+
+
+def other_data(run: Path, data: Any) -> str | None:  # noqa: ANN401 - any data module
+    """How the data at hand differ from those that a run was trained on; None where they do not, or nothing tells."""
+    recorded = recorded_source(run)
+    if recorded is None:
+        return None
+    try:
+        found = fingerprint_of(data.corpus, max_documents=getattr(data, "max_documents", None))
+    except MissingDataError as error:
+        logger.warning("Nothing tells whether %s was trained on the data at hand: %s", run, error)
+        return None
+    if found == recorded.fingerprint:
+        return None
+    return (
+        f"{run} was trained on {recorded.corpus} with {recorded.train_documents} training documents (fingerprint "
+        f"{str(recorded.fingerprint)[:12]}), but the files that lie there now are others (fingerprint {found[:12]})"
+    )
+
+
+def other_trees(run: Path, data: Any) -> bool:  # noqa: ANN401 - any data module
+    """Whether the parser at hand is another than the one whose trees a run was trained on, as far as is known."""
+    recorded = read_record(run).get("trees_fingerprint")
+    return recorded is not None and recorded != _trees_of(data)
