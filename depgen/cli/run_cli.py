@@ -87,7 +87,6 @@ class RunCLI(LightningCLI):
         self.output = ""
         self._digest_before: str | None = None
         self._other_data = False
-        extra = [] if checkpoint is None or request.ckpt_path is not None else ["--ckpt_path", str(checkpoint)]
         super().__init__(
             L.LightningModule,
             L.LightningDataModule,
@@ -99,7 +98,7 @@ class RunCLI(LightningCLI):
             trainer_defaults=TRAINER_DEFAULTS,
             parser_class=TrainingParser,
             parser_kwargs={"prog": "depgen"},
-            args=[request.verb, *arguments, *extra],
+            args=[request.verb, *arguments],
         )
 
     # -- options and settings -------------------------------------------------------------------------------------
@@ -120,10 +119,8 @@ class RunCLI(LightningCLI):
         self._refuse_runs_in_files()
         verb = self.request.verb
         if self.source is None or self.checkpoint is None:
-            started_from = self.config[verb].get("ckpt_path")
-            if started_from is not None:  # given in a YAML file
-                raise refused_start(str(started_from))
             return
+        self.config[verb]["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
@@ -140,9 +137,11 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "run", "input"):
+        for name in ("resume", "run", "input", "ckpt_path"):
             given = self.config[self.request.verb].get(name)
             if given is not None and given != getattr(self.request, name, None):
+                if name == "ckpt_path" and self.request.verb == "fit":
+                    raise refused_start(str(given))
                 raise UserError(f"{name}: {given} stands in a YAML file, where it is not read: say --{name} {given}.")
 
     def _parse_ckpt_path(self) -> None:

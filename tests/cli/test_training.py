@@ -293,6 +293,21 @@ def test_a_run_named_in_yaml_is_refused(tmp_path, capsys, name):
     assert not list((tmp_path / "runs").glob("*/*"))
 
 
+@pytest.mark.parametrize("verb", ["test", "validate", "predict"])
+def test_a_checkpoint_named_in_yaml_is_refused(run, tiny, tmp_path, capsys, verb):
+    other = run / "checkpoints" / "first-best.ckpt"
+    (tmp_path / "other.yaml").write_text(f"ckpt_path: {other}\n")
+    assert main([verb, "--config", tiny, "--config", "other.yaml"]) == 2
+    assert f"ckpt_path: {other} stands in a YAML file, where it is not read" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_the_command_line_holds_over_a_yaml_file(run, tiny, tmp_path, capsys):
+    checkpoint = str(run / "checkpoints" / "first-best.ckpt")
+    (tmp_path / "other.yaml").write_text("ckpt_path: null\n")
+    assert main(["test", "--config", tiny, "--config", "other.yaml", "--ckpt_path", checkpoint]) == 0
+    assert f"checkpoint\t{checkpoint}" in capsys.readouterr().out
+
+
 def test_a_fast_dev_run_leaves_no_folder(tiny, tmp_path):
     assert main(["fit", "--config", tiny, "--trainer.fast_dev_run", "2"]) == 0
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
