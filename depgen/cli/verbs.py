@@ -88,8 +88,16 @@ VERBS = {
         "depgen.annotation.annotate:annotate",
         counts=("processes",),
     ),
-    "train-parser": Verb("train a dependency parser on a treebank", "depgen.annotation.train_parser:train_parser"),
-    "train-union": Verb("train the story metric UNION on a corpus", "depgen.evaluation.union.train_union:train_union"),
+    "train-parser": Verb(
+        "train a dependency parser on a treebank",
+        "depgen.annotation.train_parser:train_parser",
+        flags=("overwrite",),
+    ),
+    "train-union": Verb(
+        "train the story metric UNION on a corpus",
+        "depgen.evaluation.union.train_union:train_union",
+        flags=("overwrite",),
+    ),
     "parser-agreement": Verb(
         "how often two annotators give a word the same head",
         "depgen.annotation.agreement:parser_agreement",

@@ -93,6 +93,12 @@ def test_a_verb_is_parsed_by_its_functions_signature():
     assert run_function("show", VERB, arguments) == "('a.txt', 'c', 5, True, 0.5)"
 
 
+@pytest.mark.parametrize("verb", ["train-parser", "train-union"])
+def test_a_bare_overwrite_is_understood_as_messages_advise(verb, capsys):
+    assert main([verb, "--overwrite", "--print_config"]) == 0
+    assert "overwrite: true" in capsys.readouterr().out
+
+
 def show_lists(*, names: Sequence[str], files: list[Path], sizes: Sequence[int] = (1,)) -> str:
     """Shows what it is given.
 

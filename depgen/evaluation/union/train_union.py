@@ -59,7 +59,7 @@ def train_union(
             if read_scorer(folder).get("fingerprint") != fingerprint:
                 raise UserError(
                     f"{folder} holds a scorer that was trained otherwise (other stories, encoder, options or seed). "
-                    "Choose another --name, or replace it by --overwrite true."
+                    "Choose another --name, or replace it by --overwrite."
                 )
             return f"{folder} is up to date.\n{report(folder)}"
         work = folder.with_name(f".{name}.{fingerprint[:12]}")
