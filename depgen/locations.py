@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
+
 from depgen.errors import MissingDataError, UserError
 
 
@@ -18,6 +20,28 @@ def data_root() -> Path:
 def cache_root() -> Path:
     """The folder of trained parsers and annotated corpora: `$DEPGEN_CACHE`, by default `~/.cache/depgen`."""
     return _root("DEPGEN_CACHE", "~/.cache/depgen")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock beside a file or folder of the cache, and makes the folder that it lies in.
+
+    Raises:
+        UserError: nothing can be written there.
+    """
+    lock = FileLock(f"{path}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise UserError(
+            f"The cache {path.parent.absolute()} can't be written ({error.strerror or error}). Change its rights, or "
+            "set DEPGEN_CACHE to another folder."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def runs_root() -> Path:
@@ -42,7 +66,11 @@ def models_root() -> Path:
 
 
 def _root(variable: str, default: str) -> Path:
-    return Path(os.environ.get(variable) or default).expanduser()  # an empty variable counts as unset
+    folder = os.environ.get(variable) or default  # an empty variable counts as unset
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"There is no home folder, which {folder} lies in: set {variable} to another.") from error
 
 
 def find_data(relative: str | Path, *, how_to_get: str) -> Path:

@@ -11,6 +11,7 @@ from depgen.locations import (
     find_data,
     find_file,
     folder_written_whole,
+    locked,
     results_root,
     runs_root,
 )
@@ -70,3 +71,25 @@ def test_a_run_is_named_below_the_folder_of_runs(monkeypatch, tmp_path):
 def test_a_files_digest_is_that_of_its_bytes(tmp_path):
     (tmp_path / "file").write_bytes(b"abc")
     assert file_sha256(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "cache").write_text("in the way")
+    with (
+        pytest.raises(UserError, match=r"cache can't be written \(.*set DEPGEN_CACHE"),
+        locked(tmp_path / "cache" / "a"),
+    ):
+        pass
+    with pytest.raises(FileNotFoundError), locked(tmp_path / "new" / "b"):
+        (tmp_path / "none").read_text()  # what happens under the lock keeps its own name
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["b.lock"]
+
+
+def test_without_a_home_folder_the_variable_is_named(monkeypatch):
+    def homeless(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    monkeypatch.delenv("DEPGEN_CACHE", raising=False)
+    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
+        cache_root()

@@ -7,12 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
-from depgen.locations import folder_written_whole, write_atomically
+from depgen.locations import folder_written_whole, locked, write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +35,11 @@ def train_parser(
     """
     folder = parser_folder(name)
     fingerprint = training_fingerprint(treebank, parser, seed)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if folder.exists() and not overwrite:
-            if read_description(folder).get("fingerprint") != fingerprint:
-                raise UserError(
-                    f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
-                    "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
-                )
-            return f"{folder} is up to date.\n{_report(folder)}"
+    if folder.exists() and not overwrite:
+        return _up_to_date(folder, fingerprint)
+    with locked(folder):
+        if folder.exists() and not overwrite:  # trained by another process in the meantime
+            return _up_to_date(folder, fingerprint)
         started = time.perf_counter()
         trained = parser.train(treebank.sentences("train"), treebank.sentences("valid"), seed=seed)
         seconds = time.perf_counter() - started
@@ -55,6 +49,20 @@ def train_parser(
         }  # fmt: skip
         save_parser(folder, trained, treebank, description, seconds=seconds)
     return _report(folder)
+
+
+def _up_to_date(folder: Path, fingerprint: str) -> str:
+    """What is known of the parser that lies there.
+
+    Raises:
+        UserError: it was trained otherwise.
+    """
+    if read_description(folder).get("fingerprint") != fingerprint:
+        raise UserError(
+            f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
+            "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
+        )
+    return f"{folder} is up to date.\n{_report(folder)}"
 
 
 def training_fingerprint(treebank: AnyTreebank, parser: ParserTraining, seed: int) -> str:

@@ -20,11 +20,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
-from depgen.locations import cache_root, write_atomically
+from depgen.locations import cache_root, locked, write_atomically
 from depgen.trees.annotator import Annotator, SentenceError
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document, Sentence
@@ -84,8 +82,7 @@ def annotated_split(
     digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
     folder = cache_root() / "annotations" / digest
     if not (folder / TABLE).is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
+        with locked(folder):
             if not (folder / TABLE).is_file():
                 documents = _unchanged(
                     corpus.documents(split),

@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 
 import lightning as L
 import numpy as np
-from filelock import FileLock
 from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
 
@@ -19,9 +18,9 @@ from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.corpus import Corpus, DrawnSplits, Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
+from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError
-from depgen.locations import cache_root, write_atomically
+from depgen.locations import cache_root, locked, write_atomically
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
@@ -121,10 +120,10 @@ class CorpusData(L.LightningDataModule):
             splits = " ".join(self.vocabulary_splits)
             key = "\n".join([FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)])
             folder = cache_root() / "vocabularies" / hashlib.sha256(key.encode()).hexdigest()[:32]
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{folder}.lock"):
-                if not (folder / "vocabulary.json").is_file():
-                    self.builder.build(self._word_counts()).save(folder)
+            if not (folder / VOCABULARY_FILE).is_file():
+                with locked(folder):
+                    if not (folder / VOCABULARY_FILE).is_file():
+                        self.builder.build(self._word_counts()).save(folder)
             self._vocabulary = load_vocabulary(folder)
         return self._vocabulary
 

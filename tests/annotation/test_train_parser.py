@@ -52,6 +52,18 @@ def test_a_parser_that_is_there_is_not_trained_again(toy_parsers, own_cache, toy
     assert (own_cache / "parsers/toy/scores.json").read_bytes() == before
 
 
+def test_a_parser_is_found_in_a_cache_that_cannot_be_written(toy_parsers, own_cache, toy_treebank, tmp_path):
+    lock = (own_cache / "parsers/toy.lock").rename(tmp_path / "toy.lock")
+    (own_cache / "parsers/toy.lock").mkdir()
+    try:
+        assert "up to date" in train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+        with pytest.raises(UserError, match="set DEPGEN_CACHE"):
+            train_parser(toy_treebank, Never(tiny_spacy().options()), "toy", overwrite=True)
+    finally:
+        (own_cache / "parsers/toy.lock").rmdir()
+        lock.rename(own_cache / "parsers/toy.lock")
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"scheme": "x"}', '{"scheme": "x", "valid": {"uas": "high"}}', None])
 def test_damaged_scores_are_named(toy_parsers, own_cache, toy_treebank, content):
     path = own_cache / "parsers/toy/scores.json"

@@ -152,3 +152,22 @@ def test_stages_prepare_only_what_they_need():
 def test_the_test_split_gets_no_trees_unless_asked():
     assert TextData(Fixture(), GoldTrees()).split("test")[0].heads is None
     assert TextData(Fixture(), GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
+
+
+def test_what_lies_in_a_cache_that_cannot_be_written_is_read(tmp_path):
+    before = TextData(Fixture()).split("train")
+    locks = sorted(tmp_path.glob("*/*.lock"))
+    assert [path.parent.name for path in locks] == ["annotations", "vocabularies"]
+    for path in locks:
+        path.unlink()
+        path.mkdir()
+    assert TextData(Fixture()).split("train").ids.tolist() == before.ids.tolist()
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
+        TextData(Fixture()).vocabulary_size  # noqa: B018
+    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
+        TextData(Fixture()).prepare_data()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-from filelock import FileLock
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
@@ -18,7 +17,7 @@ from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
-from depgen.locations import folder_written_whole, write_atomically
+from depgen.locations import folder_written_whole, locked, write_atomically
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
 
@@ -53,15 +52,11 @@ def train_union(
     """
     folder = scorer_folder(name)
     fingerprint = training_fingerprint(data, encoder, training, seed)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if find_scorer(str(folder.absolute())) is not None and not overwrite:
-            if read_scorer(folder).get("fingerprint") != fingerprint:
-                raise UserError(
-                    f"{folder} holds a scorer that was trained otherwise (other stories, encoder, options or seed). "
-                    "Choose another --name, or replace it by --overwrite."
-                )
-            return f"{folder} is up to date.\n{report(folder)}"
+    if _is_there(folder) and not overwrite:
+        return _up_to_date(folder, fingerprint)
+    with locked(folder):
+        if _is_there(folder) and not overwrite:  # trained by another process in the meantime
+            return _up_to_date(folder, fingerprint)
         work = folder.with_name(f".{name}.{fingerprint[:12]}")
         L.seed_everything(seed, verbose=False)
         texts = [text_of(story) for story in data.stories("train")]
@@ -79,6 +74,24 @@ def train_union(
         save_scorer(folder, module, built, data, description)
         shutil.rmtree(work)
     return report(folder)
+
+
+def _is_there(folder: Path) -> bool:
+    return find_scorer(str(folder.absolute())) is not None
+
+
+def _up_to_date(folder: Path, fingerprint: str) -> str:
+    """What is known of the scorer that lies there.
+
+    Raises:
+        UserError: it was trained otherwise.
+    """
+    if read_scorer(folder).get("fingerprint") != fingerprint:
+        raise UserError(
+            f"{folder} holds a scorer that was trained otherwise (other stories, encoder, options or seed). "
+            "Choose another --name, or replace it by --overwrite."
+        )
+    return f"{folder} is up to date.\n{report(folder)}"
 
 
 def training_fingerprint(data: UnionData, encoder: EncoderSource, training: UnionTraining, seed: int) -> str:

@@ -75,6 +75,17 @@ def test_it_is_trained_once_and_another_of_that_name_is_refused(cache):
     assert (scorer_folder("pets") / "union.json").read_bytes() == before
 
 
+def test_a_scorer_is_found_in_a_cache_that_cannot_be_written(cache, tmp_path):
+    place = scorer_folder("pets").with_name("pets.lock")
+    lock = place.rename(tmp_path / "pets.lock")
+    place.mkdir()
+    try:
+        assert "is up to date" in train("pets")
+    finally:
+        place.rmdir()
+        lock.rename(place)
+
+
 def test_a_stopped_training_goes_on_to_the_same_weights(cache, monkeypatch, scorer):
     def stop(module):
         if module.current_epoch == 2:
