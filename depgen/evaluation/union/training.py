@@ -52,7 +52,10 @@ class UnionTraining:
         gradient_clip: largest norm of the gradient.
         precision: of the trainer, such as `32-true` or `bf16-mixed`.
         accelerator: where it trains.
-        devices: how many of these.
+        devices: how many of these; one, as the scorer is tested and written by the process that trains it.
+
+    Raises:
+        UserError: another number of devices.
     """
 
     epochs: int = 3
@@ -68,6 +71,10 @@ class UnionTraining:
     precision: Any = "32-true"
     accelerator: str = "auto"
     devices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.devices != 1:
+            raise UserError(f"training.devices: a scorer is trained on one device, found {self.devices}.")
 
     def options(self) -> dict[str, Any]:
         """What the scorer depends on: everything but where it is trained."""

@@ -172,3 +172,9 @@ def test_a_pretrained_encoder_trains_with_its_dropout(data, tiny_bert, tmp_path,
     monkeypatch.setattr(L.Trainer, "fit", began)
     with pytest.raises(BeganError):
         fit(UnionModule(encoder, UnionTraining()), data, tmp_path, seed=1, progress=False)
+
+
+@pytest.mark.parametrize("devices", [0, 2, -1])
+def test_it_trains_on_one_device(devices):
+    with pytest.raises(UserError, match=f"one device, found {devices}"):
+        UnionTraining(devices=devices)
