@@ -11,6 +11,7 @@ from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder,
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
 from depgen.locations import folder_written_whole, locked, write_atomically
+from depgen.seeds import checked_seed
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +32,11 @@ def train_parser(
         overwrite: replace a parser of that name that was trained otherwise.
 
     Raises:
-        UserError: a treebank file is missing or broken; another parser has that name.
+        UserError: a treebank file is missing or broken; another parser has that name; a seed is out of
+            range.
     """
     folder = parser_folder(name)
-    fingerprint = training_fingerprint(treebank, parser, seed)
+    fingerprint = training_fingerprint(treebank, parser, checked_seed(seed))
     if folder.exists() and not overwrite:
         return _up_to_date(folder, fingerprint)
     with locked(folder):

@@ -25,6 +25,7 @@ from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
 from depgen.locations import file_sha256, write_atomically
 from depgen.masked_language_model import HeadNetwork
 from depgen.processes import process_rank
+from depgen.seeds import checked_seed
 from depgen.training.assembly import training_callbacks
 from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
 from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBERS
@@ -118,6 +119,9 @@ class RunCLI(LightningCLI):
         self.config = parser.parse_args(args)
         self._refuse_runs_in_files()
         verb = self.request.verb
+        seed = self.config[verb].get("seed_everything")
+        if seed is not None and not isinstance(seed, bool):
+            checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
             return
         self.config[verb]["ckpt_path"] = str(self.checkpoint)

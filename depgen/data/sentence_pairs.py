@@ -20,6 +20,7 @@ from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenB
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError
+from depgen.seeds import checked_seed
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Document
 
@@ -178,7 +179,7 @@ class SentencePairs(L.LightningDataModule):
             raise UserError(f"pairs_per_batch: expected at least 1, found {pairs_per_batch}.")
         self.corpus, self.encoder = corpus, encoder
         self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
-        self.workers, self.seed = workers, seed
+        self.workers, self.seed = workers, checked_seed(seed)
         self._vocabulary: AnyVocabulary | None = None
         self._splits: dict[Split, PairSplit] = {}
 

@@ -21,6 +21,7 @@ from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenB
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, locked, write_atomically
+from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
@@ -83,7 +84,7 @@ class CorpusData(L.LightningDataModule):
         seed: seed of the order of the training data.
 
     Raises:
-        UserError: `max_documents` leaves nothing.
+        UserError: `max_documents` leaves nothing, or a seed is out of range.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class CorpusData(L.LightningDataModule):
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)
         self.joining, self.left_dependents = joining, left_dependents
-        self.workers, self.max_documents, self.seed = workers, max_documents, seed
+        self.workers, self.max_documents, self.seed = workers, max_documents, checked_seed(seed)
         self._vocabulary: AnyVocabulary | None = None
         self._splits: dict[Split, EncodedSplit] = {}
 

@@ -8,6 +8,7 @@ from depgen.errors import UserError
 from depgen.evaluation.oracle import Average
 from depgen.evaluation.text import CONFIDENCE, NAMES, TextEvaluation, TextOptions, text_metrics
 from depgen.metrics.bleu import EmptyPolicy
+from depgen.seeds import checked_seed
 from depgen.trees.lines import read_texts
 
 WIDTH = max(map(len, NAMES.values())) + 2
@@ -76,7 +77,7 @@ def evaluate_text(
         download=download,
         device=device,
         resamples=resamples,
-        seed=seed,
+        seed=checked_seed(seed),
     )
     texts = read_texts(file)
     evaluation = text_metrics(

@@ -77,6 +77,11 @@ def test_damaged_scores_are_named(toy_parsers, own_cache, toy_treebank, content)
     path.write_bytes(before)
 
 
+def test_a_seed_is_no_negative_number(own_cache, toy_treebank):
+    with pytest.raises(UserError, match="seed: expected a seed from 0"):
+        train_parser(toy_treebank, Never({}), "unseeded", seed=-1)
+
+
 def test_a_parser_that_was_trained_otherwise_is_not_replaced_unasked(toy_parsers, own_cache, toy_treebank):
     with pytest.raises(UserError, match=r"trained otherwise.*--overwrite"):
         train_parser(toy_treebank, tiny_spacy(steps=61), "toy")

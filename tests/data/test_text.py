@@ -154,6 +154,11 @@ def test_the_test_split_gets_no_trees_unless_asked():
     assert TextData(Fixture(), GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
 
 
+def test_a_seed_is_no_negative_number():
+    with pytest.raises(UserError, match="seed: expected a seed from 0"):
+        TextData(Fixture(), seed=-1)
+
+
 def test_what_lies_in_a_cache_that_cannot_be_written_is_read(tmp_path):
     before = TextData(Fixture()).split("train")
     locks = sorted(tmp_path.glob("*/*.lock"))

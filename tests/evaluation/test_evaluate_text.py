@@ -49,6 +49,7 @@ def test_unequal_files_are_refused_with_both_counts_and_names(files):
         evaluate_text(files[0], references=files[1])
 
 
-def test_an_option_that_can_have_no_effect_is_refused(files):
-    with pytest.raises(UserError, match="--oracle"):
-        evaluate_text(files[0], reverse=True)
+@pytest.mark.parametrize(("option", "named"), [({"reverse": True}, "--oracle"), ({"seed": -1}, "seed: expected")])
+def test_an_option_that_can_have_no_effect_is_refused(option, named, files):
+    with pytest.raises(UserError, match=named):
+        evaluate_text(files[0], **option)

@@ -18,6 +18,7 @@ from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, fin
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
 from depgen.locations import folder_written_whole, locked, write_atomically
+from depgen.seeds import checked_seed
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
 
@@ -47,11 +48,11 @@ def train_union(
         progress: whether a bar shows how far an epoch has come.
 
     Raises:
-        UserError: no corpus, tagger or encoder; another scorer has that name.
+        UserError: no corpus, tagger or encoder; another scorer has that name; a seed out of range.
         KeyboardInterrupt: stopped by Ctrl-C; the state is kept.
     """
     folder = scorer_folder(name)
-    fingerprint = training_fingerprint(data, encoder, training, seed)
+    fingerprint = training_fingerprint(data, encoder, training, checked_seed(seed))
     if _is_there(folder) and not overwrite:
         return _up_to_date(folder, fingerprint)
     with locked(folder):

@@ -86,6 +86,11 @@ def test_a_scorer_is_found_in_a_cache_that_cannot_be_written(cache, tmp_path):
         lock.rename(place)
 
 
+def test_a_seed_is_no_negative_number(cache):
+    with pytest.raises(UserError, match="seed: expected a seed from 0"):
+        train("unseeded", seed=-1)
+
+
 def test_a_stopped_training_goes_on_to_the_same_weights(cache, monkeypatch, scorer):
     def stop(module):
         if module.current_epoch == 2:

@@ -1,0 +1,17 @@
+"""What serves as a seed."""
+
+from depgen.errors import UserError
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's global generator takes none beyond it."""
+
+
+def checked_seed(seed: int, name: str = "seed") -> int:
+    """The seed, once it is certain that every generator takes it.
+
+    Raises:
+        UserError: it is negative or too large; `name` says which seed.
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"{name}: expected a seed from 0 to {LARGEST_SEED}, found {seed}.")
+    return seed
