@@ -1,7 +1,8 @@
 """The one error class for what a user can mend, and the name that was meant where one is misspelt."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UserError(ValueError):
@@ -13,6 +14,24 @@ class UserError(ValueError):
 
 class MissingDataError(UserError):
     """A corpus that is not at hand."""
+
+
+@contextmanager
+def user_errors_unwrapped() -> Iterator[None]:
+    """Raises the user's mistake itself where a library complains of it in its own words, as jsonargparse in a union.
+
+    Raises:
+        UserError: the one that the library's ValueError was raised from.
+    """
+    try:
+        yield
+    except ValueError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, UserError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None or cause is error:
+            raise
+        raise cause from None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
 from depgen.data.run_record import DataRecord, other_data, other_trees
-from depgen.errors import UserError
+from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.parse import write_test_trees
 from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
 from depgen.locations import file_sha256, write_atomically
@@ -176,15 +176,8 @@ class RunCLI(LightningCLI):
         Raises:
             UserError: what one of them complains of, out of jsonargparse's own complaint around it.
         """
-        try:
+        with user_errors_unwrapped():
             super().instantiate_classes()
-        except ValueError as error:
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, UserError):
-                cause = cause.__cause__ or cause.__context__
-            if cause is None or cause is error:
-                raise
-            raise cause from None
 
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(RunLock(folder))

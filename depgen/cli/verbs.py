@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from depgen.errors import user_errors_unwrapped
+
 TRAINING_VERBS = {
     "fit": "train a system: --config experiments/X.yaml, --resume to go on with a run that has stopped",
     "validate": "evaluate a run's best checkpoint on the validation split",
@@ -232,7 +234,8 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     function = _target(verb.target)
     parser = _parser(name, verb, function)
     config = parser.parse_args(_spread([_underscored(each) for each in arguments], verb.lists))
-    ready = parser.instantiate_classes(config)
+    with user_errors_unwrapped():
+        ready = parser.instantiate_classes(config)
     result = function(
         **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from depgen.errors import UserError
+from depgen.errors import UserError, user_errors_unwrapped
 
 
 def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
@@ -37,6 +37,7 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
     else:
         parser.add_class_arguments(TextData, "data")
     try:
-        return parser.instantiate(parser.parse_object({"data": dict(data)})).data
+        with user_errors_unwrapped():
+            return parser.instantiate(parser.parse_object({"data": dict(data)})).data
     except ArgumentError as error:
         raise UserError(f"{config}: {error}") from error

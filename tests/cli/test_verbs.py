@@ -12,6 +12,7 @@ import pytest
 from depgen import cli
 from depgen.cli import main, usage
 from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb, _target, run_function
+from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
 
 
@@ -128,6 +129,16 @@ def test_a_count_is_at_least_one(verb, count, capsys):
     for number in ("0", "-1", "1.5"):
         assert main([*verb.split(), f"--{count}", number]) == 2
         assert f'"{count}":' in capsys.readouterr().err
+
+
+def show_vocabulary(*, vocabulary: VocabularyBuilder | None = None) -> str:
+    return str(vocabulary)
+
+
+def test_what_a_class_refuses_is_said_in_its_own_words():
+    verb = Verb("show", f"{__name__}:show_vocabulary")
+    with pytest.raises(UserError, match=r"^size must be at least 258"):
+        run_function("show", verb, ["--vocabulary", "SubwordPieces", "--vocabulary.size", "3"])
 
 
 def show_items(*, items: int = 3) -> str:

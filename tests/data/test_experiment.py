@@ -1,4 +1,5 @@
 import pytest
+import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
@@ -18,3 +19,12 @@ def test_a_broken_file_is_named(tmp_path, content, message):
     with pytest.raises(UserError) as error:
         data_of(path)
     assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_what_is_refused_within_a_choice_of_classes_is_said_in_its_own_words(tmp_path):
+    corpus = {"class_path": "depgen.data.generated.GeneratedStories"}
+    vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 3}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus, "vocabulary": vocabulary}}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"data": data}))
+    with pytest.raises(UserError, match=r"^size must be at least 258"):
+        data_of(tmp_path / "a.yaml")
