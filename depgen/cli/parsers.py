@@ -1,6 +1,8 @@
 """Parsers whose complaints are short: the mistake and where help is, without the whole usage."""
 
+import os
 import re
+from pathlib import Path
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
@@ -25,6 +27,19 @@ class ShortComplaints(ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def parse_args(self, args: Any = None, *others: Any, **named: Any) -> Any:  # noqa: ANN401
+        """The settings of a command line.
+
+        Raises:
+            UserError: one of its YAML files is not in UTF-8.
+        """
+        try:
+            return super().parse_args(args, *others, **named)
+        except UnicodeDecodeError as error:
+            files = filter(os.path.isfile, (str(each).rpartition("=")[2] for each in args or ()))
+            where = next((each for each in files if Path(each).read_bytes() == error.object), "a YAML file")
+            raise UserError(f"{where}: expected UTF-8, found {error}; convert it, for instance by iconv.") from error
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Complain; parsers that jsonargparse uses within a parse keep its own way.

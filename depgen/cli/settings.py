@@ -37,8 +37,8 @@ def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
     """
     path = run / "config.yaml"
     try:
-        settings = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"The run's settings {path} can't be read: {error}") from error
     assert isinstance(settings, dict)
     stored = load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}

@@ -77,6 +77,12 @@ def test_an_edited_yaml_does_not_hide_what_the_checkpoint_holds(run, capsys):
     assert "model.init_args.width: 16 asked for, 8 in the checkpoint" in capsys.readouterr().err
 
 
+def test_a_runs_yaml_in_another_encoding_is_named(run, tiny, capsys):
+    (run / "config.yaml").write_bytes("name: café".encode("latin-1"))
+    assert main(["test", "--config", tiny]) == 2
+    assert f"The run's settings {run / 'config.yaml'} can't be read: " in capsys.readouterr().err
+
+
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(run, monkeypatch, capsys):
     import tests.training.tiny as tiny_module
 

@@ -164,6 +164,17 @@ def test_a_verb_takes_a_yaml(tmp_path):
     assert run_function("show", VERB, ["a", "--config", str(tmp_path / "x.yaml")]) == "('a', 'c', 7, False, None)"
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("verb", ["show", "fit"])
+def test_a_yaml_in_another_encoding_is_named(monkeypatch, tmp_path, capsys, verb, encoding):
+    monkeypatch.setitem(cli.VERBS, "show", VERB)
+    path = tmp_path / "x.yaml"
+    path.write_bytes("corpus: café\n".encode(encoding))
+    for given in (["--config", str(path)], [f"--config={path}"]):
+        assert main([verb, *given]) == 2
+        assert f"{path}: expected UTF-8, found " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
