@@ -16,11 +16,18 @@ logger = logging.getLogger(__name__)
 
 
 def content_fingerprint(paths: Iterable[Path], **options: object) -> str:
-    """A SHA-256 hex digest of the files' bytes, in order, and of the reading options; names and dates do not count."""
+    """A SHA-256 hex digest of the files' bytes, in order, and of the reading options; names and dates do not count.
+
+    Raises:
+        UserError: a file can't be read.
+    """
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+        try:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error
     return digest.hexdigest()
 
 

@@ -12,7 +12,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
 
     Raises:
-        UserError: the file is missing, a folder, empty, cut short (`.gz`) or not UTF-8 (line and byte are named).
+        UserError: the file is missing, a folder, empty, cut short (`.gz`) or not UTF-8 (line and byte are named), or may
+            not be read.
     """
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
@@ -25,6 +26,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, _decode(raw, f"{path}:{number}", encoding="utf-8-sig" if number == 1 else "utf-8")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
+    except OSError as error:
+        raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error
     if number == 0:
         raise UserError(f"{path}: the file is empty; expected lines of text.")
 

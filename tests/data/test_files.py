@@ -1,6 +1,10 @@
 import logging
+from pathlib import Path
+
+import pytest
 
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -18,6 +22,16 @@ def test_fingerprints_see_content_options_and_order_alone(tmp_path):
         content_fingerprint([two, one]),
     }
     assert len(prints) == 5
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "one").write_text("a\n")
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(UserError, match=r"one can't be read \(Permission denied\)"):
+        content_fingerprint([tmp_path / "one"])
 
 
 def test_lower_case_keeps_the_trees():

@@ -1,4 +1,5 @@
 import gzip
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,16 @@ def test_texts_are_lines_and_only_line_feeds_end_them(tmp_path):
     assert read_texts(path) == ["a", "b"]
     path.write_bytes(b"a\n\n")
     assert read_texts(path) == ["a", ""]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch, name):
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / name
+    path.write_bytes(b"one\n")
+    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(gzip, "open", denied)
+    with pytest.raises(UserError, match=rf"{name} can't be read \(Permission denied\)"):
+        list(read_lines(path))
