@@ -27,6 +27,7 @@ from depgen.evaluation.gpt2_perplexity import lm_perplexity
 from depgen.evaluation.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
 from depgen.evaluation.reverse_lm import reverse_lm_score
+from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union.scoring import union_score
 from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
 from depgen.metrics.distinct import distinct
@@ -132,9 +133,10 @@ def text_metrics(
         prompts: what each text goes on from, for UNION; None: texts are whole stories.
 
     Raises:
-        UserError: there is no text, or not one reference or prompt a text.
+        UserError: there is no text, not one reference or prompt a text, or no such device.
     """
     options = options or TextOptions()
+    checked_device(options.device)
     for others, what in ((references, "reference"), (prompts, "prompt")):
         if others is not None and len(texts) != len(others):
             raise UserError(f"Expected one {what} a text, found {len(texts)} texts and {len(others)} {what}s.")

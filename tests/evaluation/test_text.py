@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 import sys
 
@@ -77,6 +78,11 @@ def test_missing_sacrebleu_is_a_reason(monkeypatch):
     found = text_metrics(TEXTS, REFERENCES, NO_MODELS)
     assert "pip install" in found.not_computed["sacrebleu"]
     assert "bleu1" in found.metrics
+
+
+def test_a_device_that_is_not_here_is_named():
+    with pytest.raises(UserError, match="no device 'abacus' here; try cpu"):
+        text_metrics(TEXTS, None, dataclasses.replace(NO_MODELS, device="abacus"))
 
 
 def test_nothing_to_evaluate_and_unequal_numbers_are_refused():
