@@ -16,6 +16,19 @@ class MissingDataError(UserError):
     """A corpus that is not at hand."""
 
 
+def check_at_least(least: int, **numbers: int | None) -> None:
+    """Nothing, if each number is that large; None stands for no limit.
+
+    >>> check_at_least(1, steps=3, documents=None)
+
+    Raises:
+        UserError: one of them is smaller, and is named.
+    """
+    for name, number in numbers.items():
+        if number is not None and number < least:
+            raise UserError(f"{name}: expected at least {least}, found {number}.")
+
+
 @contextmanager
 def user_errors_unwrapped() -> Iterator[None]:
     """Raises the user's mistake itself where a library complains of it in its own words, as jsonargparse in a union.

@@ -6,6 +6,7 @@ from itertools import islice
 
 from depgen.annotation.scores import is_punctuation
 from depgen.data.corpus import Corpus, Split
+from depgen.errors import check_at_least
 from depgen.trees.annotator import Annotator
 
 
@@ -108,5 +109,9 @@ def parser_agreement(
         second: the other.
         split: of the corpus.
         documents: how many of them, from the first on.
+
+    Raises:
+        UserError: fewer than one document.
     """
+    check_at_least(1, documents=documents)
     return agreement(corpus, split, first, second, documents=documents).summary()

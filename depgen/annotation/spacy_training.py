@@ -10,6 +10,7 @@ from typing import Any
 from depgen.annotation.scores import ParserScores, attachment_scores
 from depgen.annotation.spacy_documents import document, tree_of, use_numpy_ops
 from depgen.annotation.training import ParserTraining
+from depgen.errors import check_at_least
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,9 @@ class SpacyTraining(ParserTraining):
         depth: convolutions of the tok2vec network.
         min_action_freq: relations rarer than this are given the relation `dep`.
         tagger: also train a tagger where the treebank has tags, which helps the shared network.
+
+    Raises:
+        UserError: a size of nothing.
     """
 
     kind = "spaCy"
@@ -52,6 +56,10 @@ class SpacyTraining(ParserTraining):
         min_action_freq: int = 10,
         tagger: bool = True,
     ) -> None:
+        check_at_least(
+            1, steps=steps, words_per_batch=words_per_batch, first_words_per_batch=first_words_per_batch,
+            evaluate_every=evaluate_every, width=width, depth=depth,
+        )  # fmt: skip
         self.steps, self.warmup, self.learning_rate, self.dropout = steps, warmup, learning_rate, dropout
         self.words_per_batch, self.first_words_per_batch = words_per_batch, first_words_per_batch
         self.evaluate_every, self.width, self.depth = evaluate_every, width, depth

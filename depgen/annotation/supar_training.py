@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Sampler
 from depgen.annotation.scores import ParserScores, attachment_scores
 from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.training import ParserTraining
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.locations import write_atomically
 from depgen.training.logs import quiet_libraries
 from depgen.trees.sentence import Sentence
@@ -296,6 +296,9 @@ class SuparTraining(ParserTraining):
         characters_per_word: how many of a word's first characters count.
         sizes: of the network.
         accelerator: Lightning's name of the device.
+
+    Raises:
+        UserError: a size of nothing.
     """
 
     kind = "SuPar biaffine"
@@ -313,6 +316,10 @@ class SuparTraining(ParserTraining):
         sizes: BiaffineSizes | None = None,
         accelerator: str = "auto",
     ) -> None:
+        check_at_least(
+            1, steps=steps, words_per_batch=words_per_batch, evaluate_every=evaluate_every,
+            characters_per_word=characters_per_word,
+        )  # fmt: skip
         self.steps, self.words_per_batch, self.evaluate_every = steps, words_per_batch, evaluate_every
         self.learning_rate, self.clip, self.min_frequency = learning_rate, clip, min_frequency
         self.characters_per_word, self.sizes = characters_per_word, sizes or BiaffineSizes()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.locations import file_sha256, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
@@ -56,6 +56,9 @@ class Treebank:
         replace_names: put `[MALE]`, `[FEMALE]` and `[NEUTRAL]` in place of words that look like first names.
         tags: the column whose tags a tagger learns and by which names are told.
         max_sentences: use only so many of the first sentences of each file; None for all.
+
+    Raises:
+        UserError: `max_sentences` leaves nothing.
     """
 
     name: str
@@ -66,6 +69,9 @@ class Treebank:
     replace_names: bool = False
     tags: TagColumn = "xpos"
     max_sentences: int | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least(1, max_sentences=self.max_sentences)
 
     def scheme(self, kind: str) -> str:
         """What stands beside every number that depends on such a parser.

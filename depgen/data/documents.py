@@ -26,7 +26,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import EOS, UNK, AnyVocabulary, VocabularyBuilder
-from depgen.errors import UserError
+from depgen.errors import check_at_least
 
 Segmentation = Literal["paper", "code2015"]
 
@@ -240,13 +240,10 @@ class DocumentData(CorpusData):
             corpus, vocabulary=vocabulary, vocabulary_splits=vocabulary_splits, workers=workers,
             max_documents=max_documents, seed=seed,
         )  # fmt: skip
-        for name, number in (
-            ("sentences_per_segment", sentences_per_segment),
-            ("segments_per_batch", segments_per_batch),
-            ("eval_sentences_per_segment", eval_sentences_per_segment),
-        ):
-            if number is not None and number < 1:
-                raise UserError(f"{name}: expected at least 1, found {number}.")
+        check_at_least(
+            1, sentences_per_segment=sentences_per_segment, segments_per_batch=segments_per_batch,
+            eval_sentences_per_segment=eval_sentences_per_segment,
+        )  # fmt: skip
         self.sentences_per_segment, self.segmentation = sentences_per_segment, segmentation
         self.duplicate_final_word = duplicate_final_word
         self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch

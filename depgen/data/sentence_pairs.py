@@ -19,7 +19,7 @@ from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.seeds import checked_seed
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Document
@@ -175,8 +175,8 @@ class SentencePairs(L.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if pairs_per_batch < 1:
-            raise UserError(f"pairs_per_batch: expected at least 1, found {pairs_per_batch}.")
+        check_at_least(1, pairs_per_batch=pairs_per_batch)
+        check_at_least(0, workers=workers)
         self.corpus, self.encoder = corpus, encoder
         self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
         self.workers, self.seed = workers, checked_seed(seed)

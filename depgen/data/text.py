@@ -19,7 +19,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.corpus import Corpus, DrawnSplits, Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, locked, write_atomically
 from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
@@ -84,7 +84,7 @@ class CorpusData(L.LightningDataModule):
         seed: seed of the order of the training data.
 
     Raises:
-        UserError: `max_documents` leaves nothing, or a seed is out of range.
+        UserError: `max_documents` leaves nothing, fewer than no workers, or a seed is out of range.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class CorpusData(L.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if max_documents is not None and max_documents < 1:
-            raise UserError(f"max_documents: expected at least 1, found {max_documents}.")
+        check_at_least(1, max_documents=max_documents)
+        check_at_least(0, workers=workers)
         self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)

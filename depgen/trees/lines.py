@@ -12,7 +12,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
 
     Raises:
-        UserError: the file is missing, a folder, empty, cut short (`.gz`) or not UTF-8 (line and byte are named), or may
+        UserError: the file is missing, a folder, empty, cut short (`.gz`), not UTF-8 (line and byte are named), or may
             not be read.
     """
     if path.is_dir():

@@ -7,6 +7,7 @@ import pytest
 
 from depgen.annotation.agreement import agreement, parser_agreement
 from depgen.annotation.trivial import GoldTrees, LeftChain, RightChain
+from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -48,6 +49,12 @@ def test_it_is_symmetric():
     one = agreement(STORIES, "valid", LeftChain(), RightChain())
     other = agreement(STORIES, "valid", RightChain(), LeftChain())
     assert replace(one, first=other.first, second=other.second) == other
+
+
+def test_fewer_than_one_document_are_refused():
+    for documents in (0, -1):
+        with pytest.raises(UserError, match=f"documents: expected at least 1, found {documents}"):
+            parser_agreement(STORIES, GoldTrees("gold"), LeftChain(), documents=documents)
 
 
 def test_only_the_first_documents_count():

@@ -101,6 +101,15 @@ def test_a_folder_in_place_of_a_treebank_is_named(tmp_path):
         Treebank("Folder", *[str(tmp_path)] * 3).fingerprint()
 
 
+@pytest.mark.parametrize("number", [0, -5])
+def test_sizes_of_nothing_are_refused(toy_treebank, number):
+    with pytest.raises(UserError, match=f"max_sentences: expected at least 1, found {number}"):
+        dataclasses.replace(toy_treebank, max_sentences=number)
+    for name, training in (("steps", tiny_spacy), ("evaluate_every", tiny_spacy), ("steps", tiny_supar)):
+        with pytest.raises(UserError, match=f"{name}: expected at least 1, found {number}"):
+            training(**{name: number})
+
+
 def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)

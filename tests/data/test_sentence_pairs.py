@@ -122,3 +122,9 @@ def test_what_is_missing_is_named(run):
     (run / "checkpoints" / "best.ckpt").unlink()
     with pytest.raises(UserError, match="holds no best checkpoint"):
         _ = data_of(run, *MANY).vocabulary
+
+
+@pytest.mark.parametrize("option", ["workers", "seed"])
+def test_what_is_below_nothing_is_refused(run, option):
+    with pytest.raises(UserError, match=f"{option}: expected .* found -1"):
+        data_of(run, **{option: -1})

@@ -154,6 +154,11 @@ def test_the_test_split_gets_no_trees_unless_asked():
     assert TextData(Fixture(), GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
 
 
+def test_fewer_than_no_workers_are_refused():
+    with pytest.raises(UserError, match="workers: expected at least 0, found -1"):
+        TextData(Fixture(), workers=-1)
+
+
 def test_a_seed_is_no_negative_number():
     with pytest.raises(UserError, match="seed: expected a seed from 0"):
         TextData(Fixture(), seed=-1)

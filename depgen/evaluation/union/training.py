@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics.classification import BinaryAUROC
 
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
 from depgen.evaluation.union.stories import StoryBatch, UnionData
@@ -55,7 +55,7 @@ class UnionTraining:
         devices: how many of these; one, as the scorer is tested and written by the process that trains it.
 
     Raises:
-        UserError: another number of devices.
+        UserError: another number of devices, no epoch, or fewer than none of masked words.
     """
 
     epochs: int = 3
@@ -73,6 +73,8 @@ class UnionTraining:
     devices: int = 1
 
     def __post_init__(self) -> None:
+        check_at_least(1, epochs=self.epochs)
+        check_at_least(0, masked_word_epochs=self.masked_word_epochs)
         if self.devices != 1:
             raise UserError(f"training.devices: a scorer is trained on one device, found {self.devices}.")
 

@@ -178,3 +178,9 @@ def test_a_pretrained_encoder_trains_with_its_dropout(data, tiny_bert, tmp_path,
 def test_it_trains_on_one_device(devices):
     with pytest.raises(UserError, match=f"one device, found {devices}"):
         UnionTraining(devices=devices)
+
+
+@pytest.mark.parametrize(("name", "number"), [("epochs", 0), ("masked_word_epochs", -1)])
+def test_fewer_epochs_than_there_can_be_are_refused(name, number):
+    with pytest.raises(UserError, match=f"{name}: expected at least {number + 1}, found {number}"):
+        UnionTraining(**{name: number})
