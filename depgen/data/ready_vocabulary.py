@@ -22,6 +22,11 @@ class ReadyVocabulary:
         return load_vocabulary(self.folder)
 
     def fingerprint(self) -> str:
-        """A digest of its files."""
+        """A digest of its files.
+
+        Raises:
+            UserError: there is none.
+        """
+        load_vocabulary(self.folder)
         files = b"".join(path.read_bytes() for path in sorted(self.folder.iterdir()) if path.suffix == ".json")
         return f"ready {hashlib.sha256(files).hexdigest()}"

@@ -1,7 +1,10 @@
 from collections import Counter
 
+import pytest
+
 from depgen.data.ready_vocabulary import ReadyVocabulary
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, VocabularyBuilder
+from depgen.errors import UserError
 
 COUNTS = Counter({"the": 9, "cat": 4})
 
@@ -18,3 +21,10 @@ def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
     assert before != ReadyVocabulary(str(tmp_path / "pieces")).fingerprint()
     Vocabulary(["dog"]).save(tmp_path / "words")
     assert words.fingerprint() != before
+
+
+def test_a_vocabulary_that_is_not_there_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "nowhere"):
+        with pytest.raises(UserError, match=f"No vocabulary at .*{name}"):
+            ReadyVocabulary(str(tmp_path / name)).fingerprint()

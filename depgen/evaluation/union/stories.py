@@ -155,14 +155,17 @@ class UnionData(L.LightningDataModule):
         self._corruptor: Corruptor | None = None
 
     def fingerprint(self) -> str:
-        """A digest of the corpus, the tagger, the rules of corruption, all lists of words and all options."""
-        conceptnet = (self.conceptnet_antonyms, self.conceptnet_entities)
+        """A digest of the corpus, the tagger, the rules of corruption, all lists of words and all options.
+
+        Raises:
+            UserError: a corpus, a tagger or a list of words can't be read.
+        """
         parts = [
             RULES,
             *(self.corpus.fingerprint(split) for split in SPLITS),
             self.tagger.fingerprint(),
             *(hashlib.sha256(each.encode()).hexdigest() for each in own_lists()),
-            *("no file" if path is None else file_sha256(path) for path in conceptnet),
+            *(_file_digest(path) for path in (self.conceptnet_antonyms, self.conceptnet_entities)),
             json.dumps([asdict(self.rates), self.tokens_per_batch, self.max_length], sort_keys=True),
         ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -228,6 +231,18 @@ class UnionData(L.LightningDataModule):
             shuffle=shuffle, world=world, rank=rank,
         )  # fmt: skip
         return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)  # type: ignore[arg-type]
+
+
+def _file_digest(path: Path | None) -> str:
+    if path is None:
+        return "no file"
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise UserError(
+            f"{path.absolute()}: expected a file of ConceptNet as UNION's authors give it, found {error.strerror}; "
+            "leave data.conceptnet_antonyms and data.conceptnet_entities out for the package's own words."
+        ) from error
 
 
 def _as_it_is(batch: StoryBatch) -> StoryBatch:

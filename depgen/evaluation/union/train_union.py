@@ -58,7 +58,7 @@ def train_union(
     with locked(folder):
         if _is_there(folder) and not overwrite:  # trained by another process in the meantime
             return _up_to_date(folder, fingerprint)
-        work = folder.with_name(f".{name}.{fingerprint[:12]}")
+        work = folder.with_name(f".{folder.name}.{fingerprint[:12]}")
         L.seed_everything(seed, verbose=False)
         texts = [text_of(story) for story in data.stories("train")]
         built = encoder.build(texts, max_length=data.max_length)

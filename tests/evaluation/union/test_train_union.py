@@ -1,6 +1,7 @@
 """Training into the cache, going on after a stop, and scoring by what lies there."""
 
 import csv
+import dataclasses
 import json
 import os
 import shutil
@@ -84,6 +85,19 @@ def test_a_scorer_is_found_in_a_cache_that_cannot_be_written(cache, tmp_path):
     finally:
         place.rmdir()
         lock.rename(place)
+
+
+def test_a_list_of_words_that_is_not_there_is_named(cache, tmp_path):
+    data = UnionData(PetStories(), SuffixTagger(), conceptnet_antonyms=tmp_path / "missing.txt")
+    with pytest.raises(UserError, match=r"missing\.txt: expected a file of ConceptNet"):
+        train_union(data, small_encoder(), TRAINING, "listless", progress=False)
+
+
+def test_a_name_may_lie_in_a_folder(cache):
+    training = dataclasses.replace(TRAINING, epochs=1, masked_word_epochs=0)
+    data = UnionData(PetStories(), SuffixTagger(), tokens_per_batch=200, max_length=60)
+    assert "pets (12 stories)" in train_union(data, small_encoder(), training, "farm/pets", progress=False)
+    assert [path.name for path in scorer_folder("farm").iterdir() if path.is_dir()] == ["pets"]
 
 
 def test_a_seed_is_no_negative_number(cache):
