@@ -1,6 +1,7 @@
 """The answers that come back, checked against the key."""
 
 import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,8 @@ def _rows(path: Path, questionnaire: Questionnaire) -> Iterator[tuple[str, dict[
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected UTF-8, found {error}. Save the sheet as `CSV UTF-8`.") from error
     head = text.partition("\n")[0]
-    rows = csv.DictReader(text.splitlines(keepends=True), delimiter=";" if head.count(";") > head.count(",") else ",")
+    delimiter = ";" if head.count(";") > head.count(",") else ","
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     wanted = [*IDENTITY, *(question.name for question in questionnaire.questions)]
     if lacking := [name for name in wanted if name not in (rows.fieldnames or ())]:
         raise UserError(f"{path}:1: expected the columns {', '.join(wanted)}; {', '.join(lacking)} are not there.")

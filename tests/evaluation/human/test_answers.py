@@ -79,6 +79,15 @@ def test_what_spreadsheets_make_of_a_sheet_is_read(tmp_path):
     assert np.array_equal(read_answers(asked, [path]).given["human"], as_it_is)
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\x1c"])
+def test_only_line_ends_end_rows(tmp_path, odd):
+    asked = mixed(number=2, raters=1)
+    [path] = answered(asked, tmp_path, says_human)
+    as_it_is = read_answers(asked, [path]).given["human"]
+    path.write_text(path.read_text(encoding="utf-8").replace("human ", f"human{odd}"), encoding="utf-8")
+    assert np.array_equal(read_answers(asked, [path]).given["human"], as_it_is)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
