@@ -107,6 +107,20 @@ def find_file(relative: str | Path, *, how_to_get: str) -> Path:
     return path
 
 
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files below a folder that a pattern such as `*/*.mrg` names, by path.
+
+    Raises:
+        UserError: the pattern is empty, or names a place of its own.
+    """
+    if not pattern or Path(pattern).is_absolute():
+        raise UserError(
+            f"Expected a pattern of files below {folder}, such as *.mrg, found {pattern!r}. A folder has an option of "
+            "its own."
+        )
+    return sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
 def file_sha256(path: Path) -> str:
     """The digest of a file's content, hex."""
     with path.open("rb") as stream:

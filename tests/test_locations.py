@@ -12,6 +12,7 @@ from depgen.locations import (
     find_file,
     folder_written_whole,
     locked,
+    matching,
     results_root,
     runs_root,
 )
@@ -93,3 +94,13 @@ def test_without_a_home_folder_the_variable_is_named(monkeypatch):
     monkeypatch.delenv("DEPGEN_CACHE", raising=False)
     with pytest.raises(UserError, match="set DEPGEN_CACHE"):
         cache_root()
+
+
+def test_patterns_name_files_below_a_folder(tmp_path):
+    for name in ("b.mrg", "a.mrg", "c.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "d.mrg").mkdir()
+    assert [path.name for path in matching(tmp_path, "*.mrg")] == ["a.mrg", "b.mrg"]
+    for pattern in ("", str(tmp_path / "*.mrg")):
+        with pytest.raises(UserError, match="pattern of files below"):
+            matching(tmp_path, pattern)

@@ -16,7 +16,7 @@ USAGE_ERROR = 2
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The exit code of a command: 0, 2 for a mistake of the user's, 130 after Ctrl-C; other errors are raised.
+    """The exit code of a command: 0, 2 for a mistake of the user's or a file's, 130 after Ctrl-C; others are raised.
 
     Args:
         args: what stands after `depgen` on the command line; None = as the process was called.
@@ -29,6 +29,11 @@ def main(args: Sequence[str] | None = None) -> int:
         _print(_dispatch(arguments))
     except UserError as error:
         return _fail(str(error), show_traceback)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        said = f"{error.filename}: {error.strerror}. Choose another place, or free that one."
+        return _fail(said, show_traceback)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else _fail(str(stop.code), False)
     except KeyboardInterrupt:

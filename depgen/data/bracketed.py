@@ -10,7 +10,7 @@ from pathlib import Path
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_data, matching
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.sentence import Document, Sentence
 
@@ -75,7 +75,7 @@ class BracketedTreebank:
         folder = find_data(self.folder, how_to_get=_HOW_TO_GET)
         found: dict[str, Path] = {}
         for pattern in self.files[split]:
-            paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+            paths = matching(folder, pattern)
             if not paths:
                 raise UserError(f"{folder}: expected files {pattern} of bracketed trees ({split}), found none.")
             found |= {path.relative_to(folder).as_posix(): path for path in paths}

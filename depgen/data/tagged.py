@@ -6,7 +6,7 @@ from pathlib import Path
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.data.files import content_fingerprint, lowercased, seeded_split
 from depgen.errors import UserError
-from depgen.locations import find_data
+from depgen.locations import find_data, matching
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -66,7 +66,7 @@ class TaggedDocuments:
 
     def _paths(self, split: Split) -> list[Path]:
         folder = find_data(self.folder, how_to_get="The Brown corpus is NLTK's: nltk.download('brown').")
-        paths = sorted(folder.glob(self.files))
+        paths = matching(folder, self.files)
         return seeded_split(
             paths, valid=self.valid_documents, test=self.test_documents, seed=self.seed, where=f"{folder}/{self.files}"
         )[split]

@@ -17,7 +17,7 @@ from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import AnyVocabulary, encode, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.locations import find_data
+from depgen.locations import find_data, matching
 from depgen.trees.constituency import (
     CURRENCY_TAGS,
     TRACE_TAGS,
@@ -108,7 +108,7 @@ def treebank_sentences(
         UserError: there are none.
     """
     place = find_data(folder, how_to_get="The sample of the Wall Street Journal is NLTK's: nltk.download('treebank').")
-    paths = sorted(place.glob(files))
+    paths = matching(place, files)
     if not paths:
         raise UserError(f"{place}: expected files {files} of bracketed trees, found none.")
     left_out = TRACE_TAGS | PUNCTUATION_TAGS | (frozenset() if currency else CURRENCY_TAGS)

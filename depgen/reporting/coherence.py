@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from depgen.errors import UserError
+from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
@@ -26,7 +26,8 @@ def task_of(name: str) -> CoherenceTask:
     parser.add_class_arguments(CoherenceTask, "asked")
     content = read_settings(name, what="what a table's systems are asked about documents")
     try:
-        asked = parser.instantiate(parser.parse_object({"asked": dict(content)})).asked
+        with user_errors_unwrapped():
+            asked = parser.instantiate(parser.parse_object({"asked": dict(content)})).asked
     except (ArgumentError, UserError) as error:
         raise UserError(f"{settings_path(name)}: {error}") from error
     assert isinstance(asked, CoherenceTask)

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from depgen.data.corpus import Corpus, Split
-from depgen.errors import UserError
+from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.correlations import Direction, correlate_heads, sentences_with_relations
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
@@ -62,8 +62,9 @@ def treebank_of(name: str, *, what: str = "the treebank that a table is judged b
     parser.add_argument("--max_words", type=int | None)
     parser.add_argument("--seeds", type=int, default=5)
     try:
-        found = parser.instantiate(parser.parse_object(content))
-    except ArgumentError as error:
+        with user_errors_unwrapped():
+            found = parser.instantiate(parser.parse_object(content))
+    except (ArgumentError, UserError) as error:
         raise UserError(f"{settings_path(name)}: {error}") from error
     splits = tuple(found.splits or [found.split])
     return Treebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)

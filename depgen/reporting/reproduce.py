@@ -124,7 +124,7 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, 
         return ""
     system = _system_of(run)
     if issubclass(system, (Writer, DocumentLanguageModel)):
-        return f"\nTo have {own[-1].name} write: depgen generate --checkpoint {shlex.quote(str(run))}\n"
+        return f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
     if issubclass(system, HeadNetwork):
         return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"
     return ""

@@ -138,7 +138,7 @@ def show_vocabulary(*, vocabulary: VocabularyBuilder | None = None) -> str:
 def test_what_a_class_refuses_is_said_in_its_own_words():
     verb = Verb("show", f"{__name__}:show_vocabulary")
     with pytest.raises(UserError, match=r"^size must be at least 258"):
-        run_function("show", verb, ["--vocabulary", "SubwordPieces", "--vocabulary.size", "3"])
+        run_function("show", verb, ["--vocabulary", "depgen.data.vocabulary.SubwordPieces", "--vocabulary.size", "3"])
 
 
 def show_items(*, items: int = 3) -> str:
@@ -213,3 +213,12 @@ def test_ctrl_c_exits_with_130(monkeypatch):
 
     monkeypatch.setattr(cli, "run_function", stop)
     assert main(["annotate"]) == 130
+
+
+def test_a_place_that_cannot_be_written_ends_in_a_message(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DEPGEN_RESULTS", str(tmp_path))
+    (tmp_path / "file").write_text("in the way")
+    assert main(["table", "demo", "--profile", "demo", "--output", str(tmp_path / "file" / "table.md")]) == 2
+    said = capsys.readouterr().err
+    assert "Choose another place" in said
+    assert "Traceback" not in said

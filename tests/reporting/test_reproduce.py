@@ -176,7 +176,7 @@ def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
     monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
     text = reproduce.reproduce("toy")
     run = "runs/toy/DM-Base/small-seed1/dm_toy_small/2026-01-01"  # the paper's own system, not its ablation
-    assert text.endswith(f"\ntable\n\nTo have DM-Base write: depgen generate --checkpoint {run}\n")
+    assert text.endswith(f"\ntable\n\nTo have DM-Base write: depgen generate --run {run}\n")
 
 
 def test_a_row_that_nothing_makes_is_refused(project):
