@@ -175,6 +175,8 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
 def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Measure = "perplexity") -> "Figure":
     """Lines of one colour a system, the best point of each marked; perplexity on a logarithmic axis."""
     drawing = figure(7.0, 4.5)
+    from matplotlib.ticker import EngFormatter
+
     axes = drawing.add_subplot()
     systems = list(dict.fromkeys(curve.system for curve in curves))
     for number, system in enumerate(systems):
@@ -188,7 +190,7 @@ def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Me
         axes.set_yscale("log")
     for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         show("{x:.4g}")
-    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.xaxis.set_major_formatter(EngFormatter())
     axes.set_xlabel(axis)
     axes.set_ylabel(_MEASURES[measure])
     axes.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize=10)
