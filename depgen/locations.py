@@ -138,9 +138,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
-    except OSError:
+    except OSError as error:
         part.unlink(missing_ok=True)  # of a full disk it would take what is left
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager
