@@ -121,7 +121,9 @@ def test_a_stopped_training_goes_on_to_the_same_weights(cache, monkeypatch, scor
     assert 5000 < json.loads((scorer_folder("stopped") / "union.json").read_text())["training_seconds"] < 5600
     resumed = load_scorer(scorer_folder("stopped")).network.state_dict()
     unbroken = scorer.network.state_dict()
-    assert all(torch.equal(resumed[name], value) for name, value in unbroken.items())
+    used = [name for name in unbroken if "pooler" not in name]  # which is not kept, and read by no score
+    assert len(used) > 10
+    assert all(torch.equal(resumed[name], unbroken[name]) for name in used)
 
 
 def test_scores_depend_neither_on_batch_nor_on_order_nor_on_case(scorer):
