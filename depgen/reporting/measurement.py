@@ -28,6 +28,9 @@ from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
 
+_OF_THE_RUN = ("trees", "parameters", "budget", "curve", "clock", "beginning", "processor_seconds")
+"""What results take over from `RunFacts`."""
+
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
@@ -56,7 +59,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         found.metrics["parameters"] = facts.parameters / 1e6
     return dataclasses.replace(
         _result(job, sift(job, found), facts.data),
-        **{name: getattr(facts, name) for name in ("trees", "parameters", "budget", "curve", "clock", "beginning")},
+        **{name: getattr(facts, name) for name in _OF_THE_RUN},
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
         config_sha256=trained.config_sha256,

@@ -43,6 +43,7 @@ def notes_of(
     for row in definition.rows:
         lines += _floor(row, shown.get(row.name, ()))
     lines += _budget(definition, shown)
+    lines += _time(definition, shown)
     lines += _data(definition, shown)
     lines += _weights(definition, shown)
     for row in definition.rows:
@@ -293,6 +294,18 @@ def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
         each = ", ".join(f"{name} {tokens:,.0f}" for name, tokens in seen.items())
         words = "matched (within 1 %)" if matched else "NOT matched"
         yield f"Budget{f' of {group}' if group else ''}, training tokens seen over all phases: {words}: {each}."
+
+
+def _time(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """What training took on processors, by which rows compare that ran beside other work; on a GPU that says little."""
+    taken = {}
+    for row in definition.rows:
+        on_cpu = [each for each in shown.get(row.name, ()) if each.hardware.startswith("CPU")]
+        minutes = [each.processor_seconds / 60 for each in on_cpu if each.processor_seconds is not None]
+        if minutes:
+            taken[row.name] = f"{row.name} {sum(minutes) / len(minutes):.0f}"
+    if taken:
+        yield f"Training, minutes of processor time, validation included: {_listed(list(taken.values()))}."
 
 
 def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:

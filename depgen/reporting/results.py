@@ -61,6 +61,7 @@ class Result:
         clock: (optimiser steps, seconds of wall time) at each point of the curve; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
         measured_commit: of the code that measured, as in `commit`; None where an older version did not keep it.
+        processor_seconds: what training took on processors, validation included; None where that was not logged.
         weights_sha256: of the checkpoint that was measured; None where there is none, or where an older version did not
             keep it.
         beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
@@ -89,6 +90,7 @@ class Result:
     clock: Sequence[tuple[float, float]] = ()
     beginning: str | None = None
     weights_sha256: str | None = None
+    processor_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""

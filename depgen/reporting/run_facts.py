@@ -30,6 +30,7 @@ class RunFacts:
     curve: tuple[tuple[float, float], ...]
     clock: tuple[tuple[float, float], ...]
     beginning: str | None = None
+    processor_seconds: float | None = None
 
 
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
@@ -60,7 +61,15 @@ def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data modul
         curve,
         clock,
         beginning_of(run / "config.yaml"),
+        processor_seconds(run / "metrics.csv"),
     )
+
+
+def processor_seconds(path: Path) -> float | None:
+    """What a run took on processors, by the last line of its curve; None where it did not log that."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        taken = [float(row["processor_seconds"]) for row in csv.DictReader(stream) if row.get("processor_seconds")]
+    return max(taken, default=None)
 
 
 def beginning_of(config: Path) -> str | None:

@@ -111,6 +111,7 @@ def test_an_interrupted_fit_is_resumed_in_its_folder_to_the_same_weights(run, ti
     assert whole.keys() - curve.keys() <= {"2"}  # Lightning logs a step's loss only after the hook in which we stop
     for row in (*whole.values(), *curve.values()):
         assert float(row.pop("seconds")) > 0
+        assert float(row.pop("processor_seconds")) > 0
     assert all(curve[step] == whole[step] for step in curve)
 
 

@@ -6,7 +6,7 @@ from depgen.data.tagged import TaggedDocuments
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting.results import Budget
-from depgen.reporting.run_facts import beginning_of, facts_of, read_curve
+from depgen.reporting.run_facts import beginning_of, facts_of, processor_seconds, read_curve
 from tests.invented_data import write_corpora
 
 
@@ -115,3 +115,11 @@ def test_tokens_are_words_and_an_end_a_sentence_whether_documents_are_read_whole
     assert documents.budget == sentences.budget == Budget(2, 2 * sum(len(line) + 1 for line in lines))
     assert documents.curve == sentences.curve
     assert facts("depgen.data.text.TextData", BROWN).budget.train_tokens < documents.budget.train_tokens
+
+
+def test_the_time_on_processors_is_that_of_the_last_line(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,processor_seconds\n9,0,7.0\n19,1,15.5\n29,1,\n")
+    assert processor_seconds(path) == 15.5
+    path.write_text("step,epoch\n9,0\n")
+    assert processor_seconds(path) is None

@@ -453,3 +453,10 @@ def test_a_table_that_no_experiment_makes_promises_none(project):
     text = table("toy", profile="small")
     assert "not built yet" not in text
     assert "depgen reproduce" not in text
+
+
+def test_time_on_processors_is_listed_where_it_was_kept(store):
+    store("Base", 1, {"bleu1": 1.0}, processor_seconds=600.0)
+    store("Base", 2, {"bleu1": 1.0}, processor_seconds=720.0)
+    store("DM-Base", 1, {"bleu1": 1.0})
+    assert "- Training, minutes of processor time, validation included: Base 11." in table("toy", profile="small")

@@ -4,17 +4,18 @@ import os
 
 import pytest
 
+from depgen.training import logs
 from depgen.training.logs import CurveLogger, weights_and_biases
 
 
 def rows(folder):
     with (folder / "metrics.csv").open(newline="") as stream:
-        return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(stream)]
+        return [{name: value for name, value in row.items() if "seconds" not in name} for row in csv.DictReader(stream)]
 
 
-def seconds(folder):
+def times(folder, clock):
     with (folder / "metrics.csv").open(newline="") as stream:
-        return [float(row["seconds"]) for row in csv.DictReader(stream)]
+        return [float(row[clock]) for row in csv.DictReader(stream)]
 
 
 def test_values_of_a_step_share_a_line(tmp_path):
@@ -43,7 +44,8 @@ def test_a_resumed_curve_keeps_its_past_and_drops_what_was_lost(tmp_path):
 
 def test_the_wall_time_goes_on_after_a_resume_without_the_pause_and_what_was_lost(tmp_path, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("depgen.training.logs.time.monotonic", lambda: now[0])
+    for clock in ("seconds", "processor_seconds"):
+        monkeypatch.setitem(logs.CLOCKS, clock, lambda: now[0])
     logger = CurveLogger(tmp_path)
     for step in range(4):
         now[0] += 10
@@ -58,7 +60,7 @@ def test_the_wall_time_goes_on_after_a_resume_without_the_pause_and_what_was_los
     now[0] += 5
     resumed.log_metrics({"b": 2}, step=2)
     resumed.save()
-    assert seconds(tmp_path) == [10, 20, 26]
+    assert times(tmp_path, "seconds") == times(tmp_path, "processor_seconds") == [10, 20, 26]
 
 
 def test_lines_are_written_out_every_so_often(tmp_path):
