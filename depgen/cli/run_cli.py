@@ -11,7 +11,7 @@ from typing import Any
 import lightning as L
 import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import EarlyStopping, RichProgressBar
+from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
 
 from depgen.cli.failed_runs import remove_if_nothing_came
@@ -32,7 +32,7 @@ from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBER
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
-from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of
+from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
 from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, update_record
@@ -187,7 +187,7 @@ class RunCLI(LightningCLI):
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
         self._compare_data()
-        self._refuse_early_stopping(settings)
+        refuse_early_stopping(_as_list(settings.get("callbacks")), self.model)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
             logger.warning(
                 "accumulate_grad_batches=%d averages the means of that many batches, whatever their numbers of tokens; "
@@ -237,15 +237,6 @@ class RunCLI(LightningCLI):
         if changed is not None:
             logger.warning("%s.", changed)
         self._other_data = changed is not None
-
-    def _refuse_early_stopping(self, settings: Any) -> None:  # noqa: ANN401
-        if any(isinstance(each, EarlyStopping) for each in _as_list(settings.get("callbacks"))):
-            phases = [phase.name for phase in phases_of(self.model)]
-            raise UserError(
-                f"EarlyStopping would end the whole training of {' and '.join(phases)} at once, and the run would "
-                "count as one that was stopped on the way. Take depgen.training.phases.PhaseEarlyStopping "
-                "(experiments/presets/early_stopping.yaml), which ends the phase at hand."
-            )
 
     def _begin(self) -> None:
         """Make the run folder and write into it what the run is made of."""

@@ -1,12 +1,14 @@
 """Training in phases: one `fit` that moves from one objective to the next, and goes on in either after a break."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.errors import UserError
@@ -268,6 +270,21 @@ class PhaseEarlyStopping(L.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
         self.best, self.waited, self.index = state_dict["best"], state_dict["waited"], state_dict["index"]
+
+
+def refuse_early_stopping(callbacks: Iterable[L.Callback], model: L.LightningModule) -> None:
+    """Nothing, unless one of the callbacks is Lightning's own.
+
+    Raises:
+        UserError: it is, and would end all phases at once.
+    """
+    if any(isinstance(each, EarlyStopping) for each in callbacks):
+        raise UserError(
+            f"EarlyStopping would end the whole training of {' and '.join(each.name for each in phases_of(model))} at "
+            "once, and the run would count as one that was stopped on the way. Take "
+            "depgen.training.phases.PhaseEarlyStopping (experiments/presets/early_stopping.yaml), which ends the phase "
+            "at hand."
+        )
 
 
 def monitored_value(trainer: L.Trainer, phase: Phase) -> float:
