@@ -212,6 +212,11 @@ def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, floa
 
 def _split_numbers(training: Training, path: Path, stage: str) -> dict[str, float]:
     """The numbers of a file, named without their stage."""
+    if not path.is_file():
+        raise UserError(
+            f"{training.name}: {path} was not written, as the lines above say: a run keeps only numbers on the "
+            "data that it was trained with. Put these back, or train anew (--redo)."
+        )
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
         return {name.removeprefix(f"{stage}/"): float(value) for name, value in metrics.items()}

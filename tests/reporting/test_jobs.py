@@ -100,6 +100,12 @@ def test_broken_test_numbers_are_named(job):
         measure_test(job.training, trained.run, Stub())
 
 
+def test_numbers_that_were_printed_only_are_asked_for_with_the_runs_data(job):
+    trained = fit(job, Stub())
+    with pytest.raises(UserError, match=r"test\.json was not written.*data that it was trained with"):
+        measure_test(job.training, trained.run, lambda arguments, environment: None)
+
+
 STORIES = {"item": [2, 0, 3, 0], "nll": [30.0, 12.0, 8.0, 12.0], "tokens": [10, 4, 4, 4]}
 
 
