@@ -71,7 +71,7 @@ class LanguageModel(L.LightningModule):
         self._optimizer, self._scheduler = optimizer, scheduler
         self.phase = 0
         self._learning_rate_scale = 1.0
-        self._item_scores: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._item_scores: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -193,10 +193,17 @@ class LanguageModel(L.LightningModule):
     # -- the scores of every item tested ----------------------------------------------------------------------------
 
     def keep_scores(
-        self, items: Int[Tensor, " batch"], nll: Float[Tensor, " batch"], tokens: Int[Tensor, " batch"]
+        self,
+        items: Int[Tensor, " batch"],
+        nll: Float[Tensor, " batch"],
+        tokens: Int[Tensor, " batch"],
+        words: Int[Tensor, " batch"] | None = None,
     ) -> None:
-        """Keep each item's nll (nats) and the tokens that it runs over, for `test_scores`."""
-        self._item_scores.append((items, nll, tokens))
+        """Keep each item's nll (nats), the tokens that it runs over and their words, for `test_scores`.
+
+        Without words each token is one.
+        """
+        self._item_scores.append((items, nll, tokens, tokens if words is None else words))
 
     def on_test_epoch_start(self) -> None:
         """Forget the scores of an earlier test."""
@@ -204,8 +211,16 @@ class LanguageModel(L.LightningModule):
 
     def test_scores(
         self,
-    ) -> tuple[Int64[np.ndarray, " items"], Float64[np.ndarray, " items"], Int64[np.ndarray, " items"]] | None:
-        """Place in the split, nll (nats) and tokens of every item tested last, over all devices, in order.
+    ) -> (
+        tuple[
+            Int64[np.ndarray, " items"],
+            Float64[np.ndarray, " items"],
+            Int64[np.ndarray, " items"],
+            Int64[np.ndarray, " items"],
+        ]
+        | None
+    ):
+        """Place in the split, nll (nats), tokens and words of every item tested last, over all devices, in order.
 
         None for a system that has no such scores.
         """
@@ -217,8 +232,8 @@ class LanguageModel(L.LightningModule):
         if not columns:
             return None
         order = columns[0].argsort()
-        items, nll, tokens = (column[order].cpu().numpy() for column in columns)
-        return items, nll, tokens
+        items, nll, tokens, words = (column[order].cpu().numpy() for column in columns)
+        return items, nll, tokens, words
 
 
 def _adam(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:

@@ -193,7 +193,7 @@ class LeftToRight(LanguageModel):
             nll = -self.log_probs(batch)
         self._log_evaluation("test", batch, nll)
         scores = nll.masked_fill(~batch.mask, 0).double().sum(1)
-        self.keep_scores(batch.items, scores, batch.lengths)
+        self.keep_scores(batch.items, scores, batch.lengths, batch.words)
 
     def _log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
         """Add a batch's tokens to the split's figures (`<eos>` counts, BOS and padding don't).

@@ -40,6 +40,10 @@ def test_perplexity_of_words_is_that_of_tokens_where_each_token_is_a_word(verb):
         batches = [ItemBatch(items[:2], 9), ItemBatch(items[2:], 2)]
         loader = DataLoader(batches, batch_size=None, collate_fn=collate_tokens)
         (found[kind],) = getattr(trainer, verb)(model, loader, verbose=False)
+        if verb == "test":
+            _, scored, _, counted = model.test_scores()
+            per_word = math.exp(scored.sum() / counted.sum())
+            assert per_word == pytest.approx(found[kind]["test/word_perplexity"], rel=1e-6)
     stage = {"test": "test", "validate": "val"}[verb]
     words, pieces = found["words"], found["pieces"]
     assert words[f"{stage}/word_perplexity"] == words[f"{stage}/perplexity"] == pieces[f"{stage}/perplexity"]

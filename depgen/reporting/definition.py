@@ -14,8 +14,10 @@ from depgen.reporting.fields import entries, part, parts, read_yaml
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
-TOKENS = "tokens"
-"""The name of the items' numbers of tokens."""
+TOKENS, WORDS = "tokens", "words"
+"""The names of the items' numbers of tokens and of words."""
+_PERPLEXITIES = {"perplexity": TOKENS, "word_perplexity": WORDS}
+"""Figures that are exponentials of their items' mean, and what this mean is over."""
 _NAME = re.compile(r"[\w.-]*\w[\w.-]*")
 
 
@@ -57,12 +59,12 @@ class Column:
     @property
     def weighed_by(self) -> str | None:
         """The items' numbers that their scores are weighed by, in intervals and in tests alike."""
-        return self.weights or (TOKENS if self.is_perplexity else None)
+        return self.weights or _PERPLEXITIES.get(self.items or self.key)
 
     @property
     def is_perplexity(self) -> bool:
-        """Whether the figure is the exponential of its items' mean, which are nats per token."""
-        return (self.items or self.key) == "perplexity"
+        """Whether the figure is the exponential of its items' mean, which are nats per token or per word."""
+        return (self.items or self.key) in _PERPLEXITIES
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.coherence import measure_coherence
-from depgen.reporting.definition import TOKENS
+from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
@@ -76,6 +76,10 @@ def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) 
         found.metrics.update(measure_dev(job.training, trained.run, depgen))
     if tested.story_nll is not None and tested.story_tokens is not None:
         found.items.update({"perplexity": tested.story_nll, TOKENS: tested.story_tokens})
+        if tested.story_words is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):  # a story that was not scored has no words
+                per_word = tested.story_nll * tested.story_tokens / tested.story_words
+            found.items.update({"word_perplexity": per_word, WORDS: tested.story_words})
     return found
 
 

@@ -10,14 +10,14 @@ from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.reporting.definition import TOKENS
+from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import Treebank, treebank_of
 from depgen.reporting.run_facts import RunFacts
 from depgen.trees.sentence import Document
 
-OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS)
+OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
 """What a system's own test gives is of other items, or of another kind of likelihood."""
 TOKENS_PER_BATCH = 4096
 

@@ -172,11 +172,13 @@ class SplitNumbers:
         story_nll: each story's mean nats per token, by the story's index; NaN for a story that was not scored, None
             where single stories were not kept.
         story_tokens: how many tokens each of them has; 0 for one that was not scored.
+        story_words: how many words; None where an older test did not keep it.
     """
 
     metrics: dict[str, float]
     story_nll: NDArray[np.float64] | None = None
     story_tokens: NDArray[np.float64] | None = None
+    story_words: NDArray[np.float64] | None = None
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -237,20 +239,19 @@ def _of_the_best(path: Path, run: Path) -> bool:
     return Path(str(content.get("checkpoint", BEST))).name == BEST
 
 
-def _stories(
-    path: Path, perplexity: float | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | tuple[None, None]:
-    """Mean nats per token and tokens of each story by its index; None where none were kept or are of another test.
+def _stories(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] | None, ...]:
+    """Mean nats per token, tokens and words of each story by its index; None where not kept, or of another test.
 
     Raises:
         UserError: the file does not read as one of stories.
     """
     if not path.is_file():
-        return None, None
+        return None, None, None
     try:
         with np.load(path, allow_pickle=False) as arrays:
             index = "item" if "item" in arrays else "items"
             item, nll, tokens = (np.asarray(arrays[name]) for name in (index, "nll", "tokens"))
+            words = np.asarray(arrays["words"]) if "words" in arrays else None
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
     if not len(item) or not len(item) == len(nll) == len(tokens):
@@ -263,8 +264,12 @@ def _stories(
             "%s: the stories have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
             path, found, TEST_NUMBERS, perplexity,
         )  # fmt: skip
-        return None, None
+        return None, None, None
     scores, counts = np.full(int(item[-1]) + 1, np.nan), np.zeros(int(item[-1]) + 1)
     kept = tokens > 0  # a device that has no more of a stream scores empty stretches
     scores[item[kept]], counts[item] = nll[kept] / tokens[kept], tokens
-    return scores, counts
+    if words is None:
+        return scores, counts, None
+    words_of = np.zeros_like(counts)
+    words_of[item] = words[first]
+    return scores, counts, words_of

@@ -16,7 +16,7 @@ def takes_everything(trainer: L.Trainer, verb: str) -> bool:
 
 
 class ItemScoreWriter(L.Callback):
-    """Writes `items` (places in the split), `nll` (nats) and `tokens` of each, from the model's `test_scores()`.
+    """Writes `items` (places in the split), `nll` (nats), `tokens` and `words` of each, by the model's `test_scores()`.
 
     `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
     no file.
@@ -34,13 +34,14 @@ class ItemScoreWriter(L.Callback):
         kept = scores()
         if kept is None or not trainer.is_global_zero:
             return
-        items, nll, tokens = kept
+        items, nll, tokens, words = kept
         stream = io.BytesIO()
         np.savez(
             stream,
             items=np.asarray(items, dtype=np.int64),
             nll=np.asarray(nll, dtype=np.float64),
             tokens=np.asarray(tokens, dtype=np.int64),
+            words=np.asarray(words, dtype=np.int64),
         )
         write_atomically(self.path, stream.getvalue())
 

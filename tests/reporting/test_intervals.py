@@ -57,6 +57,22 @@ def test_a_perplexity_weighs_its_items_by_their_tokens(store):
     assert intervals(load_definition("toy"), results) == {}
 
 
+def test_a_perplexity_of_words_weighs_its_items_by_their_words(store, project):
+    path = project / "experiments/published/toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["columns"].append({"key": "word_perplexity", "header": "word PPL", "higher_better": False})
+    path.write_text(yaml.safe_dump(content))
+    nll, words = np.array([2.0, 3.0, 4.0, 9.0]), np.array([5.0, 6.0, 7.0, 1.0])
+    figure = float(np.exp((nll * words).sum() / words.sum()))
+    kept = {"word_perplexity": nll, "words": words}
+    low, high = intervals(load_definition("toy"), {"Base": [store("Base", 1, {"word_perplexity": figure}, kept)]})[
+        "Base"
+    ]["word_perplexity"]
+    assert low < figure < high
+    other = {"word_perplexity": nll, "words": np.ones(4)}
+    assert intervals(load_definition("toy"), {"Base": [store("Base", 1, {"word_perplexity": figure}, other)]}) == {}
+
+
 def test_items_are_weighed_by_what_the_column_says(store):
     """Right words of each sentence resampled: the interval is that of the share of all words."""
     generator = np.random.default_rng(7)

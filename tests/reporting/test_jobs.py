@@ -127,10 +127,12 @@ def test_the_stories_that_a_test_writes_are_read(job):
     measure_test(job.training, trained.run, stub)
     nll = 2 * math.log(42)
     model = L.LightningModule()
-    model.test_scores = lambda: ([0, 1], [nll, nll], [2, 2])
+    model.test_scores = lambda: ([0, 1], [nll, nll], [2, 2], [1, 2])
     trainer = L.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     ItemScoreWriter(trained.run / "test_items.npz").on_test_end(trainer, model)
-    assert measure_test(job.training, trained.run, stub).story_nll.tolist() == pytest.approx([math.log(42)] * 2)
+    tested = measure_test(job.training, trained.run, stub)
+    assert tested.story_nll.tolist() == pytest.approx([math.log(42)] * 2)
+    assert (tested.story_tokens.tolist(), tested.story_words.tolist()) == ([2, 2], [1, 2])
 
 
 def test_an_older_test_is_made_again_for_its_stories_only_when_asked(job):
