@@ -165,10 +165,10 @@ def test_figures_are_means_of_logarithms_whatever_the_batches():
     assert figures["test/loss"] == pytest.approx(loss, rel=1e-9)
     assert figures["test/perplexity"] == pytest.approx(np.exp(loss), rel=1e-6)
     assert figures["test/unk_rate"] == pytest.approx(5 / 19, rel=1e-6)
-    items, nll, words = scores
+    items, nll, tokens, words = scores
     assert items.tolist() == [0, 1, 2, 3, 4, 5]
     assert nll == pytest.approx(sum(nats for nats, _ in passes).detach().numpy(), abs=1e-9)
-    assert words.tolist() == sum(count for _, count in passes).tolist()
+    assert words.tolist() == tokens.tolist() == sum(count for _, count in passes).tolist()
     others, other_scores = evaluated(model, (5, 2), (4,), (1, 0, 3))
     assert others == pytest.approx(figures, rel=1e-9)
     for one, other in zip(scores, other_scores, strict=True):
