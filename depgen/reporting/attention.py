@@ -12,7 +12,7 @@ from torch import Tensor
 from depgen.data.vocabulary import AnyVocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.drawn_run import drawn_run
+from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import figure, save
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def draw_attention(
         UserError: no such run, a row or a profile without a table, a model without dependency attention, an empty
             sentence, or no matplotlib.
     """
-    chosen = drawn_run(run, table, row=row, profile=profile, usual="DM-Transformer")
+    chosen = chosen_run(run, table, row=row, profile=profile, usual="DM-Transformer")
     trained = load_trained(chosen, device="cpu")
     weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
     save(attention_figure(weights, words), output)

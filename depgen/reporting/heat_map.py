@@ -14,7 +14,7 @@ from depgen.evaluation.correlations import (
 )
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.drawn_run import drawn_run
+from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import check_png, figure, save
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def draw_heat_map(
         UserError: no such run or relation, a row or a profile without a table, a treebank without relations, a model
             that shows no attention, or no matplotlib.
     """
-    chosen = drawn_run(run, table, row=row, profile=profile, usual="UDGN")
+    chosen = chosen_run(run, table, row=row, profile=profile, usual="UDGN")
     check_png(output)
     sentences = sentences_with_relations(corpus, split)
     trained = load_trained(chosen, device=device)

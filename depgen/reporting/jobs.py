@@ -164,6 +164,23 @@ def run_of_row(table: str, row: str, profile: str | None) -> Path:
     )
 
 
+def chosen_run(
+    run: str | None, table: str | None, *, row: str | None, profile: str | None, usual: str
+) -> str | Path | None:
+    """The run that is named, or that of a table's row, which is the `usual` one unless named; None for the newest run.
+
+    Raises:
+        UserError: a run and a table were named, a row or a profile without a table, or the row is not trained.
+    """
+    if table is None:
+        if row is not None or profile is not None:
+            raise UserError("--row and --profile choose among a table's runs: name the --table, or leave them out.")
+        return run
+    if run is not None:
+        raise UserError("A run and a table were named: name one of them.")
+    return run_of_row(table, row or usual, profile)
+
+
 @dataclass(frozen=True)
 class Prompts:
     """Prompts and references, one text each."""

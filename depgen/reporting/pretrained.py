@@ -73,11 +73,18 @@ def end_of_text(name: str) -> str:
 
     configuration = required_folder(name, holding="config.json") / "config.json"
     pieces = required_folder(name, holding="tokenizer.json") / "tokenizer.json"
+    unclear = f"{configuration} and {pieces} do not tell what ends a text"
     try:
         end = json.loads(configuration.read_text(encoding="utf-8")).get("eos_token_id")
-        token = Tokenizer.from_file(str(pieces)).id_to_token(end[0] if isinstance(end, list) else end)
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"{unclear}: {error}.") from error
+    first = end[0] if isinstance(end, list) and end else end
+    if not isinstance(first, int):
+        raise UserError(f"{unclear}: expected eos_token_id to be the number of a token, found {end!r}.")
+    try:
+        token = Tokenizer.from_file(str(pieces)).id_to_token(first)
     except Exception as error:  # the library of tokenizers raises nothing narrower
-        raise UserError(f"{configuration} and {pieces} do not tell what ends a text: {error}.") from error
+        raise UserError(f"{unclear}: {error}.") from error
     if token is None:
         raise UserError(f"{configuration}: eos_token_id {end} is no token of {pieces}: name the one that ends a text.")
     return str(token)
