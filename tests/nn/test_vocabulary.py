@@ -3,16 +3,21 @@
 import pytest
 import torch
 
+from depgen.nn import vocabulary
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, vocabulary_logsumexp, word_log_probs, word_scores
+
+WORDS, ROW_BYTES = 11, 11 * 8
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 100])
+@pytest.mark.parametrize("kept_rows", [0, 4, 6, 10])
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_value_and_gradients_equal_the_dense_form(chunk, with_bias):
+def test_value_and_gradients_equal_the_dense_form(chunk, kept_rows, with_bias, monkeypatch):
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", kept_rows * ROW_BYTES)
     torch.manual_seed(0)
     hidden = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(11, 4, dtype=torch.float64, requires_grad=True)
-    bias = torch.randn(11, dtype=torch.float64, requires_grad=True) if with_bias else None
+    weight = torch.randn(WORDS, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(WORDS, dtype=torch.float64, requires_grad=True) if with_bias else None
     weighting = torch.randn(2, 5, dtype=torch.float64)
     inputs = [x for x in (hidden, weight, bias) if x is not None]
 
@@ -32,12 +37,25 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(lambda h, w: vocabulary_logsumexp(h, w, chunk=2), (hidden, weight))
 
 
+def test_no_exponentials_are_kept_beyond_the_bound_or_without_a_gradient(monkeypatch):
+    made = []
+    room = vocabulary._room_for_powers
+    monkeypatch.setattr(vocabulary, "_room_for_powers", lambda *given: made.append(room(*given)) or made[-1])
+    hidden, weight = torch.randn(20, 4), torch.randn(WORDS, 4)
+    vocabulary_logsumexp(hidden, weight)
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * WORDS * 4 + 3)
+    vocabulary_logsumexp(hidden.requires_grad_(), weight)
+    assert [len(kept) for kept in made] == [0, 5]
+
+
 def test_large_scores_do_not_overflow():
     hidden, weight = torch.tensor([[1000.0]]), torch.tensor([[1.0], [1.0]])
     assert vocabulary_logsumexp(hidden, weight).item() == pytest.approx(1000 + torch.tensor(2.0).log().item())
 
 
-def test_under_bfloat16_autocast_the_result_is_fp32_and_near():
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+def test_under_bfloat16_autocast_the_result_is_fp32_and_near(kept_bytes, monkeypatch):
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", kept_bytes)
     torch.manual_seed(0)
     hidden, weight = torch.randn(6, 32), torch.randn(50, 32, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
@@ -47,6 +65,7 @@ def test_under_bfloat16_autocast_the_result_is_fp32_and_near():
     log_z.sum().backward()
     assert weight.grad is not None
     assert weight.grad.dtype == torch.float32
+    torch.testing.assert_close(weight.grad, (hidden @ weight.T).softmax(-1).T @ hidden, rtol=0.03, atol=0.03)
 
 
 def test_no_positions_give_no_normalisers_and_no_gradient():
