@@ -155,13 +155,12 @@ stories := $(abspath $(or $(DEPGEN_CACHE),$(HOME)/.cache/depgen)/rocstories)
 raw_stories := $(or $(DEPGEN_DATA),data)/rocstories/raw_
 further_stories := $(patsubst $(raw_stories)%,$(stories)/%,$(wildcard $(raw_stories)*.csv))
 additional_train = --data.corpus.init_args.additional_train '[$(subst $(space),$(comma),$(further_stories))]'
-lowercased_parser = $(stories:%/rocstories=%/parsers/ewt_lowercased)
 
 union: $(ready) $(further_stories) ## train the story metric UNION for Table 2 (once; needs DEPGEN_DATA and `make parser`)
 	$(depgen) train-union --config experiments/union_rocstories_small.yaml $(if $(further_stories),$(additional_train))
 
 $(stories)/%.csv: $(raw_stories)%.csv | $(ready)
-	$(depgen) delexicalize --source $< --output $@ $(if $(filter lowercased,$*),--tagger $(lowercased_parser)) \
+	$(depgen) delexicalize --source $< --output $@ $(if $(filter lowercased,$*),--tagger ewt_lowercased) \
 	    --apart_from '[$(subst $(space),$(comma),$(wildcard $(raw_stories:raw_=valid.csv) $(raw_stories:raw_=test.csv)))]'
 
 reproduce-table2: reproduce-dmlm-table2 ## the same as reproduce-dmlm-table2

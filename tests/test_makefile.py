@@ -92,7 +92,7 @@ def test_union_takes_up_raw_stories_where_they_are(monkeypatch, tmp_path):
     assert commands("union") == [
         f"delexicalize --source {raw}/raw_cased.csv --output {made}/cased.csv {apart}",
         f"delexicalize --source {raw}/raw_lowercased.csv --output {made}/lowercased.csv "
-        f"--tagger {tmp_path}/cache/parsers/ewt_lowercased {apart}",
+        f"--tagger ewt_lowercased {apart}",
         f"{train} --data.corpus.init_args.additional_train '[{made}/cased.csv,{made}/lowercased.csv]'",
     ]
 

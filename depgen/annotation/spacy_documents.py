@@ -5,16 +5,6 @@ from typing import Any
 from depgen.trees.sentence import Sentence
 
 
-def use_numpy_ops() -> None:
-    """Let thinc multiply matrices through numpy: spaCy's own BLIS build is several times slower on many CPUs.
-
-    Thinc has no configuration option for it; it holds for pipelines built or loaded afterwards in this context.
-    """
-    from thinc.api import NumpyOps, set_current_ops
-
-    set_current_ops(NumpyOps(use_blis=False))
-
-
 def document(vocab: Any, sentence: Sentence, *, gold: bool) -> Any:  # noqa: ANN401  (spaCy's types)
     """A spaCy `Doc` that holds exactly this sentence, so that the parser cannot split it into several trees."""
     from spacy.tokens import Doc

@@ -4,12 +4,12 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
-from depgen.annotation.spacy_documents import document, tree_of, use_numpy_ops
+from depgen.annotation.parser_folders import find_parser, read_description
+from depgen.annotation.spacy_documents import document, tree_of
+from depgen.annotation.spacy_pipelines import Pipeline, load_pipeline, pipeline_parts
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
 from depgen.trees.annotator import SentenceError
@@ -34,8 +34,7 @@ class SpacyAnnotator:
         self.pipeline = pipeline
         self.batch_size = batch_size
         self.scheme = self._scheme()
-        self._loaded: Any = None
-        self._lowercase = False
+        self._loaded: Pipeline | None = None
         self._digest: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -48,8 +47,7 @@ class SpacyAnnotator:
             UserError: there is no such pipeline.
         """
         if self._digest is None:
-            parts = ["spacy", version("spacy"), files_digest(find_parser(self.pipeline, packages=True))]
-            self._digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            self._digest = hashlib.sha256("\n".join(pipeline_parts(self.pipeline)).encode()).hexdigest()
         return self._digest
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -59,9 +57,11 @@ class SpacyAnnotator:
             UserError: no such pipeline, a pipeline without parser, a sentence or a word is empty.
         """
         check_words(sentences)
-        pipeline = self._load()
-        seen = [lowercase(sentence) for sentence in sentences] if self._lowercase else sentences
-        docs = pipeline.pipe((document(pipeline.vocab, s, gold=False) for s in seen), batch_size=self.batch_size)
+        if self._loaded is None:
+            self._loaded = load_pipeline(self.pipeline, ["parser"])
+        nlp, lower = self._loaded
+        seen = [lowercase(sentence) for sentence in sentences] if lower else sentences
+        docs = nlp.pipe((document(nlp.vocab, s, gold=False) for s in seen), batch_size=self.batch_size)
         annotated = []
         for sentence, doc in zip(sentences, docs, strict=True):
             heads, relations = tree_of(doc)
@@ -74,26 +74,6 @@ class SpacyAnnotator:
         except UserError:
             return f"{self.pipeline}, spaCy"  # said with all remedies when trees are asked for
         return str(read_description(folder).get("scheme", f"{Path(self.pipeline).name}, spaCy"))
-
-    def _load(self) -> Any:  # noqa: ANN401  (spaCy's Language)
-        if self._loaded is None:
-            import spacy
-
-            folder = find_parser(self.pipeline, packages=True)
-            check_kind(folder, "spaCy")
-            use_numpy_ops()
-            source = folder if (folder / "config.cfg").is_file() else self.pipeline
-            try:
-                pipeline = spacy.load(source)
-            except OSError as error:
-                raise UserError(f"{folder}: expected a spaCy pipeline; spaCy says: {error}") from error
-            if "parser" not in pipeline.pipe_names:
-                raise UserError(f"{folder}: expected a spaCy pipeline with a parser, found {pipeline.pipe_names}.")
-            wanted = ("tok2vec", "transformer", "parser")
-            pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in wanted])
-            self._lowercase = bool(read_description(folder).get("lowercase", False))
-            self._loaded = pipeline
-        return self._loaded
 
 
 def check_words(sentences: Sequence[Sentence]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from depgen.annotation.scores import ParserScores, attachment_scores
-from depgen.annotation.spacy_documents import document, tree_of, use_numpy_ops
+from depgen.annotation.spacy_documents import document, tree_of
+from depgen.annotation.spacy_pipelines import use_numpy_ops
 from depgen.annotation.training import ParserTraining
 from depgen.errors import check_at_least
 from depgen.trees.sentence import Sentence

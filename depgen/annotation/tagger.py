@@ -4,14 +4,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
-from importlib.metadata import version
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
-from depgen.annotation.spacy_documents import document, use_numpy_ops
+from depgen.annotation.spacy_documents import document
 from depgen.annotation.spacy_parser import check_words
+from depgen.annotation.spacy_pipelines import load_pipeline, pipeline_parts
 from depgen.annotation.treebank import lowercase
-from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 
 FUNCTION_WORDS = frozenset(resources.files("depgen.annotation").joinpath("function_words.txt").read_text().split())
@@ -51,8 +49,7 @@ class SpacyTagger:
 
     def fingerprint(self) -> str:
         """Of the pipeline's files and spaCy's version."""
-        parts = ["spacy", version("spacy"), files_digest(find_parser(self.pipeline, packages=True))]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return hashlib.sha256("\n".join(pipeline_parts(self.pipeline)).encode()).hexdigest()
 
     def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences with tags.
@@ -61,33 +58,17 @@ class SpacyTagger:
             UserError: no such pipeline, a pipeline without a tagger, a sentence or a word is empty.
         """
         check_words(sentences)
-        pipeline, lower = self._load()
+        nlp, lower = load_pipeline(
+            self.pipeline,
+            ["tagger"],
+            remedy="Train one on a tagged treebank, or name depgen.annotation.tagger.SuffixTagger, which wants none.",
+        )
         seen = [lowercase(sentence) for sentence in sentences] if lower else sentences
-        docs = pipeline.pipe((document(pipeline.vocab, s, gold=False) for s in seen), batch_size=self.batch_size)
+        docs = nlp.pipe((document(nlp.vocab, s, gold=False) for s in seen), batch_size=self.batch_size)
         return [
             replace(sentence, tags=tuple(token.tag_ for token in doc))
             for sentence, doc in zip(sentences, docs, strict=True)
         ]
-
-    def _load(self) -> tuple[Any, bool]:
-        """The pipeline, reduced to its tagger, and whether it wants lower case."""
-        import spacy
-
-        folder = find_parser(self.pipeline, packages=True)
-        check_kind(folder, "spaCy")
-        use_numpy_ops()
-        try:
-            pipeline = spacy.load(folder if (folder / "config.cfg").is_file() else self.pipeline)
-        except OSError as error:
-            raise UserError(f"{folder}: expected a spaCy pipeline; spaCy says: {error}") from error
-        if "tagger" not in pipeline.pipe_names:
-            raise UserError(
-                f"{folder}: expected a spaCy pipeline with a tagger, found {pipeline.pipe_names}. Train one on a "
-                "treebank with tags, or name depgen.annotation.tagger.SuffixTagger, which needs none."
-            )
-        wanted = ("tok2vec", "transformer", "tagger")
-        pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in wanted])
-        return pipeline, bool(read_description(folder).get("lowercase", False))
 
 
 class SuffixTagger:

@@ -109,7 +109,7 @@ VERBS = {
         "sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics", flags=("json",)
     ),
     "delexicalize": Verb(
-        "replace names of people in raw stories by placeholders", "depgen.data.delexicalize:delexicalize_file"
+        "replace names of people in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
     ),
     "reproduce": Verb(
         "train and test the rows of a table that are not done yet",

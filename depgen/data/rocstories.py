@@ -27,7 +27,7 @@ class RocStories:
     Args:
         folder: where train.csv, valid.csv and test.csv lie, under `$DEPGEN_DATA` unless absolute.
         additional_train: further files of the training split, in the same folder. Raw stories want
-            `depgen.data.delexicalize` first.
+            `depgen.annotation.delexicalize` first.
         name: what results call the corpus.
     """
 

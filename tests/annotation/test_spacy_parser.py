@@ -122,5 +122,5 @@ def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):
     import spacy
 
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(UserError, match=r"expected a spaCy pipeline with a parser, found \[\]"):
+    with pytest.raises(UserError, match=r"expected a spaCy pipeline with the component parser, found \[\]"):
         SpacyAnnotator(str(tmp_path / "blank")).annotate([Sentence(("a",))])

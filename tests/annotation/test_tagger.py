@@ -23,7 +23,7 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
 
 def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
     train_parser(toy_treebank, tiny_spacy(steps=2, tagger=False), "untagged")
-    with pytest.raises(UserError, match="expected a spaCy pipeline with a tagger"):
+    with pytest.raises(UserError, match="expected a spaCy pipeline with the component tagger"):
         SpacyTagger("untagged").tag(toy_sentences(1, seed=0))
 
 

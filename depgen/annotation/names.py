@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from depgen.annotation.spacy_pipelines import Pipeline, load_pipeline
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 
@@ -22,7 +23,7 @@ PRONOUNS: Mapping[str, Gender] = {
 _POSSESSIVES = ["my", "your", "his", "its", "our", "their"]
 _DETERMINERS = frozenset(["a", "an", "the", "this", "that", "these", "those", "some", "any", "every", *_POSSESSIVES])
 _LOCATIVE = frozenset(["in", "near", "around", "through", "into", "across"])
-_NO_NAMES = frozenset(resources.files("depgen.data").joinpath("no_names.txt").read_text().split())
+_NO_NAMES = frozenset(resources.files("depgen.annotation").joinpath("no_names.txt").read_text().split())
 
 
 class NameFinder(Protocol):
@@ -79,9 +80,7 @@ class EntityNames:
 
     def __init__(self, pipeline: str) -> None:
         self.method = f"entities of the spaCy pipeline {pipeline}"
-        self._pipeline = _load_pipeline(pipeline)
-        if not {"ner", "entity_ruler"} & set(self._pipeline.pipe_names):
-            raise UserError(f"Expected a spaCy pipeline with ner, found {pipeline} with {self._pipeline.pipe_names}.")
+        self._pipeline = load_pipeline(pipeline, ["ner", "entity_ruler"], alone=False)
 
     def find(self, story: Story) -> set[Position]:
         """The positions of tokens in entities that are people."""
@@ -97,12 +96,12 @@ class ProperNounNames:
     """Names among the proper nouns of a spaCy tagger, by the evidence of `people`.
 
     Raises:
-        UserError: no such pipeline.
+        UserError: no such pipeline, or one without a tagger.
     """
 
     def __init__(self, pipeline: str, genders: Mapping[str, Gender | None]) -> None:
         self.method = f"proper nouns of the spaCy pipeline {pipeline}"
-        self._pipeline = _load_pipeline(pipeline)
+        self._pipeline = load_pipeline(pipeline, ["tagger", "morphologizer"], alone=False)
         self._genders = genders
 
     def find(self, story: Story) -> set[Position]:
@@ -215,19 +214,10 @@ def _is_first(sentence: Sequence[str], index: int) -> bool:
     return index == 0 or sentence[index - 1] in {".", "!", "?", '"', "``", "“", ":"}
 
 
-def _load_pipeline(pipeline: str) -> Any:  # noqa: ANN401, spaCy is untyped here
-    import spacy
-
-    try:
-        return spacy.load(pipeline)
-    except OSError as error:
-        raise UserError(
-            f"No spaCy pipeline {pipeline}, neither installed nor at {Path(pipeline).absolute()}: install one by "
-            "python -m spacy download en_core_web_sm, and name it."
-        ) from error
-
-
-def _parse(pipeline: Any, story: Story) -> Iterable[Any]:  # noqa: ANN401, spaCy is untyped here
+def _parse(pipeline: Pipeline, story: Story) -> Iterable[Any]:
+    """A spaCy `Doc` for each sentence, in lower case where the pipeline has learnt from such words."""
     from spacy.tokens import Doc
 
-    return pipeline.pipe([Doc(pipeline.vocab, words=list(sentence)) for sentence in story])  # type: ignore[no-any-return]
+    nlp = pipeline.nlp
+    read = [[token.lower() for token in sentence] if pipeline.lowercase else list(sentence) for sentence in story]
+    return nlp.pipe([Doc(nlp.vocab, words=words) for words in read])  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 import pytest
 
-from depgen.data.delexicalize import Delexicalization, delexicalize, delexicalize_file, genders_in_story
+from depgen.annotation.delexicalize import Delexicalization, delexicalize, delexicalize_file, genders_in_story
 from depgen.data.rocstories import RocStories, read_stories
 from depgen.errors import UserError
 

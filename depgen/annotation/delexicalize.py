@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from depgen.data.names import (
+from depgen.annotation.names import (
     PRONOUNS,
     CapitalizedNames,
     EntityNames,
@@ -67,7 +67,7 @@ def delexicalize_file(
     Args:
         source: CSV with the columns sentence1 to sentence5.
         output: CSV of the same columns.
-        ner: a spaCy pipeline, installed or on disk, whose entity recogniser finds the names.
+        ner: a spaCy pipeline, trained here, installed or in a folder, whose entity recogniser finds the names.
         tagger: a spaCy pipeline whose proper nouns are taken instead; with neither, capitalised words are.
         name_genders: a file of name, tab and male, female or neutral; Faker's English names if not given.
         apart_from: files of delexicalised stories, such as those of the test split: a story is left out if a quarter of

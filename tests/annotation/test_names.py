@@ -5,7 +5,7 @@ import pytest
 import spacy
 from spacy.training import Example
 
-from depgen.data.names import (
+from depgen.annotation.names import (
     CapitalizedNames,
     EntityNames,
     ProperNounNames,
@@ -84,7 +84,7 @@ def test_without_the_library_the_message_says_what_to_install(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pipelines(tmp_path_factory):
-    """A pipeline with ner and tagger, trained on generated sentences, and one without either."""
+    """A pipeline with the component ner and tagger, trained on generated sentences, and one without either."""
     folder = tmp_path_factory.mktemp("pipelines")
     pipeline = spacy.blank("en")
     pipeline.add_pipe("ner")
@@ -118,7 +118,7 @@ def test_proper_nouns(pipelines):
 
 
 def test_pipelines_that_will_not_do(pipelines):
-    with pytest.raises(UserError, match="Expected a spaCy pipeline with ner"):
+    with pytest.raises(UserError, match="expected a spaCy pipeline with the component ner"):
         EntityNames(str(pipelines / "blank"))
-    with pytest.raises(UserError, match="No spaCy pipeline"):
+    with pytest.raises(UserError, match="No parser 'no_such_pipeline'"):
         EntityNames("no_such_pipeline")
