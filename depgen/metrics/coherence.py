@@ -79,7 +79,7 @@ def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) ->
     The draws depend on the seed and on the numbers of questions alone, so that two systems see the same.
 
     >>> resampled_means([np.array([1.0, 0.0])], resamples=4)
-    array([0., 1., 1., 1.])
+    array([1., 1., 0., 0.])
     """
     counts = np.array([len(each) for each in values])
     flat, starts = np.concatenate(values), np.cumsum(counts) - counts

@@ -60,7 +60,7 @@ def band_of_values(
 ) -> Shaped[Tensor, "batch length window"]:
     """The values of the last `window` positions up to each of the last `length`; `missing` where there is none.
 
-    >>> band_of_values(torch.tensor([[1, 2, 3]]), 2, 2, missing=0).tolist()
+    >>> band_of_values(torch.tensor([[1, 2, 3]]), 2, 2, missing=0.0).tolist()
     [[[1, 2], [2, 3]]]
     """
     needed = length + window - 1

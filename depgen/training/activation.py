@@ -37,7 +37,7 @@ class ActivationRegularizer:
         """The penalty; means run over the entries at tokens, TAR's over neighbouring pairs of tokens.
 
         >>> hidden, mask = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 2, dtype=torch.bool)
-        >>> ActivationRegularizer(activation=2, temporal=1)(hidden, hidden, mask)
+        >>> ActivationRegularizer(activation=2.0, temporal=1.0)(hidden, hidden, mask)
         tensor(14.)
         """
         seen = dropped if self.of == "dropped" else undropped

@@ -295,7 +295,7 @@ class ProjectedTime(L.Callback):
 def duration(seconds: float) -> str:
     """A length of time for people.
 
-    >>> duration(42.4), duration(754), duration(7322)
+    >>> duration(42.4), duration(754.0), duration(7322.0)
     ('42 s', '12 min 34 s', '2 h 02 min')
     """
     whole = round(seconds)

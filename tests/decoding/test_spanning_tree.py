@@ -1,6 +1,5 @@
 """Trees of the largest score: by enumeration, by other libraries, by one search a root."""
 
-import doctest
 import subprocess
 import sys
 
@@ -188,9 +187,3 @@ def test_code_is_compiled_where_nothing_can_be_kept(monkeypatch):
 def test_the_compiler_is_imported_only_for_a_tree():
     script = "import sys, depgen.decoding.spanning_tree; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-
-
-def test_doctests():
-    outcome = doctest.testmod(spanning_tree)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

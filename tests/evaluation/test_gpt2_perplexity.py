@@ -1,4 +1,3 @@
-import doctest
 import logging
 import math
 
@@ -6,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.evaluation import gpt2_perplexity as module
 from depgen.evaluation.gpt2_perplexity import lm_perplexity
 from depgen.evaluation.outcome import ItemScores, NotComputed
 
@@ -64,9 +62,3 @@ def test_missing_weights_are_a_reason(tmp_path):
     outcome = lm_perplexity(["a b"], model=str(tmp_path / "absent"))
     assert isinstance(outcome, NotComputed)
     assert outcome.reason.startswith(f"no weights at {tmp_path / 'absent'}")
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

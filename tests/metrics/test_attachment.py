@@ -1,4 +1,3 @@
-import doctest
 import math
 
 import pytest
@@ -6,7 +5,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics import attachment as module
 from depgen.metrics.attachment import AttachmentScore, attachment_counts
 
 TOKEN = st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(0, 2), st.integers(0, 2))
@@ -71,9 +69,3 @@ def test_unlabelled_metric_reports_no_las():
     metric = AttachmentScore(labelled=False)
     metric.update(torch.tensor([0]), torch.tensor([0]), torch.tensor([True]))
     assert {name: value.item() for name, value in metric.compute().items()} == {"uas": 100.0}
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

@@ -1,11 +1,9 @@
-import doctest
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics import distinct as module
 from depgen.metrics.distinct import distinct
 
 TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=5).map(" ".join), max_size=6)
@@ -30,9 +28,3 @@ def test_border_ngrams_count_only_when_asked():
     assert distinct(["a b", "c d"], 2) == 100.0
     assert distinct(["a b", "a b", "a b"], 2) == pytest.approx(40.0)  # ab ba ab ba ab
     assert distinct(["a b", "a b", "a b"], 2, within_items=True) == pytest.approx(100 / 3)
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

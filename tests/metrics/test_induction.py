@@ -1,12 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics import induction as module
 from depgen.metrics.attachment import attachment_counts
 from depgen.metrics.induction import induction_counts
 
@@ -62,9 +59,3 @@ def test_what_does_not_belong_together_is_refused():
     for heads in ([-1, 0], [3, 0]):
         with pytest.raises(ValueError, match="Expected heads from 0"):
             induction_counts([[2, 0]], [heads])
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

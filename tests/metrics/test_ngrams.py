@@ -1,9 +1,6 @@
-import doctest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics import ngrams as module
 from depgen.metrics.ngrams import ngram_ids, starts_within_items, tokenize
 
 TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=5).map(" ".join), max_size=6)
@@ -27,9 +24,3 @@ def test_starts_within_items(texts, order):
             if start + order <= len(rest):
                 oracle.append(start + order <= len(text.split()))
     assert starts_within_items(tokenize(texts), order).tolist() == oracle
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

@@ -1,4 +1,3 @@
-import doctest
 import math
 
 import pytest
@@ -8,7 +7,6 @@ import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.metrics import perplexity as module
 from depgen.metrics.perplexity import Perplexity, perplexity
 
 LOG_PROBS = st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=40)
@@ -90,9 +88,3 @@ def test_processes_add_up_before_the_division(tmp_path):
         figures = manager.dict()
         mp.spawn(_one_process, args=(2, tmp_path / "store", figures), nprocs=2)
         assert dict(figures) == {0: pytest.approx(math.exp(30 / 16)), 1: pytest.approx(math.exp(30 / 16))}
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

@@ -1,5 +1,4 @@
 import csv
-import doctest
 import math
 from collections import Counter
 
@@ -11,7 +10,6 @@ from nltk.translate.bleu_score import brevity_penalty, closest_ref_length, modif
 
 from depgen.errors import UserError
 from depgen.locations import find_data
-from depgen.metrics import self_bleu as module
 from depgen.metrics.bleu import bleu
 from depgen.metrics.distinct import distinct
 from depgen.metrics.self_bleu import brevity_penalties, leave_one_out_matches, self_bleu
@@ -103,9 +101,3 @@ def test_calibration_on_the_human_test_endings():
     fourth = bleu([story["sentence4"] for story in stories], endings)
     assert round(fourth[1].mean(), 2) == 19.68
     assert round(fourth[2].mean(), 2) == 6.22
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0

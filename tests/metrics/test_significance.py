@@ -1,4 +1,3 @@
-import doctest
 import itertools
 import logging
 import math
@@ -158,12 +157,6 @@ def test_equal_systems_lie_two_standard_errors_apart_as_often_as_said(seeds):
 def test_one_seed_has_no_rate():
     with pytest.raises(ValueError, match="found 1 and 2"):
         false_positive_rate(1, 2)
-
-
-def test_doctests():
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
 
 
 def test_items_of_a_group_are_drawn_together():
