@@ -31,7 +31,6 @@ def lm_perplexity(
     model: str = "gpt2",
     batch_size: int = 16,
     device: str = "cpu",
-    lower_case: bool = True,
     download: bool = False,
 ) -> ItemScores | NotComputed:
     """The mean perplexity of the texts under a causal language model, with every text's own.
@@ -41,13 +40,12 @@ def lm_perplexity(
         model: a local folder or a hub name of any causal model that transformers can load.
         batch_size: texts read at once; it does not change the scores.
         device: where to compute.
-        lower_case: lower-case first, as the authors do.
         download: whether the hub may be asked for what is not on this machine.
     """
     pretrained = load_pretrained(model, "causal", device=device, download=download)
     if isinstance(pretrained, NotComputed):
         return pretrained
-    prepared = [text.strip().lower() if lower_case else text.strip() for text in texts]
+    prepared = [text.strip().lower() for text in texts]
     perplexities, overlong = text_perplexities(pretrained, prepared, batch_size=batch_size, device=device)
     excluded = int(np.isnan(perplexities).sum())
     if excluded:
@@ -55,7 +53,7 @@ def lm_perplexity(
             "Perplexity under %s leaves out %d of %d texts: %d have fewer than two tokens, %d are too long for it.",
             model, excluded, len(texts), excluded - overlong, overlong,
         )  # fmt: skip
-    description = f"{pretrained.name}, no BOS, {'lower-cased' if lower_case else 'cased'}, mean of text perplexities"
+    description = f"{pretrained.name}, no BOS, lower-cased, mean of text perplexities"
     return ItemScores(perplexities, description)
 
 

@@ -1,6 +1,5 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_model import Likelihood
+from depgen.metrics.perplexity import perplexity
 from depgen.trees.sentence import Sentence
 
 PERPLEXITY: Mapping[Likelihood, str] = {
@@ -88,10 +88,7 @@ class Totals:
 
 
 def _perplexity(log_prob: float, count: int) -> float | None:
-    if not count:
-        return None
-    mean = -log_prob / count
-    return math.exp(mean) if mean < math.log(np.finfo(float).max) else math.inf
+    return perplexity(-log_prob, count) if count else None
 
 
 @dataclass(frozen=True)

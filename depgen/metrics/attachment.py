@@ -6,10 +6,8 @@ older WSJ practice: no, by the gold tag), and a default would hide the choice.
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
-from torchmetrics import Metric
 
 
 @dataclass(frozen=True)
@@ -76,61 +74,3 @@ def attachment_counts(
     if predicted_relations is not None and gold_relations is not None:
         labels = int((right & (predicted_relations == gold_relations)).sum())
     return AttachmentCounts(int(right.sum()), labels, int(mask.sum()))
-
-
-class AttachmentScore(Metric):  # type: ignore[misc]
-    """UAS and LAS in per cent over all tokens seen (not a mean of sentence scores), on all devices.
-
-    Which tokens count is the mask passed to `update`; see `attachment_counts`.
-
-    Args:
-        labelled: whether relations are scored too; `update` then wants them.
-    """
-
-    is_differentiable = False
-    higher_is_better = True
-    full_state_update = False
-
-    heads: Tensor
-    labels: Tensor
-    tokens: Tensor
-
-    def __init__(self, *, labelled: bool = True) -> None:
-        super().__init__()
-        self.labelled = labelled
-        for name in ("heads", "labels", "tokens"):
-            self.add_state(name, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-
-    def update(
-        self,
-        predicted_heads: Int[Tensor, "*shape"],
-        gold_heads: Int[Tensor, "*shape"],
-        mask: Bool[Tensor, "*shape"],
-        *,
-        predicted_relations: Int[Tensor, "*shape"] | None = None,
-        gold_relations: Int[Tensor, "*shape"] | None = None,
-    ) -> None:
-        """Add a batch; the arguments are those of `attachment_counts`.
-
-        Raises:
-            ValueError: a token under the mask has no gold head, or relations are missing where they are scored.
-        """
-        if self.labelled and (predicted_relations is None or gold_relations is None):
-            raise ValueError("A labelled score wants predicted_relations and gold_relations.")
-        counts = attachment_counts(
-            predicted_heads,
-            gold_heads,
-            mask,
-            predicted_relations=predicted_relations,
-            gold_relations=gold_relations,
-        )
-        self.heads += counts.heads
-        self.labels += counts.labels or 0
-        self.tokens += counts.tokens
-
-    def compute(self) -> dict[str, Tensor]:
-        """`uas` and, when labelled, `las`, in per cent, float64; NaN without any token."""
-        scores = {"uas": 100.0 * self.heads.double() / self.tokens}
-        if self.labelled:
-            scores["las"] = 100.0 * self.labels.double() / self.tokens
-        return scores

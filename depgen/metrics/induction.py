@@ -16,26 +16,16 @@ class InductionCounts:
     """What is right in each sentence, so that sentences can be resampled.
 
     Attributes:
-        directed: words with the right head, or rightly a root.
+        directed: words with the right head, or rightly a root; DDA is their share.
         undirected: pairs of a word and its head, whichever is which, that both trees have; a root is paired with
             itself. Two words that head one another are one pair, so that heads that form no tree may have fewer pairs
-            than words.
+            than words. UDA is the number of right pairs over that of words.
         words: of the sentence.
     """
 
     directed: Int[np.ndarray, " sentences"]
     undirected: Int[np.ndarray, " sentences"]
     words: Int[np.ndarray, " sentences"]
-
-    @property
-    def dda(self) -> float:
-        """Percentage of words with the right head: UAS where all words count; NaN without words."""
-        return _percentage(self.directed, self.words)
-
-    @property
-    def uda(self) -> float:
-        """Right pairs in per cent of words; NaN without words."""
-        return _percentage(self.undirected, self.words)
 
 
 def induction_counts(predicted: Sequence[Sequence[int]], gold: Sequence[Sequence[int]]) -> InductionCounts:
@@ -79,7 +69,3 @@ def _pairs(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " words"]) 
     other = np.where(heads == 0, own, starts + heads - 1)
     pairs: Int[np.ndarray, " words"] = np.minimum(own, other) * len(heads) + np.maximum(own, other)
     return pairs
-
-
-def _percentage(part: Int[np.ndarray, " sentences"], whole: Int[np.ndarray, " sentences"]) -> float:
-    return 100.0 * int(part.sum()) / int(whole.sum()) if whole.sum() else float("nan")

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics.attachment import AttachmentScore, attachment_counts
+from depgen.metrics.attachment import attachment_counts
 
 TOKEN = st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(0, 2), st.integers(0, 2))
 TOKENS = st.lists(TOKEN, min_size=1, max_size=12)
@@ -29,18 +29,6 @@ def test_equals_a_loop(tokens):
     assert counts.labels == sum(token[3] == token[4] for token in right)
 
 
-@given(st.lists(TOKENS, min_size=1, max_size=4))
-def test_metric_pools_tokens_over_batches(batches):
-    metric = AttachmentScore()
-    for batch in batches:
-        heads, relations = columns(batch)
-        metric.update(*heads, **relations)
-    heads, relations = columns([token for batch in batches for token in batch])
-    counts = attachment_counts(*heads, **relations)
-    assert metric.compute()["uas"].item() == pytest.approx(counts.uas, nan_ok=True)
-    assert metric.compute()["las"].item() == pytest.approx(counts.las, nan_ok=True)
-
-
 def test_percentages_and_masked_padding():
     heads = torch.tensor([[2, 0, -1], [0, 1, 1]])
     gold = torch.tensor([[2, 0, -1], [0, 1, 2]])
@@ -61,11 +49,3 @@ def test_relations_on_one_side_are_refused():
     heads, mask = torch.tensor([0]), torch.tensor([True])
     with pytest.raises(ValueError, match="one side only"):
         attachment_counts(heads, heads, mask, gold_relations=heads)
-    with pytest.raises(ValueError, match="labelled score wants"):
-        AttachmentScore().update(heads, heads, mask)
-
-
-def test_unlabelled_metric_reports_no_las():
-    metric = AttachmentScore(labelled=False)
-    metric.update(torch.tensor([0]), torch.tensor([0]), torch.tensor([True]))
-    assert {name: value.item() for name, value in metric.compute().items()} == {"uas": 100.0}
