@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from depgen.metrics.significance import Comparison, Interval, bootstrap_interval
+from depgen.metrics.significance import Interval, bootstrap_interval
 
 Credits = Sequence[Float[np.ndarray, " _"]]
 """Of each document, what the answer to each of its questions is worth."""
@@ -114,15 +114,6 @@ def one_sided_p(z: float) -> float:
     0.05
     """
     return math.erfc(z / math.sqrt(2)) / 2
-
-
-def z_test(first: Resamples, second: Resamples) -> Comparison:
-    """`z_statistic` of two systems' resampled test sets; the p-value is two-sided, as tables take it."""
-    z = z_statistic(
-        (float(first.mean()), float(second.mean())), (float(first.std()), float(second.std())), resamples=len(first)
-    )
-    difference = float(first.mean() - second.mean())
-    return Comparison("two-sample z", difference, 2 * one_sided_p(abs(z)), len(first), 0, statistic=z)
 
 
 def paired_interval(
