@@ -44,8 +44,8 @@ class MaskedOutput:
     Attributes:
         hidden: of every position, ready for the output matrix.
         head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
-            position means that it has no head. Not normalised in models whose heads are not. None in models that do not
-            parse.
+            position means that it has no head. Not normalised in models whose heads are not. None in models that learn
+            no heads from trees.
         attention: one a layer, where it was asked for.
     """
 

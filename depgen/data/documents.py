@@ -37,12 +37,10 @@ class SegmentItem:
 
     Attributes:
         index: its place in the split.
-        document: the document's place in the split.
         sentences: token ids of each, without beginning and end; none is empty.
     """
 
     index: int
-    document: int
     sentences: Sequence[Int[np.ndarray, " _"]]
 
 
@@ -67,7 +65,6 @@ class DocumentBatch(Batch):
         targets: the words and the end of each sentence.
         lengths: targets of each sentence; 0 where a segment has no more.
         items: each segment's place in its split.
-        documents: its document's place.
         global_tokens: targets in the global batch, over all devices.
         global_items: segments in it.
         unk: id of the unknown word.
@@ -77,7 +74,6 @@ class DocumentBatch(Batch):
     targets: Int[Tensor, "batch sentence word"]
     lengths: Int[Tensor, "batch sentence"]
     items: Int[Tensor, " batch"]
-    documents: Int[Tensor, " batch"]
     global_tokens: int
     global_items: int
     unk: int = UNK
@@ -105,7 +101,6 @@ def collate_documents(batch: SegmentBatch) -> DocumentBatch:
         targets=torch.from_numpy(targets),
         lengths=torch.from_numpy(lengths),
         items=torch.tensor([item.index for item in batch.items]),
-        documents=torch.tensor([item.document for item in batch.items]),
         global_tokens=batch.global_tokens,
         global_items=batch.global_items,
         unk=batch.unk,
@@ -115,7 +110,7 @@ def collate_documents(batch: SegmentBatch) -> DocumentBatch:
 def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary) -> DocumentBatch:
     """A batch of documents whose sentences are given as token ids, without beginning and end."""
     items = [
-        SegmentItem(place, place, [np.array(ids, dtype=np.int64) for ids in sentences])
+        SegmentItem(place, [np.array(ids, dtype=np.int64) for ids in sentences])
         for place, sentences in enumerate(documents)
     ]
     tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
@@ -167,11 +162,11 @@ class SegmentedSplit(Dataset[SegmentItem]):
         if encoded.word_ends is not None:  # pieces: a sentence ends with the last piece of its last word
             ends = (np.flatnonzero(encoded.word_ends) + 1)[ends - 1]
         self.bounds = np.concatenate([[0], ends])  # sentence k: from entry k up to the next
-        self.segments: list[tuple[int, int, int]] = []  # document, first sentence, the one after its last
+        self.segments: list[tuple[int, int]] = []  # first sentence, the one after its last
         first = 0
-        for document, count in enumerate(sentences_of.tolist()):
+        for count in sentences_of.tolist():
             cuts = segment_bounds(count, longest, segmentation)
-            self.segments += [(document, first + begin, first + end) for begin, end in pairwise(cuts)]
+            self.segments += [(first + begin, first + end) for begin, end in pairwise(cuts)]
             first += count
 
     def __len__(self) -> int:
@@ -181,11 +176,11 @@ class SegmentedSplit(Dataset[SegmentItem]):
     def lengths(self) -> Int[np.ndarray, " segments"]:
         """Target tokens of each segment: its words and an end a sentence."""
         sums = self.bounds + (1 + self.duplicate_final_word) * np.arange(len(self.bounds))
-        return np.array([sums[end] - sums[begin] for _, begin, end in self.segments], dtype=np.int64)
+        return np.array([sums[end] - sums[begin] for begin, end in self.segments], dtype=np.int64)
 
     def __getitem__(self, index: int) -> SegmentItem:
-        document, first, last = self.segments[index]
-        return SegmentItem(int(index), document, [self._ids(place) for place in range(first, last)])
+        first, last = self.segments[index]
+        return SegmentItem(int(index), [self._ids(place) for place in range(first, last)])
 
     def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
         ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]

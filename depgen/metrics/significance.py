@@ -4,7 +4,7 @@ Which test where: the paired t-test for measures with an item score (BLEU, BERTS
 Self-BLEU, as in the DMLM paper, although it takes items for independent and those of Self-BLEU are not (each text is
 scored against all the others), so that its p-value is optimistic there; Welch's t-test where the items of two systems
 do not belong together (free generation); Distinct-n is left untested, as in the DMLM paper. Scores that are NaN are
-undefined for their item: the item is left out of the test, counted in the result and logged.
+undefined for their item: the item is left out of the test, and how many are is logged.
 
 All randomness comes from the seed that is passed, so every figure repeats.
 """
@@ -32,20 +32,12 @@ class Comparison:
     """The outcome of a two-sided test between two systems.
 
     Attributes:
-        test: its name.
         difference: first minus second.
         p_value: probability of a difference at least as large if there were none.
-        items: items that were tested (of the first system, where they are not paired).
-        excluded: items left out because a score is undefined.
-        statistic: the t statistic; None for the bootstrap.
     """
 
-    test: str
     difference: float
     p_value: float
-    items: int
-    excluded: int
-    statistic: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,15 +60,11 @@ def paired_t_test(first: Scores, second: OtherScores) -> Comparison:
     """
     from scipy.stats import ttest_rel
 
-    first, second, excluded = _defined_pairs(first, second)
+    first, second = _defined_pairs(first, second)
     differences = first - second
     if np.ptp(differences) == 0.0:  # no variance: scipy would divide zero by zero
-        return _constant("paired t", float(differences[0]), len(first), excluded)
-    outcome = ttest_rel(first, second)
-    difference = float(differences.mean())
-    return Comparison(
-        "paired t", difference, float(outcome.pvalue), len(first), excluded, statistic=float(outcome.statistic)
-    )
+        return _constant(float(differences[0]))
+    return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue))
 
 
 def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
@@ -88,15 +76,11 @@ def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
     from scipy.stats import ttest_ind
 
     kept, others = first[~np.isnan(first)], second[~np.isnan(second)]
-    excluded = len(first) + len(second) - len(kept) - len(others)
-    _check_enough(min(len(kept), len(others)), excluded)
+    _check_enough(min(len(kept), len(others)), len(first) + len(second) - len(kept) - len(others))
     difference = float(kept.mean() - others.mean())
     if np.ptp(kept) == 0.0 and np.ptp(others) == 0.0:
-        return _constant("Welch t", difference, len(kept), excluded)
-    outcome = ttest_ind(kept, others, equal_var=False)
-    return Comparison(
-        "Welch t", difference, float(outcome.pvalue), len(kept), excluded, statistic=float(outcome.statistic)
-    )
+        return _constant(difference)
+    return Comparison(difference, float(ttest_ind(kept, others, equal_var=False).pvalue))
 
 
 def paired_bootstrap(
@@ -115,14 +99,13 @@ def paired_bootstrap(
     """
     if groups is not None:
         groups = groups[~(np.isnan(first) | np.isnan(second))]
-    first, second, excluded = _defined_pairs(first, second)
+    first, second = _defined_pairs(first, second)
     if groups is not None and len(np.unique(groups)) < 2:
         raise ValueError(f"A test wants at least 2 groups of items, found all {len(first)} items in one.")
     differences = first - second
     resampled = _resampled_means(differences, resamples, seed, groups)
     observed = float(differences.mean())
-    p_value = _bootstrap_p_value(observed, resampled)
-    return Comparison("paired bootstrap", observed, p_value, len(first), excluded)
+    return Comparison(observed, _bootstrap_p_value(observed, resampled))
 
 
 def bootstrap_interval(
@@ -238,14 +221,13 @@ def false_positive_rate(first: int, second: int) -> float:
 
 def _defined_pairs(
     first: Scores, second: OtherScores
-) -> tuple[Float[np.ndarray, " defined"], Float[np.ndarray, " defined"], int]:
-    """The items for which both scores are defined, and how many are not."""
+) -> tuple[Float[np.ndarray, " defined"], Float[np.ndarray, " defined"]]:
+    """The items for which both scores are defined."""
     if len(first) != len(second):
         raise ValueError(f"A paired test wants the same items: found {len(first)} and {len(second)} scores.")
     defined = ~(np.isnan(first) | np.isnan(second))
-    excluded = len(first) - int(defined.sum())
-    _check_enough(int(defined.sum()), excluded)
-    return first[defined], second[defined], excluded
+    _check_enough(int(defined.sum()), int((~defined).sum()))
+    return first[defined], second[defined]
 
 
 def _check_enough(items: int, excluded: int) -> None:
@@ -256,10 +238,9 @@ def _check_enough(items: int, excluded: int) -> None:
         raise ValueError(f"A test wants at least 2 items, found {items} ({excluded} left out as undefined).")
 
 
-def _constant(test: str, difference: float, items: int, excluded: int) -> Comparison:
+def _constant(difference: float) -> Comparison:
     """The outcome when scores have no variance: certain when they differ, none when they do not."""
-    statistic = math.copysign(math.inf, difference) if difference else 0.0
-    return Comparison(test, difference, 0.0 if difference else 1.0, items, excluded, statistic=statistic)
+    return Comparison(difference, 0.0 if difference else 1.0)
 
 
 def by_group(

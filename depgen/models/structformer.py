@@ -48,7 +48,6 @@ from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import without_own_place
 from depgen.nn.vocabulary import full_precision
 
-TINY = 1e-30
 LOWEST = -300.0
 """Nats below its sentence's highest word at which a word's weight as a head ends: its square is still a double."""
 
@@ -233,15 +232,10 @@ class StructFormer(MaskedLanguageModel):
         heights, distances = self.parser(self.backbone.embedding(tokens), words)
         return heights, calibrated(heights, distances, words, self.calibration)
 
-    def head_log_probs(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
-        """Log p_D, at least fp32; a word's own place is "no head"."""
-        return self._head_distribution(tokens, lengths).clamp_min(TINY).log()
-
     def _head_distribution(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
+        """p_D, at least fp32; a word's own place is "no head"."""
         heights, distances = self.heights_and_distances(tokens, lengths)
         scales = self.log_scales.exp()
         with torch.autocast(tokens.device.type, enabled=False):
@@ -279,8 +273,7 @@ class StructFormer(MaskedLanguageModel):
     ) -> MaskedOutput:
         """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.read`."""
         words, seen = word_mask(tokens, lengths), list[LayerAttention]()
-        parsed = self._head_distribution(tokens, lengths)
-        to_head = without_own_place(parsed, words)
+        to_head = self.head_probabilities(tokens, lengths)
         relations = torch.stack((to_head, to_head.mT))
         mixes = self.relation_logits.softmax(-1)
 
@@ -293,4 +286,4 @@ class StructFormer(MaskedLanguageModel):
             return after
 
         output = self.backbone(tokens, padding=~words, weigh=weigh)
-        return MaskedOutput(output.hidden, parsed.clamp_min(TINY).log(), tuple(seen) if attention else None)
+        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None)

@@ -38,7 +38,7 @@ class Step:
         generator = np.random.default_rng(0)
         lengths = np.maximum(1, generator.gamma(2.5, 9, (SEGMENTS, SENTENCES)).astype(int))  # 22 words on average
         items = [
-            SegmentItem(k, k, [generator.integers(3, VOCABULARY, length) for length in row])
+            SegmentItem(k, [generator.integers(3, VOCABULARY, length) for length in row])
             for k, row in enumerate(lengths)
         ]
         self.tokens = int(lengths.sum() + lengths.size)

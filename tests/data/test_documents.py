@@ -40,7 +40,7 @@ def test_segments_are_the_documents_in_order(corpus):
     data = DocumentData(corpus, sentences_per_segment=3)
     split = data.segmented("train", longest=3)
     items = [split[k] for k in range(len(split))]
-    assert [(item.document, len(item.sentences)) for item in items] == [(0, 3), (1, 1), (2, 3), (2, 3), (2, 1), (3, 2)]
+    assert [len(item.sentences) for item in items] == [3, 1, 3, 3, 1, 2]
     assert words_of(data, items[3])[0].endswith("d2s3")
     assert split.lengths.tolist() == [sum(len(ids) + 1 for ids in item.sentences) for item in items]
     whole = data.segmented("test", longest=None)
@@ -75,13 +75,13 @@ def test_the_2015_reader_repeats_the_last_word_of_every_sentence(corpus):
 
 
 def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end():
-    items = [SegmentItem(4, 1, [np.array([7, 8]), np.array([9])]), SegmentItem(2, 0, [np.array([5])])]
+    items = [SegmentItem(4, [np.array([7, 8]), np.array([9])]), SegmentItem(2, [np.array([5])])]
     batch = collate_documents(SegmentBatch(items, 7, 2, eos=0, unk=1, start=2))
     assert batch.inputs.tolist() == [[[2, 7, 8], [2, 9, 2]], [[2, 5, 2], [2, 2, 2]]]
     assert batch.targets.tolist() == [[[7, 8, 0], [9, 0, 0]], [[5, 0, 0], [0, 0, 0]]]
     assert batch.lengths.tolist() == [[3, 2], [2, 0]]
     assert int(batch.mask.sum()) == batch.global_tokens
-    assert (batch.items.tolist(), batch.documents.tolist()) == ([4, 2], [1, 0])
+    assert batch.items.tolist() == [4, 2]
 
 
 def test_pieces_of_words_stay_in_their_sentences(corpus):

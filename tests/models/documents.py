@@ -27,6 +27,6 @@ CONTEXTS = {
 
 
 def batch_of(documents):
-    items = [SegmentItem(k, k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
+    items = [SegmentItem(k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
     tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
     return collate_documents(SegmentBatch(items, tokens, len(items), start=START))
