@@ -16,7 +16,7 @@ EWT = "ud_english_ewt"
 
 
 class ConlluTreebank:
-    """A treebank in CoNLL-U with its trees, tags and enhanced graphs; by default UD English-EWT.
+    """A treebank in CoNLL-U with its trees and tags; by default UD English-EWT.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.

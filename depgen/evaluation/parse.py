@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -141,8 +140,7 @@ def _parsed_documents(corpus: Corpus, trees: InducedTrees) -> Iterator[Document]
     for documents in _chunks(corpus.documents("test")):
         parsed = iter(trees.annotate([sentence for document in documents for sentence in document.sentences]))
         for document in documents:
-            sentences = islice(parsed, len(document.sentences))
-            yield Document(tuple(replace(each, edges=None) for each in sentences), document.identifier)
+            yield Document(tuple(islice(parsed, len(document.sentences))), document.identifier)
 
 
 def _chunks(items: Iterator[_Item]) -> Iterator[list[_Item]]:

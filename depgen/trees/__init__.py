@@ -1,1 +1,1 @@
-"""Trees, graphs and bracketings over words, their files and their transformations."""
+"""Trees and bracketings over words, their files and their transformations."""

@@ -1,10 +1,9 @@
 """CoNLL-U, the treebanks' format: ten tab-separated columns a token, a blank line after each sentence.
 
-Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empty nodes (`8.1`) are no words; the
-enhanced arcs that touch them are left out, and how many is logged once a file.
+Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empty nodes (`8.1`) are no words, and the
+enhanced graphs (DEPS) are not looked at.
 """
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +13,13 @@ from typing import Literal
 
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
-from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
-
-logger = logging.getLogger(__name__)
 
 TagColumn = Literal["xpos", "upos"]
 _TAG_COLUMN = {"upos": 3, "xpos": 4}
-_RANGE, _EMPTY_NODE = re.compile(r"[0-9]+-[0-9]+"), re.compile(r"[0-9]+\.[0-9]+")
+_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+"""The number of a multiword range or of an empty node."""
 
 
 @dataclass
@@ -33,7 +31,6 @@ class Block:
     comments: list[tuple[int, str]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
-    empty_nodes: list[list[str]] = field(default_factory=list)
 
     def where(self, token: int) -> str:
         """File and line of a token."""
@@ -92,10 +89,8 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
         UserError: a line without ten columns or form, tokens out of order, heads that form no tree, an empty file.
     """
     open_document: tuple[str, list[Sentence]] | None = None
-    arcs_lost = 0
     for block in read_blocks(path):
-        sentence, lost = _sentence(block, tags)
-        arcs_lost += lost
+        sentence = _sentence(block, tags)
         if by_document and (newdoc := block.comment("newdoc")):
             if open_document:
                 yield Document(tuple(open_document[1]), open_document[0])
@@ -107,8 +102,6 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
             yield Document((sentence,), sent_id[1] if sent_id else f"{path.name}:{block.numbers[0]}")
     if open_document:
         yield Document(tuple(open_document[1]), open_document[0])
-    if arcs_lost:
-        logger.warning("%s: left out %d enhanced arcs that touch empty nodes.", path, arcs_lost)
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
@@ -146,20 +139,16 @@ def _add_row(block: Block, number: int, columns: list[str]) -> None:
             raise UserError(f"{block.path}:{number}: expected a form, found {columns[1]!r} for token {identifier}")
         block.words.append(columns)
         block.numbers.append(number)
-    elif _EMPTY_NODE.fullmatch(identifier):
-        block.empty_nodes.append(columns)
-    elif not _RANGE.fullmatch(identifier):
+    elif not _NO_WORD.fullmatch(identifier):
         raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
 
 
-def _sentence(block: Block, tags: TagColumn) -> tuple[Sentence, int]:
+def _sentence(block: Block, tags: TagColumn) -> Sentence:
     words, tag_column, relations = (_column(block, index) for index in (1, _TAG_COLUMN[tags], 7))
     heads = _heads(block)
     if heads is not None:
         check_tree(heads, block.where, words=words)
-    edges, lost = _edges(block)
-    lost += sum(len(row[8].split("|")) for row in block.empty_nodes if row[8] != "_")
-    return Sentence(words, heads, _annotated(relations), _annotated(tag_column), edges), lost
+    return Sentence(words, heads, _annotated(relations), _annotated(tag_column))
 
 
 def _column(block: Block, index: int) -> tuple[str, ...]:
@@ -178,25 +167,6 @@ def _heads(block: Block) -> tuple[int, ...] | None:
         if not head.isdecimal():
             raise UserError(f"{block.where(token)}: expected the number of token {token}'s head, found {head!r}")
     return tuple(map(int, column))
-
-
-def _edges(block: Block) -> tuple[tuple[Edge, ...] | None, int]:
-    """The arcs of DEPS between words, and how many come from an empty node; None where no word has any."""
-    edges: list[Edge] = []
-    lost = 0
-    for dependent, deps in enumerate(_column(block, 8), start=1):
-        for arc in deps.split("|") if deps != "_" else ():
-            head, colon, label = arc.partition(":")
-            if "." in head:
-                lost += 1
-            elif not (colon and head.isdecimal() and int(head) <= len(block.words)):
-                raise UserError(
-                    f"{block.where(dependent)}: expected head:relation in DEPS with a head from 0 to "
-                    f"{len(block.words)}, found {arc!r}"
-                )
-            else:
-                edges.append((int(head), dependent, label))
-    return tuple(edges) or None, lost
 
 
 def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
@@ -237,9 +207,6 @@ def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
     >>> format_conllu(Sentence(("hi",), (0,), ("root",)))
     '1\thi\t_\t_\t_\t_\t0\troot\t_\t_\n'
     """
-    deps: dict[int, list[str]] = {}
-    for head, dependent, label in sentence.edges or ():
-        deps.setdefault(dependent, []).append(f"{head}:{label}")
     if not sentence.words:
         raise UserError("CoNLL-U holds no sentences without words; leave the empty sentence out.")
     lines = []
@@ -251,8 +218,6 @@ def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
             row[6] = str(sentence.heads[index])
         if sentence.relations:
             row[7] = sentence.relations[index]
-        if index + 1 in deps:
-            row[8] = "|".join(deps[index + 1])
         if any(not value.strip() or "\t" in value or "\n" in value for value in row):
             raise UserError(
                 f"Expected words, tags and relations without tabs and line ends, found {row} in a sentence."

@@ -30,7 +30,7 @@ def joined_heads(document: Document, *, joining: Joining = "roots") -> list[int]
 
 
 def merge_sentences(document: Document) -> Document:
-    """The document as one sentence, to be parsed whole: without trees and graphs, with tags if all sentences have."""
+    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
     tagged = all(sentence.tags is not None for sentence in document.sentences)
     tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
     return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)

@@ -11,7 +11,7 @@ Orphans = Literal["one_root", "roots"]
 
 
 def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "one_root") -> Sentence:
-    """The sentence without the words that are not kept, its tree closed over the gaps; its graph is dropped.
+    """The sentence without the words that are not kept, its tree closed over the gaps.
 
     A kept word hangs on its nearest kept ancestor. A head of -1 (not annotated) stays. O(n) for trees of bounded depth.
 
@@ -38,7 +38,7 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
 
     words, relations = remaining(sentence.words) or (), remaining(sentence.relations)
     if sentence.heads is None:
-        return replace(sentence, words=words, relations=relations, tags=remaining(sentence.tags), edges=None)
+        return replace(sentence, words=words, relations=relations, tags=remaining(sentence.tags))
     old = [position for position in numbers if position > 0]
     heads = [numbers[_kept_ancestor(position, sentence.heads, kept)] for position in old]
     roots = [i for i, position in enumerate(old) if sentence.heads[position - 1] == 0]
@@ -49,9 +49,7 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
             heads[orphan] = 0 if orphan == root else root + 1
         if relations is not None and not roots:
             relations = (*relations[:root], "root", *relations[root + 1 :])
-    return replace(
-        sentence, words=words, heads=tuple(heads), relations=relations, tags=remaining(sentence.tags), edges=None
-    )
+    return replace(sentence, words=words, heads=tuple(heads), relations=relations, tags=remaining(sentence.tags))
 
 
 def _kept_ancestor(position: int, heads: Sequence[int], kept: Sequence[bool]) -> int:

@@ -3,27 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-Edge = tuple[int, int, str]
-"""An arc of a graph over words: head (0 = root), dependent (1-based), label."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words and, where annotated, a dependency tree and a graph over them.
+    """Words and, where annotated, a dependency tree over them.
 
     Attributes:
         words: the surface forms.
         heads: one head a word, 1-based, 0 = root; None = not annotated.
         relations: one dependency relation a word, beside `heads`.
         tags: one part-of-speech tag a word.
-        edges: arcs of a dependency graph (enhanced UD, semantic dependencies).
     """
 
     words: tuple[str, ...]
     heads: tuple[int, ...] | None = None
     relations: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
-    edges: tuple[Edge, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("heads", "relations", "tags"):

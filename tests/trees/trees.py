@@ -26,14 +26,11 @@ FORMS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), m
 def sentences(draw):
     heads = draw(head_lists())
     column = st.lists(FORMS, min_size=len(heads), max_size=len(heads)).map(tuple)
-    nodes = st.integers(1, len(heads))
-    edges = st.lists(st.tuples(st.integers(0, len(heads)), nodes, FORMS.filter(lambda form: "|" not in form)))
     return Sentence(
         draw(column),
         draw(st.none() | st.just(tuple(heads))),
         draw(st.none() | column),
         draw(st.none() | column),
-        draw(st.none() | edges.filter(bool).map(lambda arcs: tuple(sorted(arcs, key=lambda arc: arc[1])))),
     )
 
 
