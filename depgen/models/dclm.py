@@ -17,8 +17,8 @@ sentence before is a context, and the models differ in where it enters.
 
 Deviations
     D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`): at the
-        first word of a sequence that begins from zero its output gate has no peephole, as in the code (that layer's
-        `first_peephole` is the other way). `cell: standard` is torch's LSTM.
+        first word of a sequence that begins from zero its output gate has no peephole, as in the code.
+        `cell: standard` is torch's LSTM.
     D2. The loss is the sum over the tokens of a segment, averaged over the segments of a batch (`loss_per: segment`),
         so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.
     D3. Matrices begin uniformly within sqrt(6 / (rows + columns)), as in paper and code. The code's bound for one-row

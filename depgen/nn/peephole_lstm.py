@@ -9,8 +9,8 @@ paper's count of H(13H + 3K + 6) parameters in two layers,
     o = sigmoid(W_xo x + W_ho h' + W_co c + b_o)
     h = o tanh(c)
 
-with W_ci and W_co whole matrices. No fused kernel computes it: what depends on the inputs alone is one product for all
-steps, and a step has two more.
+with W_ci and W_co whole matrices; the toolkit leaves out W_co c at the first step of a sequence that begins from zero.
+No fused kernel computes it: what depends on the inputs alone is one product for all steps, and a step has two more.
 """
 
 import math
@@ -39,13 +39,11 @@ class PeepholeLayer(nn.Module):
         input_size: of what comes anew at each step (I).
         size: of hidden and cell state (H).
         constant_size: of what stays the same through a sequence, such as its context (C); 0 for none.
-        first_peephole: whether the output gate sees the cell at the first step of a sequence without a state too; the
-            toolkit leaves that term out there.
     """
 
-    def __init__(self, input_size: int, size: int, *, constant_size: int = 0, first_peephole: bool = False) -> None:
+    def __init__(self, input_size: int, size: int, *, constant_size: int = 0) -> None:
         super().__init__()
-        self.size, self.first_peephole = size, first_peephole
+        self.size = size
         self.input_weight = nn.Parameter(torch.empty(3 * size, input_size))
         self.constant_weight = nn.Parameter(torch.empty(3 * size, constant_size)) if constant_size else None
         self.hidden_weight = nn.Parameter(torch.empty(3 * size, size))
@@ -93,7 +91,7 @@ class PeepholeLayer(nn.Module):
             i, w = (i + to_input).sigmoid(), w.tanh()
             cell = torch.lerp(cell, w, i)  # (1 - i) c' + i w
             to_output, to_input = from_cell(cell).chunk(2, -1)
-            if step or state is not None or self.first_peephole:
+            if step or state is not None:
                 o = o + to_output
             hidden = o.sigmoid() * cell.tanh()
             hiddens.append(hidden)
@@ -118,15 +116,12 @@ class PeepholeLSTM(nn.Module):
         size: of all layers.
         layers: how many.
         constant_size: of what stays the same; 0 for none.
-        first_peephole: see `PeepholeLayer`.
     """
 
-    def __init__(
-        self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0, first_peephole: bool = False
-    ) -> None:
+    def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
         super().__init__()
-        first = PeepholeLayer(input_size, size, constant_size=constant_size, first_peephole=first_peephole)
-        others = (PeepholeLayer(size, size, first_peephole=first_peephole) for _ in range(layers - 1))
+        first = PeepholeLayer(input_size, size, constant_size=constant_size)
+        others = (PeepholeLayer(size, size) for _ in range(layers - 1))
         self.layers = nn.ModuleList([first, *others])
 
     def forward(

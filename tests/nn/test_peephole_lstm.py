@@ -12,7 +12,7 @@ def sigmoid(x):
     return 1 / (1 + math.exp(-x))
 
 
-def scalar_loop(layer, inputs, constant, state, *, first_peephole):
+def scalar_loop(layer, inputs, constant, state):
     """Hidden and cell states of one sequence, number by number."""
     size = layer.size
     weight = {name: parameter.tolist() for name, parameter in layer.named_parameters()}
@@ -32,7 +32,7 @@ def scalar_loop(layer, inputs, constant, state, *, first_peephole):
         i = [sigmoid(gate(0, k) + dot(weight["peephole"][size + k], c)) for k in range(size)]
         w = [math.tanh(gate(1, k)) for k in range(size)]
         new = [(1 - i[k]) * c[k] + i[k] * w[k] for k in range(size)]
-        seen = step > 0 or state is not None or first_peephole
+        seen = step > 0 or state is not None
         o = [sigmoid(gate(2, k) + (dot(weight["peephole"][k], new) if seen else 0.0)) for k in range(size)]
         h, c = [o[k] * math.tanh(new[k]) for k in range(size)], new
         hiddens.append(h)
@@ -40,12 +40,11 @@ def scalar_loop(layer, inputs, constant, state, *, first_peephole):
     return hiddens, cells
 
 
-@pytest.mark.parametrize("first_peephole", [False, True])
 @pytest.mark.parametrize("with_state", [False, True])
 @pytest.mark.parametrize("constant_size", [0, 2])
-def test_it_is_the_scalar_loop(first_peephole, with_state, constant_size):
+def test_it_is_the_scalar_loop(with_state, constant_size):
     torch.manual_seed(1)
-    layer = PeepholeLayer(3, 4, constant_size=constant_size, first_peephole=first_peephole).double()
+    layer = PeepholeLayer(3, 4, constant_size=constant_size).double()
     inputs = torch.randn(2, 5, 3, dtype=torch.double)
     constant = torch.randn(2, constant_size, dtype=torch.double) if constant_size else None
     state = LayerState(*torch.randn(2, 2, 4, dtype=torch.double)) if with_state else None
@@ -54,7 +53,6 @@ def test_it_is_the_scalar_loop(first_peephole, with_state, constant_size):
         expected = scalar_loop(
             layer, inputs[row].tolist(), None if constant is None else constant[row].tolist(),
             None if state is None else (state.hidden[row].tolist(), state.cell[row].tolist()),
-            first_peephole=first_peephole,
         )  # fmt: skip
         torch.testing.assert_close(hidden[row], torch.tensor(expected[0], dtype=torch.double), rtol=0, atol=1e-12)
         torch.testing.assert_close(cell[row], torch.tensor(expected[1], dtype=torch.double), rtol=0, atol=1e-12)
