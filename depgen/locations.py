@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -47,6 +47,10 @@ def locked(path: Path) -> Iterator[None]:
 def runs_root() -> Path:
     """The folder of run folders: `$DEPGEN_RUNS`, by default `./runs`."""
     return _root("DEPGEN_RUNS", "runs")
+
+
+OTHER_RUNS = "set DEPGEN_RUNS to another folder"
+"""What else helps where no run can be written."""
 
 
 def below_runs(run: str) -> str:
@@ -119,6 +123,41 @@ def matching(folder: Path, pattern: str) -> list[Path]:
             "its own."
         )
     return sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
+def check_writable(folder: Path, *, otherwise: str) -> None:
+    """Make a folder and see that a file can be written in it.
+
+    Args:
+        folder: with those it lies in.
+        otherwise: what the user can do where the folder can't be mended.
+
+    Raises:
+        UserError: it can't.
+    """
+    probe = folder / f".writable-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"depgen")
+    except OSError as error:
+        raise UserError(
+            f"The folder {folder.absolute()} can't be written ({error.strerror}: {error.filename}). "
+            f"Make room or change its rights, or {otherwise}."
+        ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def check_output(path: Path) -> None:
+    """See that a file can be written where `--output` says; to be asked before long work.
+
+    Raises:
+        UserError: a folder has that name, or the file's own folder can't be written.
+    """
+    if path.is_dir():
+        raise UserError(f"--output {path} is a folder: name a file.")
+    check_writable(path.parent, otherwise="name a file elsewhere by --output")
 
 
 def file_sha256(path: Path) -> str:

@@ -4,8 +4,11 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.locations import (
+    OTHER_RUNS,
     below_runs,
     cache_root,
+    check_output,
+    check_writable,
     data_root,
     file_sha256,
     find_data,
@@ -104,3 +107,21 @@ def test_patterns_name_files_below_a_folder(tmp_path):
     for pattern in ("", str(tmp_path / "*.mrg")):
         with pytest.raises(UserError, match="pattern of files below"):
             matching(tmp_path, pattern)
+
+
+def test_an_unwritable_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"The folder .*/file/runs can't be written .*, or set DEPGEN_RUNS to"):
+        check_writable(tmp_path / "file" / "runs", otherwise=OTHER_RUNS)
+    check_writable(tmp_path / "runs", otherwise=OTHER_RUNS)
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path):
+    with pytest.raises(UserError, match=r"--output .* is a folder: name a file"):
+        check_output(tmp_path)
+    check_output(tmp_path / "made" / "texts.txt")
+    assert not list((tmp_path / "made").iterdir())
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"The folder .*/file can't be written .* name a file elsewhere by --output"):
+        check_output(tmp_path / "file" / "texts.txt")

@@ -10,9 +10,8 @@ import depgen.models  # noqa: F401  (so that class names are found without their
 from depgen.cli.requests import Request
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
-from depgen.locations import runs_root
+from depgen.locations import OTHER_RUNS, check_writable, runs_root
 from depgen.processes import process_rank
-from depgen.training.guards import check_writable
 from depgen.training.logs import quiet_libraries
 from depgen.training.runs import announce_run, forget_run
 
@@ -34,7 +33,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     source, checkpoint = request.find()
     first = process_rank() == 0
     if first and verb == "fit":
-        check_writable(runs_root())
+        check_writable(runs_root(), otherwise=OTHER_RUNS)
     if first and source is not None:
         logger.info("Run: %s", source)
         announce_run(source)

@@ -1,4 +1,4 @@
-"""Corpora of tokenised text, a sentence or a paragraph a line: the language-modelling Penn Treebank, news, WikiText."""
+"""Corpora of tokenised text, a sentence or a paragraph a line: the language-modelling Penn Treebank, news."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -18,8 +18,7 @@ from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.locations import write_atomically
-from depgen.training.guards import check_output
+from depgen.locations import check_output, write_atomically
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName

@@ -12,8 +12,7 @@ from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.parsing import Decoding
-from depgen.locations import write_atomically
-from depgen.training.guards import check_output
+from depgen.locations import check_output, write_atomically
 from depgen.training.runs import newest_run
 from depgen.trees.conllu import TagColumn, format_conllu, read_blocks, write_conllu
 from depgen.trees.lines import read_lines

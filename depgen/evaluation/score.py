@@ -19,8 +19,7 @@ from depgen.evaluation.scored_text import PERPLEXITY, ScoredDocument, Scorer, To
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_model import Likelihood
-from depgen.locations import write_atomically
-from depgen.training.guards import check_output
+from depgen.locations import check_output, write_atomically
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_form import FormName
 

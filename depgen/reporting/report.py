@@ -101,12 +101,11 @@ def report(*, output: Path | None = None) -> str:
     """Where the page went, what it holds, and how much is missing.
 
     It needs nothing else: pictures are within it. Tables stand at every profile that has results, local or tracked;
-    curves and series are drawn from these, all other pictures and pages are those under `results/*/`.
+    curves and series are drawn from these, all other pictures and pages are those under `results/*/`. A definition or a
+    result that does not read as one stands, with what is wrong, among what is missing.
 
     Args:
         output: the page; unset: `results/report.html`.
-
-    A definition or a result that does not read as one stands, with what is wrong, among what is missing.
     """
     path = output or results_root() / "report.html"
     sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()

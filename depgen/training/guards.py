@@ -1,9 +1,7 @@
 """Callbacks that stop a run in good order, or before it starts: NaN losses, Ctrl-C, a disk that is too small."""
 
-import contextlib
 import logging
 import math
-import os
 import shutil
 import signal
 import threading
@@ -18,6 +16,7 @@ import torch
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.locations import OTHER_RUNS, check_writable
 from depgen.training.checkpoints import BEST, RESUME
 from depgen.training.phases import PhaseSwitch, phases_of
 
@@ -211,7 +210,7 @@ class DiskGuard(L.Callback):
         """
         if trainer.fast_dev_run or not trainer.is_global_zero:  # type: ignore[attr-defined]
             return
-        check_writable(self.folder)
+        check_writable(self.folder, otherwise=OTHER_RUNS)
         switch = PhaseSwitch.of(trainer)
         phases = switch.phases if switch is not None else phases_of(pl_module)
         kept = [*(f"{phase.name}-best.ckpt" for phase in phases), BEST, RESUME]
@@ -225,37 +224,6 @@ class DiskGuard(L.Callback):
                 f"The disk of {self.folder.absolute()} has {_size(free)} left, but {len(kept)} checkpoints of "
                 f"{parameters:,} parameters need {_size(need)}. Make room, or set DEPGEN_RUNS to a folder elsewhere."
             )
-
-
-def check_writable(folder: Path) -> None:
-    """Make a folder and see that a file can be written in it.
-
-    Raises:
-        UserError: it can't.
-    """
-    probe = folder / f".writable-{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"depgen")
-    except OSError as error:
-        raise UserError(
-            f"The folder {folder.absolute()} can't be written ({error.strerror}: {error.filename}). "
-            "Make room or change its rights, or set DEPGEN_RUNS to another folder."
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink(missing_ok=True)
-
-
-def check_output(path: Path) -> None:
-    """See that a file can be written where `--output` says; to be asked before long work.
-
-    Raises:
-        UserError: a folder has that name, or the file's own folder can't be written.
-    """
-    if path.is_dir():
-        raise UserError(f"--output {path} is a folder: name a file.")
-    check_writable(path.parent)
 
 
 def _size(count: int) -> str:

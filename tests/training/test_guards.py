@@ -7,7 +7,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.guards import LossGuard, check_output, check_writable, duration
+from depgen.training.guards import LossGuard, duration
 from tests.training.fits import fit
 from tests.training.tiny import TinyModel
 
@@ -70,24 +70,6 @@ def test_a_nan_loss_on_a_gpu_is_seen_a_step_later_and_before_a_checkpoint(tmp_pa
     assert load_checkpoint(tmp_path / "resume.ckpt")["global_step"] == 4
     with pytest.raises(UserError, match=r"nan at step 4 "):
         fit(tmp_path, model=TinyModel(3, nan_at=4), every=100, accelerator="gpu", devices=1)
-
-
-def test_an_unwritable_folder_is_named(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"The folder .*/file/runs can't be written .*DEPGEN_RUNS"):
-        check_writable(tmp_path / "file" / "runs")
-    check_writable(tmp_path / "runs")
-    assert not list((tmp_path / "runs").iterdir())
-
-
-def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path):
-    with pytest.raises(UserError, match=r"--output .* is a folder: name a file"):
-        check_output(tmp_path)
-    check_output(tmp_path / "made" / "texts.txt")
-    assert not list((tmp_path / "made").iterdir())
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"The folder .*/file can't be written"):
-        check_output(tmp_path / "file" / "texts.txt")
 
 
 def test_the_projected_time_is_said_after_twenty_steps_of_each_phase(tmp_path, caplog):

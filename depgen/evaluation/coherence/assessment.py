@@ -25,7 +25,7 @@ from depgen.evaluation.coherence.scoring import score_trials
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.reading import reading_of
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.locations import write_atomically
+from depgen.locations import check_output, write_atomically
 from depgen.metrics.coherence import (
     Credits,
     Resamples,
@@ -38,7 +38,6 @@ from depgen.metrics.coherence import (
     tie_rate,
     z_statistic,
 )
-from depgen.training.guards import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
