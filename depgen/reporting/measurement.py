@@ -39,7 +39,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         job: the row at a profile and seed.
         depgen: runs a command.
         options: of the text measures.
-        remeasure: test again where the numbers of the single stories were not kept.
+        remeasure: test again where the numbers of the single items were not kept.
 
     Raises:
         UserError: a step failed.
@@ -74,12 +74,12 @@ def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) 
     found = Numbers(dict(tested.metrics))
     if any(column.key.startswith(DEV) for column in job.definition.columns):
         found.metrics.update(measure_dev(job.training, trained.run, depgen))
-    if tested.story_nll is not None and tested.story_tokens is not None:
-        found.items.update({"perplexity": tested.story_nll, TOKENS: tested.story_tokens})
-        if tested.story_words is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):  # a story that was not scored has no words
-                per_word = tested.story_nll * tested.story_tokens / tested.story_words
-            found.items.update({"word_perplexity": per_word, WORDS: tested.story_words})
+    if tested.item_nll is not None and tested.item_tokens is not None:
+        found.items.update({"perplexity": tested.item_nll, TOKENS: tested.item_tokens})
+        if tested.item_words is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):  # an item that was not scored has no words
+                per_word = tested.item_nll * tested.item_tokens / tested.item_words
+            found.items.update({"word_perplexity": per_word, WORDS: tested.item_words})
     return found
 
 

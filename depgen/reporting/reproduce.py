@@ -52,7 +52,7 @@ def reproduce(
         profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
         seeds: of training; unset: the table's own.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
-            test kept no numbers of the single stories.
+            test kept no numbers of the single items.
         redo: put the old results and the table's own runs aside and begin anew; the runs of a table that shows
             another's systems are that one's, and stay.
         pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their

@@ -169,16 +169,16 @@ class SplitNumbers:
 
     Attributes:
         metrics: named without their stage (`perplexity`, …).
-        story_nll: each story's mean nats per token, by the story's index; NaN for a story that was not scored, None
-            where single stories were not kept.
-        story_tokens: how many tokens each of them has; 0 for one that was not scored.
-        story_words: how many words; None where an older test did not keep it.
+        item_nll: each item's mean nats per token, by its place in the split; NaN for one that was not scored, None
+            where single items were not kept.
+        item_tokens: how many tokens each of them has; 0 for one that was not scored.
+        item_words: how many words; None where an older test did not keep it.
     """
 
     metrics: dict[str, float]
-    story_nll: NDArray[np.float64] | None = None
-    story_tokens: NDArray[np.float64] | None = None
-    story_words: NDArray[np.float64] | None = None
+    item_nll: NDArray[np.float64] | None = None
+    item_tokens: NDArray[np.float64] | None = None
+    item_words: NDArray[np.float64] | None = None
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -188,7 +188,7 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
         training: whose.
         run: the finished run.
         depgen: runs `depgen test`.
-        remeasure: test again where the numbers of the single stories are not there.
+        remeasure: test again where the numbers of the single items are not there.
 
     Raises:
         UserError: the command failed or left no numbers.
@@ -197,7 +197,7 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
         depgen(["test", "--run", str(run)], training.environment)
     numbers = _split_numbers(training, path, "test")
-    return SplitNumbers(numbers, *_stories(items, numbers.get("perplexity")))
+    return SplitNumbers(numbers, *_item_scores(items, numbers.get("perplexity")))
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
@@ -239,11 +239,11 @@ def _of_the_best(path: Path, run: Path) -> bool:
     return Path(str(content.get("checkpoint", BEST))).name == BEST
 
 
-def _stories(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] | None, ...]:
-    """Mean nats per token, tokens and words of each story by its index; None where not kept, or of another test.
+def _item_scores(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] | None, ...]:
+    """Mean nats per token, tokens and words of each item by its place; None where not kept, or of another test.
 
     Raises:
-        UserError: the file does not read as one of stories.
+        UserError: the file does not read as one of items.
     """
     if not path.is_file():
         return None, None, None
@@ -256,12 +256,12 @@ def _stories(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] 
         raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
     if not len(item) or not len(item) == len(nll) == len(tokens):
         raise UserError(f"{path}: found {len(item)} items, {len(nll)} nll, {len(tokens)} tokens. Delete it to go on.")
-    item, first = np.unique(item.astype(np.int64), return_index=True)  # a story that two devices scored counts once
+    item, first = np.unique(item.astype(np.int64), return_index=True)  # what two devices scored counts once
     nll, tokens = nll[first].astype(np.float64), tokens[first].astype(np.float64)
     found = math.exp(nll.sum() / tokens.sum())
     if perplexity is not None and not math.isclose(found, perplexity, rel_tol=AGREEMENT):
         logger.warning(
-            "%s: the stories have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
+            "%s: the items have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
             path, found, TEST_NUMBERS, perplexity,
         )  # fmt: skip
         return None, None, None

@@ -13,13 +13,13 @@ from depgen.errors import UserError
 
 
 class Stub:
-    """Remembers every call; `dies_in` names the verb that stops halfway, `stories` what `test` keeps of each story."""
+    """Remembers every call; `dies_in` names the verb that stops halfway, `items` what `test` keeps of each item."""
 
     def __init__(self, dies_in: str | None = None) -> None:
         self.calls: list[tuple[list[str], dict[str, str]]] = []
         self.written: list[dict[str, object]] = []
         self.dies_in = dies_in
-        self.stories: dict[str, list[float]] | None = None
+        self.items: dict[str, list[float]] | None = None
 
     def __call__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.calls.append((list(arguments), dict(environment)))
@@ -59,10 +59,10 @@ class Stub:
     def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         run = Path(options["--run"])
         content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"test/perplexity": 42.0}}
-        if self.stories is not None:
-            np.savez(run / "test_items.npz", **{name: np.asarray(values) for name, values in self.stories.items()})
-            nll, tokens = sum(self.stories["nll"]), sum(self.stories["tokens"])
-            content |= {"items": len(self.stories["item"]), "metrics": {"test/perplexity": math.exp(nll / tokens)}}
+        if self.items is not None:
+            np.savez(run / "test_items.npz", **{name: np.asarray(values) for name, values in self.items.items()})
+            nll, tokens = sum(self.items["nll"]), sum(self.items["tokens"])
+            content |= {"items": len(self.items["item"]), "metrics": {"test/perplexity": math.exp(nll / tokens)}}
         (run / "test.json").write_text(json.dumps(content))
 
     def generate(self, *, prompts: Path | None, number: int, output: Path, **options: object) -> None:

@@ -106,22 +106,22 @@ def test_numbers_that_were_printed_only_are_asked_for_with_the_runs_data(job):
         measure_test(job.training, trained.run, lambda arguments, environment: None)
 
 
-STORIES = {"item": [2, 0, 3, 0], "nll": [30.0, 12.0, 8.0, 12.0], "tokens": [10, 4, 4, 4]}
+ITEMS = {"item": [2, 0, 3, 0], "nll": [30.0, 12.0, 8.0, 12.0], "tokens": [10, 4, 4, 4]}
 
 
-def test_each_story_has_its_mean_nats_a_token_in_the_order_of_the_stories(job):
-    """Stories 0, 2 and 3 of four; the first was scored on two devices."""
+def test_each_item_has_its_mean_nats_a_token_in_the_order_of_the_split(job):
+    """Items 0, 2 and 3 of four; the first was scored on two devices."""
     trained, stub = fit(job, Stub()), Stub()
-    stub.stories = {name: values[:3] for name, values in STORIES.items()}
+    stub.items = {name: values[:3] for name, values in ITEMS.items()}
     measure_test(job.training, trained.run, stub)
     expected = [3.0, np.nan, 3.0, 2.0]
-    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).story_nll, expected)
-    np.savez(trained.run / "test_items.npz", **STORIES)
-    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).story_nll, expected)
+    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).item_nll, expected)
+    np.savez(trained.run / "test_items.npz", **ITEMS)
+    np.testing.assert_allclose(measure_test(job.training, trained.run, stub).item_nll, expected)
     assert stub.verbs == ["test"]
 
 
-def test_the_stories_that_a_test_writes_are_read(job):
+def test_the_items_that_a_test_writes_are_read(job):
     """By the very function that `depgen test` keeps them with."""
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job.training, trained.run, stub)
@@ -131,19 +131,19 @@ def test_the_stories_that_a_test_writes_are_read(job):
     trainer = L.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     ItemScoreWriter(trained.run / "test_items.npz").on_test_end(trainer, model)
     tested = measure_test(job.training, trained.run, stub)
-    assert tested.story_nll.tolist() == pytest.approx([math.log(42)] * 2)
-    assert (tested.story_tokens.tolist(), tested.story_words.tolist()) == ([2, 2], [1, 2])
+    assert tested.item_nll.tolist() == pytest.approx([math.log(42)] * 2)
+    assert (tested.item_tokens.tolist(), tested.item_words.tolist()) == ([2, 2], [1, 2])
 
 
-def test_an_older_test_is_made_again_for_its_stories_only_when_asked(job):
+def test_a_test_is_made_again_for_its_items_only_when_asked(job):
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job.training, trained.run, stub)
-    stub.stories = {"item": [0, 1], "nll": [6.0, 6.0], "tokens": [2, 2]}
-    assert measure_test(job.training, trained.run, stub).story_nll is None
+    stub.items = {"item": [0, 1], "nll": [6.0, 6.0], "tokens": [2, 2]}
+    assert measure_test(job.training, trained.run, stub).item_nll is None
     assert stub.verbs == ["test"]
     again = measure_test(job.training, trained.run, stub, remeasure=True)
     assert again.metrics["perplexity"] == pytest.approx(np.exp(3))
-    assert again.story_nll.tolist() == [3.0, 3.0]
+    assert again.item_nll.tolist() == [3.0, 3.0]
     measure_test(job.training, trained.run, stub, remeasure=True)
     assert stub.verbs == ["test", "test"]
 
@@ -166,15 +166,15 @@ def test_numbers_from_before_the_checkpoint_changed_are_not_taken(job):
     assert measure_test(job.training, trained.run, stub).metrics == {"perplexity": 42.0}
 
 
-def test_stories_of_another_test_stay_unused(job, caplog):
+def test_items_of_another_test_stay_unused(job, caplog):
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job.training, trained.run, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0], tokens=[2, 2])
-    assert measure_test(job.training, trained.run, stub).story_nll is None
-    assert "the stories have perplexity 20.0855, test.json says 42.0000" in caplog.text
+    assert measure_test(job.training, trained.run, stub).item_nll is None
+    assert "the items have perplexity 20.0855, test.json says 42.0000" in caplog.text
 
 
-def test_broken_stories_are_named(job):
+def test_broken_items_are_named(job):
     trained, stub = fit(job, Stub()), Stub()
     measure_test(job.training, trained.run, stub)
     np.savez(trained.run / "test_items.npz", item=[0, 1], nll=[6.0, 6.0])
