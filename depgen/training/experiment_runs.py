@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import file_sha256, write_atomically
-from depgen.training.checkpoints import BEST, RESUME
+from depgen.training.checkpoints import RESUME
 from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
 logger = logging.getLogger(__name__)
@@ -27,9 +27,9 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 """Runs `depgen` with these arguments and these additions to the environment; raises UserError if it fails."""
 
 TEST_NUMBERS = "test.json"
-"""What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`; old runs lack the digest."""
+"""What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`."""
 TEST_ITEMS = "test_items.npz"
-"""Beside it: arrays `items` (or `item`: index of the story), `nll` (its nats) and `tokens`; older runs lack it."""
+"""Beside it: arrays `items` (places in the split), `nll` (nats), `tokens` and `words`, which older tests lack."""
 DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
@@ -227,16 +227,12 @@ def _split_numbers(training: Training, path: Path, stage: str) -> dict[str, floa
 
 
 def _of_the_best(path: Path, run: Path) -> bool:
-    """Whether the numbers are those of the run's best checkpoint as it is now, as far as they say."""
+    """Whether the numbers are those of the run's best checkpoint as it is now."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError):
         return True  # named by whoever reads it
-    if not isinstance(content, dict):
-        return True
-    if "checkpoint_sha256" in content:
-        return bool(content["checkpoint_sha256"] == file_sha256(best_checkpoint(run)))
-    return Path(str(content.get("checkpoint", BEST))).name == BEST
+    return not isinstance(content, dict) or file_sha256(best_checkpoint(run)) == content.get("checkpoint_sha256")
 
 
 def _item_scores(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] | None, ...]:
@@ -249,8 +245,7 @@ def _item_scores(path: Path, perplexity: float | None) -> tuple[NDArray[np.float
         return None, None, None
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            index = "item" if "item" in arrays else "items"
-            item, nll, tokens = (np.asarray(arrays[name]) for name in (index, "nll", "tokens"))
+            item, nll, tokens = (np.asarray(arrays[name]) for name in ("items", "nll", "tokens"))
             words = np.asarray(arrays["words"]) if "words" in arrays else None
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error

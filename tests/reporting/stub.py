@@ -10,6 +10,7 @@ import yaml
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.locations import file_sha256
 
 
 class Stub:
@@ -53,17 +54,15 @@ class Stub:
 
     def validate(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         run = Path(options["--run"])
-        content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"val/perplexity": 40.0}}
-        (run / "validate.json").write_text(json.dumps(content))
+        leave_numbers(run / "validate.json", {"val/perplexity": 40.0})
 
     def test(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         run = Path(options["--run"])
-        content = {"checkpoint": str(run / "checkpoints" / "best.ckpt"), "metrics": {"test/perplexity": 42.0}}
+        perplexity = 42.0
         if self.items is not None:
             np.savez(run / "test_items.npz", **{name: np.asarray(values) for name, values in self.items.items()})
-            nll, tokens = sum(self.items["nll"]), sum(self.items["tokens"])
-            content |= {"items": len(self.items["item"]), "metrics": {"test/perplexity": math.exp(nll / tokens)}}
-        (run / "test.json").write_text(json.dumps(content))
+            perplexity = math.exp(sum(self.items["nll"]) / sum(self.items["tokens"]))
+        leave_numbers(run / "test.json", {"test/perplexity": perplexity})
 
     def generate(self, *, prompts: Path | None, number: int, output: Path, **options: object) -> None:
         """Stands in for the function behind `depgen generate`."""
@@ -71,6 +70,13 @@ class Stub:
         count = number if prompts is None else len(prompts.read_text().splitlines())
         texts = [f"text {index}" if index % 2 == 0 else "" for index in range(count)]
         output.write_text("".join(f"{text}\n" for text in texts))
+
+
+def leave_numbers(path: Path, metrics: Mapping[str, float]) -> None:
+    """Leave what `depgen validate` or `depgen test` writes of a run's best checkpoint."""
+    best = path.parent / "checkpoints" / "best.ckpt"
+    content = {"checkpoint": str(best), "checkpoint_sha256": file_sha256(best), "metrics": metrics}
+    path.write_text(json.dumps(content))
 
 
 def change(path: Path, **entries: object) -> None:

@@ -92,7 +92,7 @@ def test_a_stop_costs_only_the_step_it_hit(stub, job, verb):
 
 
 def test_texts_can_be_measured_again_without_training(stub, job):
-    stub.items = {"item": [0, 1], "nll": [2 * math.log(42), 2 * math.log(42)], "tokens": [2, 2]}
+    stub.items = {"items": [0, 1], "nll": [2 * math.log(42), 2 * math.log(42)], "tokens": [2, 2]}
     reproduce.make(job, depgen=stub)
     job.result.write_text("{}")
     assert "done" in reproduce.make(job, depgen=stub, remeasure=True)
@@ -103,7 +103,7 @@ def test_texts_can_be_measured_again_without_training(stub, job):
 def test_the_items_of_the_test_are_kept_for_the_paired_test(stub, job):
     reproduce.make(job, depgen=stub)
     assert "perplexity" not in read_result(job.result).items
-    stub.items = {"item": [1, 0], "nll": [6.0, 4.0], "tokens": [2, 2]}
+    stub.items = {"items": [1, 0], "nll": [6.0, 4.0], "tokens": [2, 2]}
     reproduce.make(job, depgen=stub, remeasure=True)
     assert stub.verbs == ["fit", "test", "test"]
     assert item_scores([read_result(job.result)], "perplexity").tolist() == [2.0, 3.0]
