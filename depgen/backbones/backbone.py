@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -111,6 +112,40 @@ class Backbone(nn.Module):
     def state_of(self, tensors: Sequence[Tensor]) -> CarriedState:
         """The state whose `tensors` these are; for networks that can be carried through a stream."""
         raise NotImplementedError
+
+
+class EmbeddingBackbone(Backbone):
+    """A backbone with an embedding of its own, by which it also predicts unless it has another matrix for that.
+
+    Attributes:
+        embedding: of tokens.
+        untied_output: the output matrix; None where it is the embedding.
+        bias: of the output; None where there is none.
+    """
+
+    embedding: nn.Embedding
+    untied_output: nn.Parameter | None
+    bias: nn.Parameter | None
+
+    def make_output(self, *, tied: bool, bias: bool = True) -> None:
+        """Make the output's parameters: the bias zero, the matrix to be drawn by whoever asks."""
+        self.untied_output = None if tied else nn.Parameter(torch.empty(self.vocabulary_size, self.width))
+        self.bias = nn.Parameter(torch.zeros(self.vocabulary_size)) if bias else None
+
+    @property
+    def token_matrices(self) -> list[Tensor]:
+        """The embedding, and the output matrix where that is another."""
+        return [matrix for matrix in (self.embedding.weight, self.untied_output) if matrix is not None]
+
+    @property
+    def output_weight(self) -> Float[Tensor, "vocab width"]:
+        """The output matrix (the embedding's, or its own)."""
+        return self.embedding.weight if self.untied_output is None else self.untied_output
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        return self.bias
 
 
 @runtime_checkable

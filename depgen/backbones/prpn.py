@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.dropout import dropped
 from depgen.nn.left_aligned import LeftAligned
@@ -69,7 +69,7 @@ class PRPNState:
         return PRPNState(self.embedded.detach(), self.distances.detach(), memories)
 
 
-class PRPN(Backbone):
+class PRPN(EmbeddingBackbone):
     """Parsing, reading and prediction.
 
     Args:
@@ -131,21 +131,9 @@ class PRPN(Backbone):
             for index in range(layers)
         )
         self.prediction = Prediction(hidden_size, embedding_size, dropout=inner_dropout)
-        self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, embedding_size))
-        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        for matrix in (self.embedding.weight, self.untied_output):
-            if matrix is not None:
-                nn.init.uniform_(matrix, -0.01, 0.01)
-
-    @property
-    def output_weight(self) -> Float[Tensor, "vocab width"]:
-        """The output matrix (the embedding's, or its own)."""
-        return self.embedding.weight if self.untied_output is None else self.untied_output
-
-    @property
-    def output_bias(self) -> Float[Tensor, " vocab"]:
-        """The output bias."""
-        return self.bias
+        self.make_output(tied=tied)
+        for matrix in self.token_matrices:
+            nn.init.uniform_(matrix, -0.01, 0.01)
 
     def forward(
         self,

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.dropout import locked_dropout, word_type_dropout
 
@@ -60,7 +59,7 @@ class Dropouts:
     output: float
 
 
-class RecurrentStack(Backbone):
+class RecurrentStack(EmbeddingBackbone):
     """Layers from the embedding's size to `hidden_size` and back to what the output matrix reads.
 
     Args:
@@ -95,21 +94,9 @@ class RecurrentStack(Backbone):
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         sizes = [embedding_size, *[hidden_size] * (layers - 1), self.width]
         self.layers = nn.ModuleList(make_layer(before, after) for before, after in pairwise(sizes))
-        self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, hidden_size))
-        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        for matrix in (self.embedding.weight, self.untied_output):
-            if matrix is not None:
-                nn.init.uniform_(matrix, -0.1, 0.1)
-
-    @property
-    def output_weight(self) -> Float[Tensor, "vocab width"]:
-        """The output matrix (the embedding's, or its own)."""
-        return self.embedding.weight if self.untied_output is None else self.untied_output
-
-    @property
-    def output_bias(self) -> Float[Tensor, " vocab"]:
-        """The output bias."""
-        return self.bias
+        self.make_output(tied=tied)
+        for matrix in self.token_matrices:
+            nn.init.uniform_(matrix, -0.1, 0.1)
 
     def forward(
         self,

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.attention import KeyValues, Visibility
 from depgen.nn.dropout import dropped
@@ -53,7 +53,7 @@ class TransformerState:
         return TransformerState(tuple(layer.select(rows) for layer in self.layers), self.length, padding)
 
 
-class Transformer(Backbone):
+class Transformer(EmbeddingBackbone):
     """A stack of self-attention layers over token embeddings.
 
     Args:
@@ -142,8 +142,7 @@ class Transformer(Backbone):
         self.layers = nn.ModuleList(make_layer() for _ in range(layers))
         has_final_norm = norm_first if final_norm is None else final_norm
         self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
-        self.untied_output = None if tied else nn.Parameter(torch.empty(vocabulary_size, width))
-        self.bias = nn.Parameter(torch.zeros(vocabulary_size)) if output_bias else None
+        self.make_output(tied=tied, bias=output_bias)
         if initial_range is not None:
             if initial_std is not None:
                 raise UserError("a Transformer begins by initial_std or by initial_range: leave one out")
@@ -151,12 +150,8 @@ class Transformer(Backbone):
         else:
             self._initialise(initial_std)
 
-    @property
-    def _token_matrices(self) -> list[Tensor]:
-        return [matrix for matrix in (self.embedding.weight, self.untied_output) if matrix is not None]
-
     def _initialise(self, std: float | None) -> None:
-        for matrix in self._token_matrices:
+        for matrix in self.token_matrices:
             nn.init.normal_(matrix, std=self.width**-0.5 if std is None else std)
         if std is None:
             return
@@ -169,22 +164,12 @@ class Transformer(Backbone):
 
     def _initialise_uniformly(self, bound: float) -> None:
         positions = [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
-        for matrix in self._token_matrices + positions:
+        for matrix in self.token_matrices + positions:
             nn.init.uniform_(matrix, -bound, bound)
         for layer in cast(Iterable[TransformerLayer], self.layers):
             for block in layer.attention.projection.weight.data.chunk(3):
                 nn.init.xavier_uniform_(block)
             nn.init.zeros_(layer.attention.projection.bias)
-
-    @property
-    def output_weight(self) -> Float[Tensor, "vocab width"]:
-        """The output matrix (tied to the embedding or its own)."""
-        return self.embedding.weight if self.untied_output is None else self.untied_output
-
-    @property
-    def output_bias(self) -> Float[Tensor, " vocab"] | None:
-        """The output bias, where there is one."""
-        return self.bias
 
     def forward(
         self,
