@@ -19,7 +19,7 @@ from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.experiments import experiments_root
-from depgen.reporting.fields import entries, part, read_yaml
+from depgen.reporting.fields import part, read_yaml
 from depgen.reporting.jobs import Job, prompts_of
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import row_folder
@@ -112,8 +112,7 @@ def load_study(name: str) -> CaseStudy:
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
     study = part(CaseStudy, read_yaml(path), str(path))
-    rows = entries(study.rows, str, f"{path}: rows")
-    if not rows or (study.texts if study.contexts is None else study.contexts) < 1:
+    if not study.rows or (study.texts if study.contexts is None else study.contexts) < 1:
         raise UserError(f"{path}: expected at least one row and at least one text of each.")
     return study
 

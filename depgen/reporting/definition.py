@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from depgen.errors import UserError, did_you_mean
 from depgen.reporting.experiments import experiment_file, table_names, table_path
-from depgen.reporting.fields import entries, part, parts, read_yaml
+from depgen.reporting.fields import part, parts, read_yaml
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
@@ -265,24 +265,12 @@ def load_definition(name: str) -> TableDefinition:
 def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
     """The checked table of a parsed file."""
     where, content = str(path), dict(given)
-    columns = parts(Column, content.get("columns"), f"{where}: columns")
-    rows = tuple(
-        dataclasses.replace(
-            row,
-            stars=entries(row.stars, str, f"{where}: row {row.name}: stars"),
-            against=entries(row.against, str, f"{where}: row {row.name}: against"),
-        )
-        for row in parts(Row, content.get("rows"), f"{where}: rows")
-    )
     generation = content.get("generation")
     content |= {
-        "columns": columns,
-        "rows": rows,
+        "columns": parts(Column, content.get("columns"), f"{where}: columns"),
+        "rows": parts(Row, content.get("rows"), f"{where}: rows"),
         "generation": None if generation is None else part(Generation, generation, f"{where}: generation"),
     }
-    for key, kind in (("profiles", str), ("seeds", int), ("notes", str), ("coherence", str)):
-        if key in content:
-            content[key] = entries(content[key], kind, f"{where}: {key}")
     definition = part(TableDefinition, content, where)
     _check(definition, where)
     return definition

@@ -39,11 +39,13 @@ def mapping(content: object, where: str) -> Mapping[Any, Any]:
     return content
 
 
-def part(kind: type[_Part], content: object, where: str) -> _Part:
+def part(kind: type[_Part], content: object, where: str, *, remedy: str = "") -> _Part:
     """One dataclass from its mapping.
 
+    Lists of plain values and numbers by name are looked through; parts of it that are dataclasses must be read before.
+
     Raises:
-        UserError: a name is unknown or missing, or a value is of another kind.
+        UserError: a name is unknown or missing, or a value is of another kind; behind it stands the remedy.
     """
     given = mapping(content, where)
     fields = {
@@ -53,20 +55,17 @@ def part(kind: type[_Part], content: object, where: str) -> _Part:
     }
     unknown = sorted(set(map(str, given)) - set(fields))
     if unknown:
-        raise UserError(
-            f"{where}: unknown {', '.join(unknown)}.{did_you_mean(unknown[0], fields)} Known: {', '.join(fields)}."
-        )
+        meant = did_you_mean(unknown[0], fields)
+        raise UserError(f"{where}: unknown {', '.join(unknown)}.{meant} Known: {', '.join(fields)}.{remedy}")
     missing = [
         name
         for name, item in fields.items()
         if name not in given and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise UserError(f"{where}: {', '.join(missing)} must be given.")
-    for name in given.keys() & {"values", "deviations"}:
-        given = {**given, name: numbers(given[name], f"{where}: {name}")}
-    check_kinds(kind, given, where)
-    return kind(**given)
+        raise UserError(f"{where}: {', '.join(missing)} must be given.{remedy}")
+    hints = get_type_hints(kind)
+    return kind(**{name: _read(value, hints[name], f"{where}: {name}", remedy) for name, value in given.items()})
 
 
 def parts(kind: type[_Part], content: object, where: str) -> tuple[_Part, ...]:
@@ -113,15 +112,16 @@ def numbers(content: object, where: str, *, remedy: str = "") -> dict[str, float
     return {name: float(value) for name, value in given.items()}
 
 
-def check_kinds(kind: type[Any], given: Mapping[str, Any], where: str, *, remedy: str = "") -> None:
-    """Compare values with the annotations of a dataclass; the insides of lists and parts are left to who reads them.
-
-    Raises:
-        UserError: names the first that is of another kind, and the remedy.
-    """
-    for name, hint in get_type_hints(kind).items():
-        if name in given and not _fits(given[name], hint):
-            raise UserError(f"{where}: {name}: expected {_in_words(hint)}, found {given[name]!r:.80}.{remedy}")
+def _read(value: object, hint: Any, where: str, remedy: str) -> Any:  # noqa: ANN401 - any annotation and its values
+    """The value of a field, if it is of the annotated kind."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Sequence, tuple) and inner[0] in _NAMES:
+        return entries(value, inner[0], where)
+    if origin is Mapping and inner == (str, float):
+        return numbers(value, where, remedy=remedy)
+    if not _fits(value, hint):
+        raise UserError(f"{where}: expected {_in_words(hint)}, found {value!r:.80}.{remedy}")
+    return value
 
 
 def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation

@@ -15,7 +15,7 @@ from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Generation, Row
-from depgen.reporting.fields import check_kinds, numbers
+from depgen.reporting.fields import mapping, part
 
 
 @dataclass(frozen=True)
@@ -106,18 +106,13 @@ class Result:
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
-        if not isinstance(content, Mapping):
-            raise UserError(f"{where}: expected a JSON object, found {type(content).__name__}.")
-        _check_names(cls, content, where)
-        values = dict(content)
-        values["data"] = _nested(DataSource, content["data"], f"{where}: data")
-        values["budget"] = _nested(Budget, content.get("budget") or {}, f"{where}: budget")
-        generation = content.get("generation")
-        values["generation"] = None if generation is None else _nested(Generation, generation, f"{where}: generation")
-        for name in _POINTS:
-            values[name] = _points(content.get(name, ()), f"{where}: {name}")
-        values["metrics"] = numbers(content["metrics"], f"{where}: metrics", remedy=REMEDY)
-        return cls(**values)
+        values = dict(mapping(content, where))
+        for name, kind in (("data", DataSource), ("budget", Budget), ("generation", Generation)):
+            if name in values and not (name == "generation" and values[name] is None):
+                values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
+        result = part(cls, values, where, remedy=REMEDY)
+        points = {name: _points(getattr(result, name), f"{where}: {name}") for name in _POINTS}
+        return dataclasses.replace(result, **points)
 
 
 def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:
@@ -125,28 +120,6 @@ def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ..
         return tuple((float(x), float(y)) for x, y in content)
     except (TypeError, ValueError) as error:
         raise UserError(f"{where}: expected pairs of numbers ({error}).{REMEDY}") from error
-
-
-def _check_names(kind: type[Any], content: Mapping[str, Any], where: str) -> None:
-    fields = {item.name: item for item in dataclasses.fields(kind)}
-    unknown = sorted(set(content) - set(fields))
-    missing = [
-        name
-        for name, item in fields.items()
-        if name not in content and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    if unknown or missing:
-        parts = [f"unknown {', '.join(unknown)}"] if unknown else []
-        parts += [f"missing {', '.join(missing)}"] if missing else []
-        raise UserError(f"{where} is no result of this version: {'; '.join(parts)}.{REMEDY}")
-    check_kinds(kind, content, where, remedy=REMEDY)
-
-
-def _nested(kind: type[Any], content: object, where: str) -> Any:  # noqa: ANN401 - one of three dataclasses
-    if not isinstance(content, Mapping):
-        raise UserError(f"{where}: expected an object, found {type(content).__name__}.")
-    _check_names(kind, content, where)
-    return kind(**content)
 
 
 def row_folder(table: str, row_slug: str) -> Path:
