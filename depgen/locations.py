@@ -1,11 +1,13 @@
 """Where things lie on disk: corpora, caches, runs and results, each under one environment variable."""
 
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -42,6 +44,36 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def made_once(folder: Path, make: Callable[[], None], *, is_made: Callable[[], bool]) -> bool:
+    """Makes what belongs into the cache unless it is there, and says whether this call did; other processes wait.
+
+    Raises:
+        UserError: the cache can't be written.
+    """
+    if is_made():
+        return False
+    with locked(folder):
+        if is_made():  # by another process in the meantime
+            return False
+        make()
+    return True
+
+
+def json_object(path: Path, *, remedy: str) -> dict[str, Any]:
+    """The names and values in a JSON file that was written here.
+
+    Raises:
+        UserError: it can't be read or holds anything else; what to do about it is the remedy.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: expected JSON, found {error}. {remedy}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected a JSON object, found a {type(content).__name__}. {remedy}")
+    return content
 
 
 def runs_root() -> Path:

@@ -14,7 +14,9 @@ from depgen.locations import (
     find_data,
     find_file,
     folder_written_whole,
+    json_object,
     locked,
+    made_once,
     matching,
     results_root,
     runs_root,
@@ -125,3 +127,20 @@ def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=r"The folder .*/file can't be written .* name a file elsewhere by --output"):
         check_output(tmp_path / "file" / "texts.txt")
+
+
+@pytest.mark.parametrize(("answers", "made"), [([False, False], True), ([True], False), ([False, True], False)])
+def test_what_another_process_has_made_is_not_made_again(tmp_path, answers, made):
+    calls = []
+    assert made_once(tmp_path / "a", lambda: calls.append("made"), is_made=lambda: answers.pop(0)) == made
+    assert (bool(calls), answers) == (made, [])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "expected JSON, found"), ("[1]", "expected a JSON object, found a")]
+)
+def test_a_file_of_the_cache_that_does_not_read_is_named(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=rf"a\.json: {message}.* Make it again\.$"):
+        json_object(path, remedy="Make it again.")

@@ -1,14 +1,13 @@
 """Where trained parsers lie, what is written beside them, and what a stranger is told when one is missing."""
 
 import hashlib
-import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.locations import cache_root, file_sha256
+from depgen.locations import cache_root, file_sha256, json_object
 
 DESCRIPTION = "parser.json"
 """Scheme, kind, options and fingerprint of the training."""
@@ -66,18 +65,7 @@ def _how_to_get(name: str, *, spacy: bool) -> str:
 def read_description(folder: Path) -> dict[str, Any]:
     """What was written beside a parser that was trained here; empty for others."""
     path = folder / DESCRIPTION
-    if not path.is_file():
-        return {}
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: expected JSON, found {error}. Train the parser again with --overwrite.") from error
-    if not isinstance(description, dict):
-        raise UserError(
-            f"{path}: expected a JSON object, found a {type(description).__name__}. Train the parser again with "
-            "--overwrite."
-        )
-    return description
+    return json_object(path, remedy="Train the parser again with --overwrite.") if path.is_file() else {}
 
 
 def check_kind(folder: Path, kind: str) -> None:

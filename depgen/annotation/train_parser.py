@@ -10,7 +10,7 @@ from typing import Any
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
-from depgen.locations import folder_written_whole, locked, write_atomically
+from depgen.locations import folder_written_whole, made_once, write_atomically
 from depgen.seeds import checked_seed
 
 logger = logging.getLogger(__name__)
@@ -37,11 +37,8 @@ def train_parser(
     """
     folder = parser_folder(name)
     fingerprint = training_fingerprint(treebank, parser, checked_seed(seed))
-    if folder.exists() and not overwrite:
-        return _up_to_date(folder, fingerprint)
-    with locked(folder):
-        if folder.exists() and not overwrite:  # trained by another process in the meantime
-            return _up_to_date(folder, fingerprint)
+
+    def train() -> None:
         started = time.perf_counter()
         trained = parser.train(treebank.sentences("train"), treebank.sentences("valid"), seed=seed)
         seconds = time.perf_counter() - started
@@ -50,21 +47,25 @@ def train_parser(
             "fingerprint": fingerprint, "options": parser.options(), "seed": seed,
         }  # fmt: skip
         save_parser(folder, trained, treebank, description, seconds=seconds)
-    return _report(folder)
+
+    made = made_once(folder, train, is_made=lambda: not overwrite and _is_trained(folder, fingerprint))
+    return _report(folder) if made else f"{folder} is up to date.\n{_report(folder)}"
 
 
-def _up_to_date(folder: Path, fingerprint: str) -> str:
-    """What is known of the parser that lies there.
+def _is_trained(folder: Path, fingerprint: str) -> bool:
+    """Whether the parser lies there.
 
     Raises:
-        UserError: it was trained otherwise.
+        UserError: one that was trained otherwise does.
     """
+    if not folder.exists():
+        return False
     if read_description(folder).get("fingerprint") != fingerprint:
         raise UserError(
             f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
             "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
         )
-    return f"{folder} is up to date.\n{_report(folder)}"
+    return True
 
 
 def training_fingerprint(treebank: AnyTreebank, parser: ParserTraining, seed: int) -> str:

@@ -20,7 +20,7 @@ from depgen.data.corpus import Corpus, DrawnSplits, Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.locations import cache_root, locked, write_atomically
+from depgen.locations import cache_root, made_once, write_atomically
 from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
@@ -121,10 +121,11 @@ class CorpusData(L.LightningDataModule):
             splits = " ".join(self.vocabulary_splits)
             key = "\n".join([FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)])
             folder = cache_root() / "vocabularies" / hashlib.sha256(key.encode()).hexdigest()[:32]
-            if not (folder / VOCABULARY_FILE).is_file():
-                with locked(folder):
-                    if not (folder / VOCABULARY_FILE).is_file():
-                        self.builder.build(self._word_counts()).save(folder)
+            made_once(
+                folder,
+                lambda: self.builder.build(self._word_counts()).save(folder),
+                is_made=(folder / VOCABULARY_FILE).is_file,
+            )
             self._vocabulary = load_vocabulary(folder)
         return self._vocabulary
 

@@ -28,7 +28,7 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.outcome import ItemScores
-from depgen.locations import cache_root, file_sha256, locked, write_atomically
+from depgen.locations import cache_root, file_sha256, made_once, write_atomically
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 
 logger = logging.getLogger(__name__)
@@ -61,10 +61,7 @@ def reverse_lm_score(
     content = "\n".join([yaml.safe_dump(course), vocabulary, *real, *samples])
     folder = cache_root() / "reverse_lm" / hashlib.sha256(content.encode()).hexdigest()[:32]
     kept = folder.with_suffix(".npz")
-    if not kept.is_file():
-        with locked(folder):
-            if not kept.is_file():
-                _train(folder, kept, samples, settings, oracle, depgen)
+    made_once(folder, lambda: _train(folder, kept, samples, settings, oracle, depgen), is_made=kept.is_file)
     with np.load(kept, allow_pickle=False) as arrays:
         nll, tokens = arrays["nll"], arrays["tokens"]
     name = f"{name_of(oracle)}, trained again on {len(texts):,} samples but for empty ones, on the real test split"

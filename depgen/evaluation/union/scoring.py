@@ -1,6 +1,5 @@
 """UNION scores of texts, by a scorer that was trained here."""
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.outcome import ItemScores, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
-from depgen.locations import cache_root
+from depgen.locations import cache_root, json_object
 from depgen.metrics.roc import auc
 
 DESCRIPTION = "union.json"
@@ -83,14 +82,7 @@ def read_scorer(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: there is none, or it is damaged.
     """
-    path = folder / DESCRIPTION
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected a UNION scorer's description, found {error}. Train it again.") from error
-    if not isinstance(description, dict):
-        raise UserError(f"{path}: expected a JSON object, found a {type(description).__name__}. Train it again.")
-    return description
+    return json_object(folder / DESCRIPTION, remedy="Train the UNION scorer again.")
 
 
 def load_scorer(folder: Path, *, device: str = "cpu") -> UnionScorer:

@@ -17,7 +17,7 @@ from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
-from depgen.locations import folder_written_whole, locked, write_atomically
+from depgen.locations import folder_written_whole, made_once, write_atomically
 from depgen.seeds import checked_seed
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
@@ -53,11 +53,8 @@ def train_union(
     """
     folder = scorer_folder(name)
     fingerprint = training_fingerprint(data, encoder, training, checked_seed(seed))
-    if _is_there(folder) and not overwrite:
-        return _up_to_date(folder, fingerprint)
-    with locked(folder):
-        if _is_there(folder) and not overwrite:  # trained by another process in the meantime
-            return _up_to_date(folder, fingerprint)
+
+    def train() -> None:
         work = folder.with_name(f".{folder.name}.{fingerprint[:12]}")
         L.seed_everything(seed, verbose=False)
         texts = [text_of(story) for story in data.stories("train")]
@@ -74,25 +71,25 @@ def train_union(
         description["training_seconds"] = round(seconds, 1)
         save_scorer(folder, module, built, data, description)
         shutil.rmtree(work)
-    return report(folder)
+
+    made = made_once(folder, train, is_made=lambda: not overwrite and _is_trained(folder, fingerprint))
+    return report(folder) if made else f"{folder} is up to date.\n{report(folder)}"
 
 
-def _is_there(folder: Path) -> bool:
-    return find_scorer(str(folder.absolute())) is not None
-
-
-def _up_to_date(folder: Path, fingerprint: str) -> str:
-    """What is known of the scorer that lies there.
+def _is_trained(folder: Path, fingerprint: str) -> bool:
+    """Whether the scorer lies there.
 
     Raises:
-        UserError: it was trained otherwise.
+        UserError: one that was trained otherwise does.
     """
+    if find_scorer(str(folder.absolute())) is None:
+        return False
     if read_scorer(folder).get("fingerprint") != fingerprint:
         raise UserError(
             f"{folder} holds a scorer that was trained otherwise (other stories, encoder, options or seed). "
             "Choose another --name, or replace it by --overwrite."
         )
-    return f"{folder} is up to date.\n{report(folder)}"
+    return True
 
 
 def training_fingerprint(data: UnionData, encoder: EncoderSource, training: UnionTraining, seed: int) -> str:

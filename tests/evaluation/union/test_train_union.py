@@ -211,7 +211,7 @@ def test_a_description_names_encoder_corpus_and_digest(cache):
     assert content["fingerprint"][:12] in said
     (scorer_folder("pets").parent / "broken").mkdir(exist_ok=True)
     (scorer_folder("pets").parent / "broken" / "union.json").write_text("{")
-    with pytest.raises(UserError, match="expected a UNION scorer's description"):
+    with pytest.raises(UserError, match=r"union\.json: expected JSON, found .*Train the UNION scorer again"):
         union_score(["a"], scorer="broken")
 
 
