@@ -16,7 +16,7 @@ from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
 MAX_WORDS = 900
-"""SuPar looks for cycles by recursion, one level a word; Python allows about a thousand."""
+"""SuPar itself looks for cycles by recursion, one level a word; Python allows about a thousand."""
 
 
 class SuparAnnotator:
@@ -63,16 +63,10 @@ class SuparAnnotator:
         """The sentences with heads and relations; the root's relation is `root`.
 
         Raises:
-            UserError: no such parser, one that is not trusted, a sentence that is empty or longer than 900 words.
+            UserError: no such parser, one that is not trusted, a sentence that is empty, or longer than 900 words
+                for SuPar's own file.
         """
         check_words(sentences)
-        for number, sentence in enumerate(sentences, start=1):
-            if len(sentence) > MAX_WORDS:
-                raise SentenceError(
-                    number,
-                    f"{len(sentence)} words; SuPar's search for trees takes at most {MAX_WORDS}. Split it, or use "
-                    "depgen.annotation.spacy_parser.SpacyAnnotator.",
-                )
         if self._parse is None:
             self._parse = self._load()
         seen = [lowercase(sentence) for sentence in sentences] if self._lowercase else list(sentences)
@@ -125,6 +119,13 @@ def _is_downloadable(path: str) -> bool:
 
 def _parse_by_supar(parser: Any, sentences: Sequence[Sentence]) -> list[Sentence]:  # noqa: ANN401  (supar.Parser)
     """Trees by SuPar's own `predict`; white space within a word would end it there, so it becomes `_`."""
+    for number, sentence in enumerate(sentences, start=1):
+        if len(sentence) > MAX_WORDS:
+            raise SentenceError(
+                number,
+                f"{len(sentence)} words; SuPar's own search for trees takes at most {MAX_WORDS}. Split it, or use a "
+                "parser that was trained here.",
+            )
     words = [["_".join(word.split()) for word in sentence.words] for sentence in sentences]
     parsed = parser.predict(words, prob=False, verbose=False, tree=True, proj=False)
     trees = []

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import lightning as L
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
@@ -19,6 +20,7 @@ from torch.utils.data import DataLoader, Sampler
 from depgen.annotation.scores import ParserScores, attachment_scores
 from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.training import ParserTraining
+from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import write_atomically
 from depgen.training.logs import quiet_libraries
@@ -256,25 +258,10 @@ def parsing_batches(order: Sequence[int], lengths: Sequence[int], batch_size: in
 def single_root_trees(
     scores: Float[Tensor, "batch dependents heads"], mask: Bool[Tensor, "batch dependents"]
 ) -> Int[Tensor, "batch dependents"]:
-    """The heads of each sentence's best tree with a single root, 0 off the mask. One search a sentence, O(n^3).
-
-    SuPar's own `mst` searches once for every word that would be a root, which takes minutes where hundreds would. Here
-    each root arc pays more than all other arcs together can win, so that the best tree has one root and is the best of
-    those that have one. Greedy heads that form a tree already are that tree.
-    """
-    from supar.structs.fn import chuliu_edmonds
-    from supar.utils.transform import CoNLL
-
-    result = torch.zeros(scores.shape[:2], dtype=torch.long)
-    for row, length in enumerate(mask.sum(1).tolist()):
-        own = scores[row, : length + 1, : length + 1].detach().double().cpu().clone()
-        own[1:, 0] -= (length + 1) * (own.max() - own.min() + 1)
-        own.diagonal()[1:] = -torch.inf
-        heads = own.argmax(-1)
-        if not CoNLL.istree(heads[1:].tolist()):
-            heads = chuliu_edmonds(own)
-        result[row, 1 : length + 1] = heads[1:]
-    return result.to(scores.device)
+    """The heads of each sentence's best tree with a single root, 0 off the mask; the root stands before the words."""
+    arcs = scores.detach().double().cpu().numpy()
+    heads = maximum_spanning_trees(arcs[:, 1:, 1:], mask.sum(1).cpu().numpy(), root_scores=arcs[:, 1:, 0])
+    return F.pad(torch.from_numpy(heads).clamp_min(0), (1, 0)).to(scores.device)
 
 
 def _with_tree(sentence: Sentence, heads: Sequence[int], relations: Sequence[str]) -> Sentence:
@@ -349,7 +336,6 @@ class SuparTraining(ParserTraining):
             logger=False,
             enable_checkpointing=False,
             enable_model_summary=False,
-            inference_mode=False,  # SuPar's decoding asks its scores for gradients
         )
         trainer.fit(parser, self._loader(train, vocabulary, seed=seed), self._loader(valid, vocabulary, seed=None))
         if parser.best is None or self.steps % self.evaluate_every:

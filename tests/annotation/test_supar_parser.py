@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_compatibility import apply_fixes
-from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.supar_parser import SuparAnnotator, _parse_by_supar
 from depgen.annotation.supar_training import (
     WORD_PAIRS,
     BiaffineParser,
@@ -55,9 +55,11 @@ def test_the_trees_do_not_depend_on_the_batch(annotator):
     assert annotator.annotate(sentences) == SuparAnnotator("toy_supar", batch_size=1).annotate(sentences)
 
 
-def test_a_long_sentence_is_refused_by_name(annotator):
+def test_a_long_sentence_is_refused_by_name_where_supar_searches(annotator):
+    sentences = [Sentence(("a",)), Sentence(("a",) * 901)]
     with pytest.raises(UserError, match=r"sentence 2: 901 words; .* at most 900"):
-        annotator.annotate([Sentence(("a",)), Sentence(("a",) * 901)])
+        _parse_by_supar(None, sentences)
+    check_tree(annotator.annotate(sentences)[1].heads, "here", single_root=True)
 
 
 def test_the_file_of_weights_holds_tensors_alone(toy_parsers, own_cache):
