@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,15 @@ def file_sha256(path: Path) -> str:
     """The digest of a file's content, hex."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def lines_sha256(lines: Iterable[str]) -> str:
+    r"""The digest of lines of text, hex: by such the caches know what they hold.
+
+    >>> lines_sha256(["a", "b"]) == hashlib.sha256(b"a\nb").hexdigest()
+    True
+    """
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

@@ -1,6 +1,5 @@
 """Trees by a spaCy pipeline, for words that are already separated."""
 
-import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import Any
 
 from depgen.annotation.parser_folders import find_parser, read_description
 from depgen.annotation.spacy_documents import document, tree_of
-from depgen.annotation.spacy_pipelines import Pipeline, load_pipeline, pipeline_parts
+from depgen.annotation.spacy_pipelines import Pipeline, load_pipeline, pipeline_fingerprint
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
 from depgen.trees.annotator import SentenceError
@@ -47,7 +46,7 @@ class SpacyAnnotator:
             UserError: there is no such pipeline.
         """
         if self._digest is None:
-            self._digest = hashlib.sha256("\n".join(pipeline_parts(self.pipeline)).encode()).hexdigest()
+            self._digest = pipeline_fingerprint(self.pipeline)
         return self._digest
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:

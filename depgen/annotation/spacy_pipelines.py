@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
 from depgen.errors import UserError
+from depgen.locations import lines_sha256
 
 SHARED = ("tok2vec", "transformer")
 """Components that others read from."""
@@ -53,13 +54,13 @@ def load_pipeline(name: str, components: Sequence[str], *, alone: bool = True, r
     return Pipeline(nlp, bool(read_description(folder).get("lowercase", False)))
 
 
-def pipeline_parts(name: str) -> list[str]:
-    """What annotations by a pipeline depend on: spaCy, its version, the pipeline's files.
+def pipeline_fingerprint(name: str) -> str:
+    """A digest of what annotations by a pipeline depend on: its files and spaCy's version.
 
     Raises:
         UserError: no such pipeline.
     """
-    return ["spacy", version("spacy"), files_digest(find_parser(name, packages=True))]
+    return lines_sha256(["spacy", version("spacy"), files_digest(find_parser(name, packages=True))])
 
 
 def use_numpy_ops() -> None:

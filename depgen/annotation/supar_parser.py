@@ -1,6 +1,5 @@
 """Trees by a SuPar dependency parser, for words that are already separated."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from depgen.annotation.parser_folders import check_kind, files_digest, find_pars
 from depgen.annotation.spacy_parser import check_words
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
+from depgen.locations import lines_sha256
 from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
@@ -56,7 +56,7 @@ class SuparAnnotator:
             place = self._place()
             content = files_digest(place) if place else self.path
             parts = ["supar", version("supar"), version("torch"), content]
-            self._digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            self._digest = lines_sha256(parts)
         return self._digest
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -1,6 +1,5 @@
 """Part-of-speech tags (Penn Treebank's) for words that are already separated."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
@@ -8,8 +7,9 @@ from typing import Protocol, runtime_checkable
 
 from depgen.annotation.spacy_documents import document
 from depgen.annotation.spacy_parser import check_words
-from depgen.annotation.spacy_pipelines import load_pipeline, pipeline_parts
+from depgen.annotation.spacy_pipelines import load_pipeline, pipeline_fingerprint
 from depgen.annotation.treebank import lowercase
+from depgen.locations import lines_sha256
 from depgen.trees.sentence import Sentence
 
 FUNCTION_WORDS = frozenset(resources.files("depgen.annotation").joinpath("function_words.txt").read_text().split())
@@ -49,7 +49,7 @@ class SpacyTagger:
 
     def fingerprint(self) -> str:
         """Of the pipeline's files and spaCy's version."""
-        return hashlib.sha256("\n".join(pipeline_parts(self.pipeline)).encode()).hexdigest()
+        return pipeline_fingerprint(self.pipeline)
 
     def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences with tags.
@@ -90,7 +90,7 @@ class SuffixTagger:
 
     def fingerprint(self) -> str:
         """The version of the rules and the list of function words."""
-        return hashlib.sha256("\n".join(["suffix 1", *sorted(FUNCTION_WORDS)]).encode()).hexdigest()
+        return lines_sha256(["suffix 1", *sorted(FUNCTION_WORDS)])
 
     def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences with tags."""

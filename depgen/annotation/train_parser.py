@@ -1,6 +1,5 @@
 """The verb `train-parser`: a parser trained on a treebank, once, into the cache."""
 
-import hashlib
 import json
 import logging
 import time
@@ -10,7 +9,7 @@ from typing import Any
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
-from depgen.locations import folder_written_whole, made_once, write_atomically
+from depgen.locations import folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,7 @@ def _is_trained(folder: Path, fingerprint: str) -> bool:
 def training_fingerprint(treebank: AnyTreebank, parser: ParserTraining, seed: int) -> str:
     """A digest of the treebank's content, the options and the seed."""
     options = json.dumps(parser.options(), sort_keys=True)
-    return hashlib.sha256("\n".join([treebank.fingerprint(), parser.kind, options, str(seed)]).encode()).hexdigest()
+    return lines_sha256([treebank.fingerprint(), parser.kind, options, str(seed)])
 
 
 def save_parser(

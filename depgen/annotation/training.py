@@ -1,6 +1,5 @@
 """What the verb `train-parser` asks of a kind of parser, and the treebank that it is trained on."""
 
-import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from depgen.annotation.scores import ParserScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError, check_at_least
-from depgen.locations import file_sha256, find_file
+from depgen.locations import file_sha256, find_file, lines_sha256
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -106,7 +105,7 @@ class Treebank:
         """Of the files' content and of what is done to it."""
         parts = [file_sha256(self._path(part)) for part in SPLITS]
         settings = [self.name, self.lowercase, self.replace_names, self.tags, self.max_sentences]
-        return hashlib.sha256("\n".join([*parts, *map(str, settings)]).encode()).hexdigest()
+        return lines_sha256([*parts, *map(str, settings)])
 
     def _path(self, part: Split) -> Path:
         relative: str = getattr(self, part)
@@ -150,4 +149,4 @@ class CorpusTreebank:
     def fingerprint(self) -> str:
         """Of the corpus's name and content."""
         parts = [self.corpus.name, *map(self.corpus.fingerprint, SPLITS)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)

@@ -5,12 +5,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from depgen.locations import lines_sha256
 from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Sentence
 
 
 def _digest(*parts: object) -> str:
-    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+    return lines_sha256(map(str, parts))
 
 
 def _filled(sentence: Sentence, heads: Sequence[int]) -> Sentence:

@@ -11,11 +11,11 @@ letter. Treebanks with tags (`ConlluTreebank`, `DependencyColumns`, `BracketedTr
 these; tokenised text (Wikinews, WikiText, news) by form.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics
 from depgen.data.files import log_left_out
+from depgen.locations import lines_sha256
 from depgen.trees.bare_words import bare_words
 from depgen.trees.removal import Orphans
 from depgen.trees.sentence import Document
@@ -59,4 +59,4 @@ class BareWords:
     def fingerprint(self, split: Split) -> str:
         """A digest of the other corpus, the rules and what becomes of orphans."""
         parts = ["BareWords", RULES, self.orphans, self.corpus.fingerprint(split)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)

@@ -1,10 +1,10 @@
 """A vocabulary of a named corpus's words, for runs that learn from parts of it and are to share one."""
 
-import hashlib
 from collections import Counter
 
 from depgen.data.corpus import Corpus
 from depgen.data.vocabulary import AnyVocabulary, VocabularyBuilder, WordVocabulary
+from depgen.locations import lines_sha256
 
 
 class CorpusVocabulary:
@@ -27,4 +27,4 @@ class CorpusVocabulary:
     def fingerprint(self) -> str:
         """Of the corpus and the builder."""
         parts = ["corpus vocabulary", self.corpus.fingerprint("train"), self.builder.fingerprint()]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)

@@ -1,11 +1,11 @@
 """A corpus without the sentences of another: what a model is to be tested on must not be what it was trained on."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
+from depgen.locations import lines_sha256
 from depgen.trees.sentence import Document
 
 
@@ -46,7 +46,7 @@ class WithoutSentences:
         if split not in self.splits:
             return self.corpus.fingerprint(split)
         parts = [self.corpus.fingerprint(split), *map(self.excluded.fingerprint, SPLITS)]
-        return hashlib.sha256("\n".join(["WithoutSentences", *parts]).encode()).hexdigest()
+        return lines_sha256(["WithoutSentences", *parts])
 
     @cached_property
     def _excluded(self) -> frozenset[tuple[str, ...]]:

@@ -1,12 +1,12 @@
 """Treebanks rewritten as the language-modelling Penn Treebank is, to train parsers for it and to find its lines in."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics
 from depgen.data.files import log_left_out
 from depgen.errors import UserError
+from depgen.locations import lines_sha256
 from depgen.trees.normalization import normalize
 from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
@@ -56,7 +56,7 @@ class NormalizedTreebank:
     def fingerprint(self, split: Split) -> str:
         """A digest of the treebank's split, of the training words and of the rules."""
         parts = [RULES, self.treebank.fingerprint(split), self.words_of.fingerprint("train")]
-        return hashlib.sha256("\n".join(["NormalizedTreebank", *parts]).encode()).hexdigest()
+        return lines_sha256(["NormalizedTreebank", *parts])
 
     @cached_property
     def _vocabulary(self) -> frozenset[str]:

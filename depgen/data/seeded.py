@@ -1,11 +1,11 @@
 """Splits for a corpus that has none: its documents drawn by a seed."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import seeded_names
+from depgen.locations import lines_sha256
 from depgen.trees.sentence import Document
 
 
@@ -47,7 +47,7 @@ class SeededSplits:
         """A digest of the corpus and of the draw."""
         draw = f"{self.valid_documents} {self.test_documents} {self.seed}"
         parts = ["SeededSplits", split, draw, self.corpus.fingerprint(self.of)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)
 
     def drawn(self) -> Mapping[Split, list[str]]:
         """Identifiers of each split's documents."""

@@ -1,12 +1,12 @@
 """What a system is trained on: a corpus by its name, its size and its content."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.sentences import SingleSentences
+from depgen.locations import lines_sha256
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
     text, limit = _whole(corpus)
     parts = [text.fingerprint(split) for split in SPLITS]
     parts += [f"max_documents {each}" for each in (limit, max_documents) if each is not None]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return lines_sha256(parts)
 
 
 def _whole(corpus: Corpus) -> tuple[Corpus, int | None]:

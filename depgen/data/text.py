@@ -1,6 +1,5 @@
 """Corpus, trees and vocabulary as token ids; and the data module that batches them item by item."""
 
-import hashlib
 import json
 import logging
 from collections import Counter
@@ -20,7 +19,7 @@ from depgen.data.corpus import Corpus, DrawnSplits, Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.locations import cache_root, made_once, write_atomically
+from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
@@ -119,8 +118,8 @@ class CorpusData(L.LightningDataModule):
         if self._vocabulary is None:
             keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
             splits = " ".join(self.vocabulary_splits)
-            key = "\n".join([FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)])
-            folder = cache_root() / "vocabularies" / hashlib.sha256(key.encode()).hexdigest()[:32]
+            parts = [FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)]
+            folder = cache_root() / "vocabularies" / lines_sha256(parts)[:32]
             made_once(
                 folder,
                 lambda: self.builder.build(self._word_counts()).save(folder),

@@ -3,7 +3,6 @@
 Only `<s>`, where a vocabulary has one, is never drawn: no text holds it, but a softmax gives it something.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from depgen.decoding.sampling import Sampling
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.evaluation.likelihood import DocumentIds
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from depgen.seeds import seed_of
 
 
 @runtime_checkable
@@ -93,8 +93,8 @@ def continue_documents(
 
 
 def sentence_seed(seed: int, sentence: int) -> int:
-    """The seed of one of a text's sentences, of 63 bits."""
-    return int.from_bytes(hashlib.sha256(f"{seed} sentence {sentence}".encode()).digest()[:8]) >> 1
+    """The seed of one of a text's sentences."""
+    return seed_of(f"{seed} sentence {sentence}")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """`depgen generate`: texts from a trained system, the same flags for every system that writes."""
 
-import hashlib
 import json as json_format
 import logging
 import sys
@@ -19,6 +18,7 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import check_output, write_atomically
+from depgen.seeds import seed_of
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -241,6 +241,5 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def text_seed(seed: int, prompt: int, copy: int) -> int:
-    """The seed of one text, of 63 bits."""
-    digest = hashlib.sha256(f"{seed} {prompt} {copy}".encode()).digest()
-    return int.from_bytes(digest[:8]) >> 1
+    """The seed of one text."""
+    return seed_of(f"{seed} {prompt} {copy}")

@@ -1,6 +1,5 @@
 """Trees that a system has learnt from raw text, as an annotation source for others."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.locations import below_runs, file_sha256
+from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
@@ -66,7 +65,7 @@ class InducedTrees:
         run, checkpoint = self.source
         files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
         parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with heads and relations; always a single root.

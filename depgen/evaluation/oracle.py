@@ -22,7 +22,6 @@ Deviations
     D5. Training stops when the validation loss has not fallen once; how long theirs is trained is not said.
 """
 
-import hashlib
 import io
 import logging
 from collections.abc import Sequence
@@ -42,7 +41,7 @@ from depgen.evaluation.dependents import token_losses
 from depgen.evaluation.outcome import ItemScores
 from depgen.evaluation.trained import load_trained
 from depgen.left_to_right import LeftToRight
-from depgen.locations import cache_root, file_sha256, write_atomically
+from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.training.runs import best_checkpoint, find_run
 
@@ -113,7 +112,7 @@ def oracle_training(config: Path) -> Training:
     """
     corpus = data_of(config).corpus
     parts = [file_sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
-    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    digest = lines_sha256(parts)[:16]
     seed = yaml.safe_load(config.read_text(encoding="utf-8")).get("seed_everything")
     root = cache_root() / "oracles" / f"{config.stem}-{digest}"
     return Training(f"The oracle of {config}", config, int(seed or 0), root, f"rm -r {root}")
@@ -149,8 +148,8 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     unknown, words = int((split.ids == split.unk).sum()), len(split.ids)
     if unknown:
         logger.info("%d of the texts' %d words are unknown to the oracle and read as <unk>.", unknown, words)
-    content = "\n".join([file_sha256(best_checkpoint(oracle)), *texts])
-    path = cache_root() / "text_losses" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.npz"
+    digest = lines_sha256([file_sha256(best_checkpoint(oracle)), *texts])
+    path = cache_root() / "text_losses" / f"{digest[:32]}.npz"
     if not path.is_file():
         trained = load_trained(oracle, device=device)
         if not isinstance(trained.model, LeftToRight):

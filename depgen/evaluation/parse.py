@@ -21,7 +21,6 @@ from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
-InputFormat = Literal["text", "conllu"]
 TEST_TREES = Path("trees") / "test.conllu"
 """Where `depgen predict` writes, in the run folder."""
 CHUNK = 512
@@ -37,7 +36,7 @@ def parse(
     output: Path | None = None,
     decoding: Decoding = "tree",
     form: FormName | None = None,
-    input_format: InputFormat | None = None,
+    input_format: Literal["text", "conllu"] | None = None,
     tokens: Literal["whitespace", "rules"] = "whitespace",
     tags: TagColumn = "xpos",
     tokens_per_batch: int = 8192,

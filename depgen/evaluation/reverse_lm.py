@@ -14,7 +14,6 @@ Deviations
     D4. Empty samples are left out of training.
 """
 
-import hashlib
 import logging
 import shutil
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.outcome import ItemScores
-from depgen.locations import cache_root, file_sha256, made_once, write_atomically
+from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 
 logger = logging.getLogger(__name__)
@@ -58,8 +57,8 @@ def reverse_lm_score(
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
     vocabulary = file_sha256(oracle / "vocabulary" / "vocabulary.json")
-    content = "\n".join([yaml.safe_dump(course), vocabulary, *real, *samples])
-    folder = cache_root() / "reverse_lm" / hashlib.sha256(content.encode()).hexdigest()[:32]
+    parts = [yaml.safe_dump(course), vocabulary, *real, *samples]
+    folder = cache_root() / "reverse_lm" / lines_sha256(parts)[:32]
     kept = folder.with_suffix(".npz")
     made_once(folder, lambda: _train(folder, kept, samples, settings, oracle, depgen), is_made=kept.is_file)
     with np.load(kept, allow_pickle=False) as arrays:

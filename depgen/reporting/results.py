@@ -111,8 +111,8 @@ class Result:
             if name in values and not (name == "generation" and values[name] is None):
                 values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
         result = part(cls, values, where, remedy=REMEDY)
-        points = {name: _points(getattr(result, name), f"{where}: {name}") for name in _POINTS}
-        return dataclasses.replace(result, **points)
+        curve, clock = (_points(getattr(result, name), f"{where}: {name}") for name in _POINTS)
+        return dataclasses.replace(result, curve=curve, clock=clock)
 
 
 def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:

@@ -25,7 +25,7 @@ from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import MIN_SENTENCES, RULES, Corrupted, Corruptor, Rates, Story, words_of
 from depgen.evaluation.union.words import Lexicon, own_lists, read_conceptnet_antonyms, read_conceptnet_entities
-from depgen.locations import file_sha256
+from depgen.locations import file_sha256, lines_sha256
 
 HELD_OUT = "held out"
 """Stands for the seed where negative samples are those of a held-out split, the same for every scorer."""
@@ -168,7 +168,7 @@ class UnionData(L.LightningDataModule):
             *(_file_digest(path) for path in (self.conceptnet_antonyms, self.conceptnet_entities)),
             json.dumps([asdict(self.rates), self.tokens_per_batch, self.max_length], sort_keys=True),
         ]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)
 
     def stories(self, split: Split) -> list[Story]:
         """The tagged stories of a split.

@@ -1,6 +1,5 @@
 """The verb `train-union`: a UNION scorer trained on a corpus of stories, once, into the cache."""
 
-import hashlib
 import json
 import logging
 import shutil
@@ -17,7 +16,7 @@ from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
-from depgen.locations import folder_written_whole, made_once, write_atomically
+from depgen.locations import folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
@@ -95,8 +94,7 @@ def _is_trained(folder: Path, fingerprint: str) -> bool:
 def training_fingerprint(data: UnionData, encoder: EncoderSource, training: UnionTraining, seed: int) -> str:
     """A digest of the stories, of how they are corrupted, of the encoder, the options and the seed."""
     options = [type(encoder).__name__, encoder.options(), training.options(), seed]
-    content = f"{data.fingerprint()}\n{json.dumps(options, sort_keys=True)}"
-    return hashlib.sha256(content.encode()).hexdigest()
+    return lines_sha256([data.fingerprint(), json.dumps(options, sort_keys=True)])
 
 
 def save_scorer(
