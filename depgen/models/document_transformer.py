@@ -35,6 +35,7 @@ from depgen.data.documents import DocumentBatch
 from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
 
 
 class SentenceContext(nn.Module):
@@ -238,10 +239,14 @@ class PreviousSentences(SentenceContext):
 def _alone(
     backbone: Transformer, inputs: Int[Tensor, "batch sentence word"], lengths: Int[Tensor, "batch sentence"]
 ) -> Float[Tensor, "batch sentence word width"]:
-    """Hidden states of all sentences, each read by itself; zeros where there is none."""
-    filled = lengths > 0
-    output: BackboneOutput = backbone(inputs[filled])
-    return output.hidden.new_zeros(*inputs.shape, backbone.width).index_put((filled,), output.hidden)
+    """Hidden states of all sentences, each read by itself, as `read_by_length` does; zeros where there is none."""
+    sentences = inputs.flatten(0, 1)
+
+    def read(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest width"]:
+        output: BackboneOutput = backbone(sentences[rows, :longest])
+        return output.hidden
+
+    return read_by_length(read, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD).view(*inputs.shape, -1)
 
 
 def _last(hidden: Float[Tensor, "rows word width"], lengths: Int[Tensor, " rows"]) -> Float[Tensor, "rows width"]:

@@ -4,7 +4,7 @@ A batch of whole documents holds every sentence of each as a row, and its longes
 network that reads each row by itself reads them sorted, some at a time, each lot up to its own longest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,11 +17,15 @@ STEP_OVERHEAD = {"cpu": 32, "cuda": 4096}
 """What a recurrent step costs whatever it reads, in rows: on a CPU 16 to 43 by measurement, for the LSTM of 2015 of 64
 and 128 units with and without gradients; a GPU is busy with launches until there are thousands."""
 
+CALL_OVERHEAD = {"cpu": 2, "cuda": 64}
+"""The same for a network that computes all steps of a group at once: what a call costs beside its rows, in rows."""
+
 
 def read_by_length(
     read: Callable[[Int[Tensor, " some"], int], Float[Tensor, "some longest size"]],
     lengths: Int[Tensor, " rows"],
     longest: int,
+    overheads: Mapping[str, int] = STEP_OVERHEAD,
 ) -> Float[Tensor, "rows {longest} size"]:
     """What a network that reads every row by itself makes of them; zeros behind a group's longest row.
 
@@ -29,9 +33,10 @@ def read_by_length(
         read: from the numbers of some rows, longest first, and the length of the longest to what it makes of them.
         lengths: of the rows; those of length 0 are not read, but one is longer.
         longest: length of what is returned, at least that of the longest row.
+        overheads: what a group's step costs beside its rows, by the device.
     """
     ordered, order = lengths.sort(descending=True, stable=True)
-    bounds = group_bounds(ordered.tolist(), STEP_OVERHEAD.get(lengths.device.type, STEP_OVERHEAD["cuda"]))
+    bounds = group_bounds(ordered.tolist(), overheads.get(lengths.device.type, overheads["cuda"]))
     found = []
     for begin, end in pairwise(bounds):
         some = read(order[begin:end], int(ordered[begin]))

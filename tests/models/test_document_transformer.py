@@ -128,6 +128,17 @@ def test_orders_without_reading_them_again(name):
     np.testing.assert_allclose([table[pair] for pair in zip(order, before, strict=True)], [s.sum() for s in scores])
 
 
+@pytest.mark.parametrize("name", ["alone", "output", "attention"])
+@torch.no_grad()
+def test_short_sentences_are_not_read_as_far_as_the_longest(monkeypatch, name):
+    found, document = model(name), [[5] * 59, *([6, 7, 8] for _ in range(40))]
+    expected, read = found.log_probs(batch_of([document])), []
+    whole = found.backbone.forward
+    monkeypatch.setattr(found.backbone, "forward", lambda tokens: read.append(tokens.numel()) or whole(tokens))
+    torch.testing.assert_close(found.log_probs(batch_of([document])), expected, rtol=0, atol=0)
+    assert sum(read) == 60 + 40 * 4
+
+
 def test_a_network_of_another_kind_is_refused():
     with pytest.raises(UserError, match="found a AWDLSTM"):
         DocumentTransformer(VOCABULARY, backbone=partial(AWDLSTM, hidden_size=8, embedding_size=8, layers=1))
