@@ -37,6 +37,9 @@ from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
 
+POSITIONS_AT_ONCE = 1 << 16
+"""Read by one call where sentences are read again behind each other, which multiplies a batch's tokens."""
+
 
 class SentenceContext(nn.Module):
     """How a Transformer reads the sentences of documents.
@@ -232,8 +235,9 @@ class PreviousSentences(SentenceContext):
                 f"{self.sentences} sentences before one make {tokens.shape[1]} tokens here, but the Transformer reads "
                 f"at most {backbone.max_length}: raise its max_length, read fewer sentences, or take sinusoids."
             )
-        output: BackboneOutput = backbone(tokens)
-        return output.hidden
+        rows = max(1, POSITIONS_AT_ONCE // tokens.shape[1])
+        parts: list[BackboneOutput] = [backbone(some) for some in tokens.split(rows)]
+        return torch.cat([part.hidden for part in parts])
 
 
 def _alone(

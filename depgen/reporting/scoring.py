@@ -19,7 +19,8 @@ from depgen.trees.sentence import Document
 
 OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
 """What a system's own test gives is of other items, or of another kind of likelihood."""
-TOKENS_PER_BATCH = 4096
+TOKENS_PER_BATCH = 32_768
+"""About a dozen of Brown's documents, so that systems of documents read several at once too."""
 
 
 def measure_scores(job: Job, run: Path, facts: RunFacts) -> Numbers:

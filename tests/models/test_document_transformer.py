@@ -10,6 +10,7 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.models import document_transformer
 from depgen.models.document_transformer import (
     AttentionContext,
     DocumentTransformer,
@@ -102,6 +103,16 @@ def test_what_a_change_moves(name):
         moved = (before - after).abs().amax(1) > 1e-9
         for place in range(5):
             assert bool(moved[place]) == (0 <= place - changed <= REACH[name]), (changed, place)
+
+
+@torch.no_grad()
+def test_sequences_are_read_some_at_a_time(monkeypatch):
+    found, batch, read = model("previous 1"), batch_of(DOCUMENTS), []
+    expected, whole = found.log_probs(batch), found.backbone.forward
+    monkeypatch.setattr(document_transformer, "POSITIONS_AT_ONCE", 20)
+    monkeypatch.setattr(found.backbone, "forward", lambda tokens: read.append(tokens.shape) or whole(tokens))
+    torch.testing.assert_close(found.log_probs(batch), expected, rtol=1e-12, atol=1e-12)
+    assert read == [(2, 9)] * 4, "eight sentences, each behind the one before"
 
 
 @pytest.mark.parametrize("name", CONTEXTS)

@@ -10,15 +10,16 @@ import pytest
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.trained import Trained
+from depgen.masked_language_model import MASKED_AT_ONCE
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.reporting.definition import TOKENS
+from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import Treebank
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
-from depgen.reporting.scoring import OWN, scores_of
+from depgen.reporting.scoring import OWN, TOKENS_PER_BATCH, scores_of
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
@@ -148,3 +149,10 @@ def test_what_is_dropped_goes_with_its_items():
     kept.add(scores("masked"))
     assert kept.metrics["dev_perplexity"] == 41.0
     assert "pseudo_perplexity" in kept.metrics
+
+
+def test_the_scoreboard_says_how_much_is_read_at_a_time(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    (speed,) = [column for column in load_definition("scoreboard").columns if column.key == "scoring_speed"]
+    assert f"read {TOKENS_PER_BATCH:,} tokens at a time" in speed.explanation
+    assert f"{MASKED_AT_ONCE:,} tokens at a time" in speed.explanation
