@@ -344,15 +344,15 @@ class AttentionContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch word embedding"], memory: "_Memory"
     ) -> tuple[Float[Tensor, "batch word size"], Float[Tensor, "batch word states"]]:
         """Features of a sentence, and the states that later ones look back at."""
-        state: tuple[LayerState, ...] | None = None
-        features, states = [], []
-        for word in embedded.unbind(1):
-            sought = memory.keys if state is None else memory.keys + self.query(self._looked_by(state))[:, None]
-            context = memory.mean(self.weigh(sought.tanh())[:, :, 0])
-            hidden, state = self.core(torch.cat((word, context), -1)[:, None], state=state)
-            features.append(self._mixed(hidden[:, 0], context, word))
+        step, sought = self.core.by_steps(embedded), memory.keys
+        contexts, hidden, states = [], [], []
+        for _ in range(embedded.shape[1]):
+            contexts.append(memory.mean(self.weigh(sought.tanh())[:, :, 0]))
+            state = step(contexts[-1])
+            hidden.append(state[-1].hidden)
             states.append(self._looked_by(state))
-        return torch.stack(features, 1), torch.stack(states, 1)
+            sought = memory.keys + self.query(states[-1])[:, None]
+        return self._mixed(torch.stack(hidden, 1), torch.stack(contexts, 1), embedded), torch.stack(states, 1)
 
     def _looked_by(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
         if self.variant == "paper":
@@ -360,12 +360,15 @@ class AttentionContext(ContextNetwork):
         return torch.cat([layer.hidden for layer in state], -1)
 
     def _mixed(
-        self, hidden: Float[Tensor, "batch size"], context: Float[Tensor, "batch states"], word: Tensor
-    ) -> Float[Tensor, "batch size"]:
-        """Tanh of what the output matrix reads: Eq. 12, or the code's mixture."""
+        self,
+        hidden: Float[Tensor, "batch word size"],
+        contexts: Float[Tensor, "batch word states"],
+        embedded: Float[Tensor, "batch word embedding"],
+    ) -> Float[Tensor, "batch word size"]:
+        """What the output matrix reads: Eq. 12, or the code's mixture."""
         own = hidden if self.from_hidden is None else self.from_hidden(hidden)
-        mixed: Tensor = own + self.from_context(context)
-        return (mixed if self.from_word is None else mixed + self.from_word(word)).tanh()
+        mixed: Tensor = own + self.from_context(contexts)
+        return (mixed if self.from_word is None else mixed + self.from_word(embedded)).tanh()
 
     def _remembered(
         self, memory: "_Memory", states: Float[Tensor, "batch word states"], lengths: Int[Tensor, " batch"]
@@ -388,7 +391,7 @@ class _Memory(NamedTuple):
     def mean(self, scores: Float[Tensor, "batch slots"]) -> Float[Tensor, "batch states"]:
         """The slots weighed by a softmax over the filled ones; zeros where there are none."""
         weights = scores.masked_fill(~self.filled, torch.finfo(scores.dtype).min).softmax(-1) * self.filled
-        return (weights[:, :, None] * self.slots).sum(1)
+        return (weights[:, None] @ self.slots)[:, 0]
 
 
 class HierarchicalContext(ContextNetwork):

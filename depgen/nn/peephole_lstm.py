@@ -14,7 +14,7 @@ No fused kernel computes it: what depends on the inputs alone is one product for
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -81,31 +81,50 @@ class PeepholeLayer(nn.Module):
         if self.constant_weight is not None:
             assert constant is not None, "a layer with a constant input reads one"
             additive = additive + F.linear(constant, self.constant_weight)[:, None]
-        additive = additive.transpose(0, 1).contiguous()  # [T, B, 3H]
-        from_hidden = RecurrentProjection(additive, self.hidden_weight)
-        from_cell = RecurrentProjection(additive.new_zeros(*additive.shape[:2], 2 * self.size), self.peephole)
-        hidden, cell, to_input = self._beginning(additive, state)
-        hiddens, cells = [], []
-        for step in range(len(additive)):
-            i, w, o = from_hidden(hidden).chunk(3, -1)
-            i, w = (i + to_input).sigmoid(), w.tanh()
-            cell = torch.lerp(cell, w, i)  # (1 - i) c' + i w
-            to_output, to_input = from_cell(cell).chunk(2, -1)
-            if step or state is not None:
-                o = o + to_output
-            hidden = o.sigmoid() * cell.tanh()
-            hiddens.append(hidden)
-            cells.append(cell)
-        return torch.stack(hiddens, 1), torch.stack(cells, 1)
+        steps = _LayerSteps(self, additive.transpose(0, 1).contiguous(), self.hidden_weight, state)
+        states = [steps() for _ in range(inputs.shape[1])]
+        return torch.stack([each.hidden for each in states], 1), torch.stack([each.cell for each in states], 1)
 
-    def _beginning(
-        self, additive: Float[Tensor, "length batch gates"], state: LayerState | None
-    ) -> tuple[Float[Tensor, "batch size"], Float[Tensor, "batch size"], Float[Tensor, "batch size"]]:
-        """h', c' and W_ci c' of the first step."""
+
+class _LayerSteps:
+    """A layer going through a sequence: each call is a step.
+
+    Args:
+        layer: whose recurrence it is.
+        additive: what is known of all steps.
+        weight: of what a step is told beside, and of the hidden states.
+        state: to go on from.
+    """
+
+    def __init__(
+        self,
+        layer: PeepholeLayer,
+        additive: Float[Tensor, "length batch gates"],
+        weight: Float[Tensor, "gates beside_and_size"],
+        state: LayerState | None = None,
+    ) -> None:
+        length, batch, _ = additive.shape
+        self._from_hidden = RecurrentProjection(additive, weight)
+        self._from_cell = RecurrentProjection(additive.new_zeros(length, batch, 2 * layer.size), layer.peephole)
+        self._output_sees_cell = state is not None
         if state is None:
-            zero = additive.new_zeros(additive.shape[1], self.size)
-            return zero, zero, zero
-        return state.hidden, state.cell, F.linear(state.cell, self.peephole[self.size :])
+            zero = additive.new_zeros(batch, layer.size)
+            self._state, self._to_input = LayerState(zero, zero), zero
+        else:
+            self._state, self._to_input = state, F.linear(state.cell, layer.peephole[layer.size :])  # W_ci c'
+
+    def __call__(self, beside: Float[Tensor, "batch beside"] | None = None) -> LayerState:
+        """The states of the next step."""
+        before, cell = self._state
+        i, w, o = self._from_hidden(before if beside is None else torch.cat((beside, before), -1)).chunk(3, -1)
+        i, w = (i + self._to_input).sigmoid(), w.tanh()
+        cell = torch.lerp(cell, w, i)  # (1 - i) c' + i w
+        to_output, self._to_input = self._from_cell(cell).chunk(2, -1)
+        if self._output_sees_cell:
+            o = o + to_output
+        self._output_sees_cell = True
+        self._state = LayerState(o.sigmoid() * cell.tanh(), cell)
+        return self._state
 
 
 class PeepholeLSTM(nn.Module):
@@ -140,3 +159,28 @@ class PeepholeLSTM(nn.Module):
             ends.append(LayerState(hidden[:, -1], cell[:, -1]))
             below = hidden
         return below, tuple(ends)
+
+    def by_steps(
+        self, known: Float[Tensor, "batch length known"]
+    ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
+        """Goes through a sequence from a zero state where the end of each step's input depends on the steps before.
+
+        Args:
+            known: the beginning of each step's input; a call gives its end and returns the states of all layers.
+        """
+        length, size = known.shape[1], known.shape[2]
+        first, *others = self.layers
+        additive = F.linear(known, first.input_weight[:, :size], first.bias).transpose(0, 1).contiguous()
+        steps = [_LayerSteps(first, additive, torch.cat((first.input_weight[:, size:], first.hidden_weight), 1))]
+        for layer in others:
+            bias = layer.bias.to(additive.dtype).expand(length, len(known), -1)
+            steps.append(_LayerSteps(layer, bias, torch.cat((layer.input_weight, layer.hidden_weight), 1)))
+
+        def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
+            states = []
+            for layer in steps:
+                states.append(layer(beside))
+                beside = states[-1].hidden
+            return tuple(states)
+
+        return step

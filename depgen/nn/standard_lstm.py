@@ -1,6 +1,6 @@
 """Torch's own LSTM with an input that stays the same through a sequence: what fused kernels compute."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -38,3 +38,16 @@ class StandardLSTM(nn.Module):
             begun = torch.stack([each.hidden for each in state]), torch.stack([each.cell for each in state])
         outputs, (hidden, cell) = self.lstm(inputs, begun)
         return outputs, tuple(LayerState(*each) for each in zip(hidden, cell, strict=True))
+
+    def by_steps(
+        self, known: Float[Tensor, "batch length known"]
+    ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
+        """See `depgen.nn.peephole_lstm.PeepholeLSTM`."""
+        begun, states = iter(known.unbind(1)), None
+
+        def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
+            nonlocal states
+            _, states = self(torch.cat((next(begun), beside), -1)[:, None], state=states)
+            return states
+
+        return step

@@ -1,11 +1,13 @@
 """The cell of 2015 against a scalar loop of its five equations, and what follows from them."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
 from depgen.nn.peephole_lstm import LayerState, PeepholeLayer, PeepholeLSTM
+from depgen.nn.standard_lstm import StandardLSTM
 
 
 def sigmoid(x):
@@ -71,6 +73,41 @@ def test_its_gradients_are_those_of_finite_differences():
         return torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (inputs,), options)
 
     assert torch.autograd.gradcheck(run, (*given, *(each.detach().requires_grad_() for each in parameters)))
+
+
+@pytest.mark.parametrize("lstm", [PeepholeLSTM, partial(PeepholeLSTM, first_peephole=True), StandardLSTM])
+def test_inputs_whose_ends_depend_on_the_steps_before(lstm):
+    """Hidden states, and gradients of everything, are those of calls of one step each."""
+    torch.manual_seed(4)
+    layers = lstm(5, 4, layers=2).double()
+    known = torch.randn(3, 6, 3, dtype=torch.double, requires_grad=True)
+    step, state, found, expected = (
+        layers.by_steps(known),
+        None,
+        [torch.ones(3, 4).double()],
+        [torch.ones(3, 4).double()],
+    )
+    for word in known.unbind(1):
+        found.append(step(found[-1][:, 1:3] * 2)[-1].hidden)
+        hidden, state = layers(torch.cat((word, expected[-1][:, 1:3] * 2), -1)[:, None], state=state)
+        expected.append(hidden[:, 0])
+    weights = torch.randn(7, 3, 4, dtype=torch.double)
+    sums = [(torch.stack(each) * weights).sum() for each in (found, expected)]
+    torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=0, atol=1e-12)
+    gradients = [torch.autograd.grad(each, (known, *layers.parameters())) for each in sums]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("lstm", [PeepholeLSTM, StandardLSTM])
+def test_steps_in_mixed_precision(lstm):
+    layers = lstm(5, 4, layers=2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        step = layers.by_steps(torch.randn(3, 2, 3))
+        step(torch.randn(3, 2))
+        state = step(torch.randn(3, 2))
+    state[-1].hidden.float().sum().backward()
+    assert all(parameter.grad.any() for parameter in layers.parameters())
 
 
 def test_two_calls_one_after_the_other_are_one():

@@ -132,7 +132,7 @@ def assess(
     asked: CoherenceTask,
     *,
     form: FormName | None = None,
-    tokens_per_batch: int = 16384,
+    tokens_per_batch: int = 65_536,
     progress: bool = False,
 ) -> Assessment:
     """A run's answers to a task.
@@ -212,7 +212,7 @@ def coherence(
     form: FormName | None = None,
     against: Path | None = None,
     output: Path | None = None,
-    tokens_per_batch: int = 16384,
+    tokens_per_batch: int = 65_536,
     device: str | None = None,
     json: bool = False,
 ) -> str:

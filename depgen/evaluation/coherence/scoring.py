@@ -23,7 +23,7 @@ from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]
 LogLikelihoods = Float[np.ndarray, " _"]
-TOKENS_AT_A_TIME = 1 << 18
+TOKENS_AT_A_TIME = 1 << 20
 """Read by one call: batches enough for documents of like length, and a progress bar that moves."""
 
 
@@ -33,7 +33,7 @@ def score_trials(
     *,
     vocabulary: AnyVocabulary,
     reading: Reading = Reading(),  # noqa: B008 - frozen
-    tokens_per_batch: int = 16384,
+    tokens_per_batch: int = 65_536,
     progress: bool = False,
 ) -> list[LogLikelihoods]:
     """The log-likelihood of each trial's arrangements; those that are the same to the vocabulary have the same.
