@@ -157,6 +157,15 @@ UDGN_SUMS = {
     "udgn_table9": [351.8, 270.6, 245.2, 231.1],
 }
 """Of each row of the paper's tables, all numbers added up."""
+UDGN_DEVIATIONS = {
+    "udgn_table2": [0, 0, 0, 0, 0, 0, 0, 0, 0, 2.5],
+    "udgn_table3": [0.44, 0.32, 0.72],
+    "udgn_table4": [4.6, 7.0, 10.6, 7.1],
+    "udgn_table7": [0.17, 0.33, 0.59],
+    "udgn_table8": [4.3, 6.9, 27.2, 7.2],
+    "udgn_table9": [11.0, 10.8, 21.8, 10.8],
+}
+"""Of the rows of those of these tables that print them, all standard deviations added up."""
 
 
 @pytest.mark.parametrize("table", UDGN_SUMS)
@@ -165,6 +174,7 @@ def test_udgns_tables_say_what_the_paper_says(monkeypatch, table):
     rows = [row for row in load_definition(table).rows if row.values]
     assert all(row.in_paper for row in rows)
     assert [round(sum(row.values.values()), 2) for row in rows] == UDGN_SUMS[table]
+    assert [round(sum(row.deviations.values()), 2) for row in rows] == UDGN_DEVIATIONS.get(table, [0] * len(rows))
 
 
 def test_a_row_is_made_where_its_file_is_there(project):
