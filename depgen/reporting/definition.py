@@ -189,6 +189,7 @@ class TableDefinition:
         scoring: the same of the text that every row is scored on, whatever it was trained on: perplexities are then of
             this text, and exact ones apart from others.
         runs_of: the table whose trained systems it shows, row by row; None trains its own.
+        sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
     """
@@ -207,6 +208,7 @@ class TableDefinition:
     coherence: tuple[str, ...] = ()
     scoring: str | None = None
     runs_of: str | None = None
+    sizes_vary: bool = False
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
 

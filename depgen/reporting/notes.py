@@ -271,8 +271,8 @@ def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
 
 
 def _reduced(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """A warning where published numbers stand beside ones from less data."""
-    trained = [row for row in definition.rows if row.corpus_of is None]
+    """A warning where published numbers stand beside ones from less data, unless sizes are what the table is about."""
+    trained = [row for row in definition.rows if row.corpus_of is None and not definition.sizes_vary]
     names = [row.name for row in trained if any(result.data.reduced for result in shown.get(row.name, ()))]
     if names and any(row.values for row in definition.rows):
         yield (
@@ -309,13 +309,14 @@ def _time(definition: TableDefinition, shown: Results) -> Iterator[str]:
 
 
 def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """A warning where not all systems saw the same data; a floor's rule saw none."""
+    """A warning where not all systems saw the same data, or parts of one corpus; a floor's rule saw none."""
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
         if row.floor is not None or row.corpus_of is not None:
             continue
-        for fingerprint in dict.fromkeys(result.data.fingerprint for result in shown.get(row.name, ())):
-            versions.setdefault(fingerprint, []).append(row.name)
+        sources = [result.data for result in shown.get(row.name, ())]
+        for version in dict.fromkeys(each.corpus if definition.sizes_vary else each.fingerprint for each in sources):
+            versions.setdefault(version, []).append(row.name)
     if len(versions) > 1:
         parts = " | ".join(", ".join(names) for names in versions.values())
         yield f"NOT the same data (text or reading options differ), so these don't compare: {parts}."

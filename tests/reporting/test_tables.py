@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 import re
 import shutil
@@ -171,6 +172,23 @@ def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, pr
     store("Base", 1, {"bleu1": 1.0})
     store("Later", 1, {"bleu1": 1.0}, data=DataSource("A treebank", reduced=False, fingerprint="other"))
     assert "NOT the same data" not in table("toy", profile="small")
+
+
+def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, project):
+    assert load_definition(str(Path(__file__).parents[2] / "experiments/published/udgn_table9.yaml")).sizes_vary
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(f"{path.read_text()}sizes_vary: true\n")
+    store("Base", 1, {"bleu1": 10.0})
+    less = DataSource("Stories", reduced=True, train_documents=500, fingerprint="g")
+    store("DM-Base", 1, {"bleu1": 12.0}, data=less)
+    text = table("toy", profile="small")
+    assert "NOT the same data" not in text
+    assert "less data than was published" not in text
+    assert "DM-Base (local): Stories (reduced), 500 training documents" in text
+    store("DM-Base", 1, {"bleu1": 12.0}, data=dataclasses.replace(less, corpus="News"))
+    assert "NOT the same data (text or reading options differ), so these don't compare: Base | DM-Base." in table(
+        "toy", profile="small"
+    )
 
 
 def test_unequal_budgets_are_called_so(store):
