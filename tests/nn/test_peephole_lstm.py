@@ -1,7 +1,6 @@
 """The cell of 2015 against a scalar loop of its five equations, and what follows from them."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -75,7 +74,7 @@ def test_its_gradients_are_those_of_finite_differences():
     assert torch.autograd.gradcheck(run, (*given, *(each.detach().requires_grad_() for each in parameters)))
 
 
-@pytest.mark.parametrize("lstm", [PeepholeLSTM, partial(PeepholeLSTM, first_peephole=True), StandardLSTM])
+@pytest.mark.parametrize("lstm", [PeepholeLSTM, StandardLSTM])
 def test_inputs_whose_ends_depend_on_the_steps_before(lstm):
     """Hidden states, and gradients of everything, are those of calls of one step each."""
     torch.manual_seed(4)
