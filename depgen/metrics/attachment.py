@@ -60,6 +60,7 @@ def attachment_counts(
     Raises:
         ValueError: a token under the mask has no gold head, or one side alone has relations.
 
+    >>> import torch
     >>> counts = attachment_counts(torch.tensor([2, 0, 2]), torch.tensor([2, 0, 1]), torch.tensor([True] * 3))
     >>> round(counts.uas, 2)
     66.67

@@ -110,9 +110,10 @@ class Result:
         for name, kind in (("data", DataSource), ("budget", Budget), ("generation", Generation)):
             if name in values and not (name == "generation" and values[name] is None):
                 values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
-        result = part(cls, values, where, remedy=REMEDY)
-        curve, clock = (_points(getattr(result, name), f"{where}: {name}") for name in _POINTS)
-        return dataclasses.replace(result, curve=curve, clock=clock)
+        for name in _POINTS:
+            if isinstance(values.get(name), Sequence):
+                values[name] = _points(values[name], f"{where}: {name}")
+        return part(cls, values, where, remedy=REMEDY)
 
 
 def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:
