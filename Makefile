@@ -210,8 +210,8 @@ reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))
 	$$(depgen) table $(subst -,_,$(1)) $(if $(filter $(1),$(unsized)),,$$(profile)) --format text --files
 	$(if $(filter $(1),$(series)),$$(depgen) series $(subst -,_,$(1)) $$(profile))
 	$(if $(filter $(1),$(curves)),$$(depgen) curves $(subst -,_,$(1)) $$(profile))
-	$(if $(filter $(1),dclm-figure3),$$(depgen) curves dclm_figure3 $$(profile) --against steps \
-	    --measure log_likelihood --output results/dclm_figure3/log-likelihood.png)
+	$(if $(filter dclm-figure3%,$(1)),$$(depgen) curves $(subst -,_,$(1)) $$(profile) --against steps \
+	    --measure log_likelihood)
 endef
 $(foreach table,$(tables),$(eval $(call table_rules,$(table),$(call short,$(table)))))
 

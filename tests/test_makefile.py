@@ -72,8 +72,7 @@ PICTURES = {
     **{table: f"curves {table}" for table in ("dmlm_table7", "dmlm_table13", "dmlm_ptb_lines")},
     "udgn_figure4": "series udgn_figure4",
     "udgn_figure6": "series udgn_figure6",
-    "dclm_figure3": "curves dclm_figure3 --against steps --measure log_likelihood "
-    "--output results/dclm_figure3/log-likelihood.png",
+    "dclm_figure3": "curves dclm_figure3 --against steps --measure log_likelihood",
 }
 
 

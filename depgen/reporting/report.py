@@ -26,7 +26,7 @@ from depgen.training import provenance
 
 log = logging.getLogger(__name__)
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
-_DRAWN_HERE = re.compile(r"(curves|series)(-[\w-]+)?\.png")
+_DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # a name that goes on is of another cost or measure
 """Pictures that the page draws anew from the results."""
 _OURS = ("local", "joined", "measured")
 

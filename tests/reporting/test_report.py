@@ -64,10 +64,12 @@ def drawn(project):
 def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store, drawn):
     store("Base", 1, {"bleu1": 21.125, "perplexity": 45.5}, {"bleu1": [20.0, 22.25]})
     store("DM-Base", 1, {"bleu1": 23.375, "perplexity": 44.25})
+    (drawn / "curves-small-steps-log_likelihood.png").write_bytes(b"of another cost and measure")
     output = project / "out" / "page.html"
     said = report(output=output)
     text, found = read(output)
-    assert said.startswith(f"{output}: 1 tables, 4 pictures; ")
+    assert said.startswith(f"{output}: 1 tables, 5 pictures; ")
+    assert base64.b64encode(b"of another cost and measure").decode() in text
     for reference in found.references:
         assert re.fullmatch(r"#[\w.-]+|data:image/(png|svg\+xml);base64,[\w+/=]+", reference), reference[:80]
         assert not reference.startswith("#") or reference[1:] in found.identifiers
