@@ -263,9 +263,31 @@ def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(su
         assert other["model"] == whole["model"]
 
 
-@pytest.mark.parametrize("path", sorted(Path("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem)
+AUTHORS_CODE = Path("experiments/presets/dclm_code2015.yaml")
+
+
+@pytest.mark.parametrize(
+    "path", sorted({*Path("experiments/presets").glob("*.yaml")} - {AUTHORS_CODE}), ids=lambda path: path.stem
+)
 def test_presets_touch_the_trainer_alone(path):
     assert set(yaml.safe_load(path.read_text())) == {"trainer"}
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [("ccdclm", {}), ("adclm", {"variant": "code2015"}), ("hrnnlm", {"output_bias": False})],
+)
+def test_one_preset_is_the_code_of_2015(name, own, capsys):
+    """It changes no class, and beside it two contexts have a setting of their own."""
+    options = [f"--model.init_args.context.init_args.{key}={value}" for key, value in own.items()]
+    experiment = f"experiments/{name}_brown_small.yaml"
+    assert main(["fit", "--config", experiment, "--config", str(AUTHORS_CODE), *options, "--print_config"]) == 0
+    found = dict(leaves(yaml.safe_load(capsys.readouterr().out)))
+    wanted = dict(leaves(yaml.safe_load(Path(experiment).read_text()))) | dict(
+        leaves(yaml.safe_load(AUTHORS_CODE.read_text()))
+    )
+    wanted |= {("model", "init_args", "context", "init_args", key): value for key, value in own.items()}
+    assert {key: found[key] for key in wanted} == wanted
 
 
 def test_every_parser_experiment_parses(place):

@@ -34,8 +34,8 @@ Deviations
     D6. HRNNLM's sentence network has its own loss, the words of the next sentence as a bag, and neither network's loss
         reaches the other, as in the code, whose two optimisers touch nothing in common: one optimiser with two groups,
         each clipped by itself, is the same. `ClippedAdagrad` clips so; the trainer's `gradient_clip_val` takes one norm
-        of both. The code counts the first word of a bag twice (`first_word_twice`) and leaves its output biases unused,
-        which its parameter count includes; ours are used.
+        of both. The code counts the first word of a bag twice (`first_word_twice`) and leaves its output biases unused
+        (`output_bias: false`), which its parameter count includes.
     D7. The paper trains by AdaGrad with a clipped norm and does not say which comes first; the code by SGD, and each
         update takes 1e-6 of every parameter away, which is left out here. `ClippedAdagrad` with `accumulate_clipped:
         true` clips first. In the toolkit's order a step is shrunk twice, by AdaGrad and by 5 / norm (about 0.14), and
@@ -402,11 +402,14 @@ class HierarchicalContext(ContextNetwork):
         size: of both LSTMs (H).
         layers: of each.
         cell: which LSTM.
+        output_bias: whether the outputs of both have one; the code's are unused.
     """
 
-    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+    def __init__(
+        self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015", output_bias: bool = True
+    ) -> None:
         super().__init__()
-        self.features = size
+        self.features, self.output_bias = size, output_bias
         self.core = recurrent_core(cell, embedding_size, size, layers=layers, constant_size=size)
         self.sentences = recurrent_core(cell, embedding_size, size, layers=layers)
         self.first_context = nn.Parameter(_one_row(size))
@@ -521,7 +524,7 @@ class DCLM(DocumentLanguageModel):
         self.output = nn.Linear(self.context.features, vocabulary_size, bias=self.context.output_bias)
         self.bag_output: nn.Linear | None = None
         if isinstance(self.context, HierarchicalContext):
-            self.bag_output = nn.Linear(self.context.features, vocabulary_size)
+            self.bag_output = nn.Linear(self.context.features, vocabulary_size, bias=self.context.output_bias)
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, PairwiseContext)
         self.dropout, self.first_word_twice = dropout, first_word_twice

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.models.dclm import DCLM
+from depgen.models.dclm import DCLM, HierarchicalContext
 from depgen.nn.peephole_lstm import LayerState
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.training.adagrad import ClippedAdagrad
@@ -149,6 +149,22 @@ def gradients(found, loss):
     found.zero_grad()
     loss.backward()
     return {name: parameter.grad.clone() for name, parameter in found.named_parameters()}
+
+
+def test_outputs_of_hrnnlm_without_biases():
+    """As the authors' code has them (D6): the same as biases of zero."""
+    found, batch = model("hrnnlm"), batch_of(DOCUMENTS)
+    bare = DCLM(
+        VOCABULARY, context=partial(HierarchicalContext, size=SIZE, output_bias=False), embedding_size=EMBEDDING
+    )
+    bare.double().load_state_dict({k: v for k, v in found.state_dict().items() if not k.endswith("output.bias")})
+    with torch.no_grad():
+        assert bare.output_bias is None
+        for layer in (found.output, found.bag_output):
+            layer.bias.zero_()
+        one, other = found.read(batch), bare.read(batch)
+        torch.testing.assert_close(found._log_probs(one, batch), bare._log_probs(other, batch), rtol=0, atol=1e-12)
+        torch.testing.assert_close(found.extra_nll(one, batch), bare.extra_nll(other, batch), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("cell", ["cnn2015", "standard"])
