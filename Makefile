@@ -70,6 +70,8 @@ rows_dclm-table2-nant := $(rows_dclm-table2)
 rows_dclm-table3 := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-other-news
 rows_dclm-table3-wsj := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-NANT
 rows_dclm-figure3 := L-5 L-10
+rows_dclm-figure3-wsj := $(rows_dclm-figure3)
+rows_dclm-figure3-nant := $(rows_dclm-figure3)
 rows_document-contexts := $(addprefix LSTM-,alone state-carried hierarchical attention context-to-output \
     context-to-context) $(addprefix Transformer-,alone context-as-prefix context-to-output attention \
     1-sentence-before-as-tokens 4-sentences-before-as-tokens)
@@ -82,7 +84,8 @@ weighted := $(addprefix dmlm-,table2 table4 table5 table13)
 curves := dmlm-table7 dmlm-table13 dmlm-ptb-lines
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
     $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
-    $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3) \
+    $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3 figure3-wsj \
+        figure3-nant) \
     coherence-tasks document-contexts scoreboard
 unsized := dclm-table1
 short = $(1:dmlm-%=%)
@@ -196,6 +199,8 @@ reproduce-dclm-table2-nant: ## DCLM: the same on North American News, where it i
 reproduce-dclm-table3: ## DCLM: how often a document is likelier than its shuffles, with the paper's z-test
 reproduce-dclm-table3-wsj: ## DCLM: the same on LDC's Penn Treebank, where it is at hand
 reproduce-dclm-figure3: ## DCLM: segments of 5 and 10 sentences, table and picture
+reproduce-dclm-figure3-wsj: ## DCLM: the same on LDC's Penn Treebank, where it is at hand
+reproduce-dclm-figure3-nant: ## DCLM: the same on North American News, where it is at hand
 reproduce-coherence-tasks: ## beyond the paper: the order of sentences, the place of one, the ending of a story
 reproduce-document-contexts: ## beyond the paper: contexts of documents over an LSTM and a Transformer
 reproduce-scoreboard: ## every system with a likelihood on one corpus: perplexity, sizes, speed

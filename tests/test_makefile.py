@@ -64,6 +64,8 @@ TABLES = [
     "dclm_table3",
     "dclm_table3_wsj",
     "dclm_figure3",
+    "dclm_figure3_wsj",
+    "dclm_figure3_nant",
     "coherence_tasks",
     "document_contexts",
     "scoreboard",
@@ -72,7 +74,10 @@ PICTURES = {
     **{table: f"curves {table}" for table in ("dmlm_table7", "dmlm_table13", "dmlm_ptb_lines")},
     "udgn_figure4": "series udgn_figure4",
     "udgn_figure6": "series udgn_figure6",
-    "dclm_figure3": "curves dclm_figure3 --against steps --measure log_likelihood",
+    **{
+        table: f"curves {table} --against steps --measure log_likelihood"
+        for table in ("dclm_figure3", "dclm_figure3_wsj", "dclm_figure3_nant")
+    },
 }
 
 
