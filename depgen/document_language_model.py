@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -16,6 +16,9 @@ from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFact
 from depgen.metrics.perplexity import Perplexity
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.vocabulary import word_log_probs
+
+PADDED_AT_ONCE = 1 << 18
+"""Positions of a batch that is scored, padding included: with 128 features each, a tensor of 128 MiB."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,22 @@ class SeparateFeatures:
     added: Float[Tensor, "batch before features"]
 
 
+@runtime_checkable
+class ReadsOn(Protocol):
+    """A system that needs no more of the sentences before than what the last of them has left."""
+
+    def read_on(
+        self,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The features of one more sentence, from `<s>` on and without padding, and what it leaves.
+
+        What is left is a tensor or (named) tuples of such, a document a row; `before` is None where a document begins.
+        """
+        ...
+
+
 class DocumentLanguageModel(LanguageModel):
     """Base of the systems that read a document sentence by sentence, each from `<s>` to `<eos>`.
 
@@ -55,6 +74,8 @@ class DocumentLanguageModel(LanguageModel):
     """
 
     reads_sentences = True
+    reach: int | None = None
+    """How many sentences before one its scores depend on; None: all of them."""
 
     def __init__(
         self,
@@ -112,7 +133,41 @@ class DocumentLanguageModel(LanguageModel):
     def sentence_log_probs(
         self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; every sentence ends with `<eos>`."""
+        """See `LanguageModel`; every sentence ends with `<eos>`.
+
+        A batch is padded to the most sentences and the longest one. What makes more than `PADDED_AT_ONCE` of it is read
+        in several batches; of a single document, such as one with a long line among many short ones, each sentence by
+        itself behind what the ones before it have left.
+        """
+        most, longest = max(map(len, documents)), 1 + max(len(ids) for document in documents for ids in document)
+        rows = max(1, PADDED_AT_ONCE // (most * longest))
+        if len(documents) > rows:
+            parts = (documents[first : first + rows] for first in range(0, len(documents), rows))
+            return [each for part in parts for each in self.sentence_log_probs(part, vocabulary=vocabulary)]
+        if most * longest > PADDED_AT_ONCE and isinstance(self, ReadsOn):
+            return [self._read_on_through(documents[0], vocabulary)]
+        if most * longest > PADDED_AT_ONCE and self.reach is not None:
+            windows = ([documents[0][max(0, place - self.reach) : place + 1]] for place in range(most))
+            return [[self._whole_log_probs(window, vocabulary)[0][-1] for window in windows]]
+        return self._whole_log_probs(documents, vocabulary)
+
+    def _read_on_through(
+        self, document: Sequence[Sequence[int]], vocabulary: AnyVocabulary
+    ) -> list[Float[np.ndarray, " tokens"]]:
+        """Those of a document read sentence by sentence."""
+        assert isinstance(self, ReadsOn)
+        found, before = [], None
+        for ids in document:
+            inputs, targets = torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)
+            features, before = self.read_on(inputs[None], before)
+            log_probs = word_log_probs(features[0], self.output_weight, self.output_bias, targets)
+            found.append(log_probs.cpu().numpy())
+        return found
+
+    def _whole_log_probs(
+        self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """Those of documents in one batch."""
         batch = whole_documents(documents, vocabulary).to(self.device)
         found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
         return [

@@ -1,9 +1,14 @@
-"""Pairs of sentences of a document computed at once are those that reading finds, where a system has such."""
+"""Documents scored whole or sentence by sentence, and pairs of sentences at once, where a system has such."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from depgen import document_language_model
+from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.likelihood import score_documents
 from depgen.models.dclm import (
@@ -15,6 +20,9 @@ from depgen.models.dclm import (
     HierarchicalContext,
     NoContext,
 )
+from depgen.models.document_transformer import DocumentTransformer
+from tests.models.documents import CONTEXTS as RECURRENT
+from tests.models.documents import TRANSFORMERS
 
 VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
@@ -59,3 +67,43 @@ def test_sentences_that_stand_alone_are_told_apart(context):
     (inside,), alone = read(found, SENTENCES), [scores[0] for scores in read(found, *([ids] for ids in SENTENCES))]
     same = np.allclose(inside, alone, rtol=0, atol=1e-12)
     assert found.sentences_alone == same == (context is NoContext)
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers of any tensor that is made."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        made = found if isinstance(found, (tuple, list)) else (found,)
+        self.numbers = max(self.numbers, *(each.numel() for each in made if isinstance(each, torch.Tensor)), 0)
+        return found
+
+
+def small(name):
+    torch.manual_seed(0)
+    if name in TRANSFORMERS:
+        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
+        found = DocumentTransformer(VOCABULARY.size, context=TRANSFORMERS[name], backbone=backbone)
+    else:
+        more = {"attention_size": 2} if name.startswith("adclm") else {}
+        found = DCLM(VOCABULARY.size, context=partial(RECURRENT[name], size=3, **more), embedding_size=3)
+    for parameter in found.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return found.double().eval()
+
+
+@pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
+def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
+    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
+    others = [SENTENCES, [[3]], document[:3], SENTENCES[::-1]]
+    expected = found.sentence_log_probs([document, *others], vocabulary=VOCABULARY)
+    monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 500)
+    with Largest() as largest:
+        scores = found.sentence_log_probs([document, *others], vocabulary=VOCABULARY)
+    for one, other in zip(expected, scores, strict=True):
+        for first, second in zip(one, other, strict=True):
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
+    if found.reach is not None or name in RECURRENT:
+        assert largest.numbers < 2 * len(document) * 41, "no state of all positions, padding included"

@@ -6,7 +6,7 @@ Only `<s>`, where a vocabulary has one, is never drawn: no text holds it, but a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,26 +17,10 @@ from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import generate
 from depgen.decoding.sampling import Sampling
-from depgen.document_language_model import DocumentLanguageModel
+from depgen.document_language_model import DocumentLanguageModel, ReadsOn
 from depgen.evaluation.likelihood import DocumentIds
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.seeds import seed_of
-
-
-@runtime_checkable
-class ReadsOn(Protocol):
-    """A system that needs no more of the sentences before than what the last of them has left."""
-
-    def read_on(
-        self,
-        inputs: Int[Tensor, "batch word"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence, from `<s>` on and without padding, and what it leaves.
-
-        What is left is a tensor or (named) tuples of such, a document a row; `before` is None where a document begins.
-        """
-        ...
 
 
 @torch.inference_mode()

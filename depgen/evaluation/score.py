@@ -72,7 +72,8 @@ def score(
         input_format: by default `conllu` or `jsonl` for names that end so, `text` for all others.
         tokens: (text and JSON) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
-        tokens_per_batch: read at a time, padding included; no score depends on it.
+        tokens_per_batch: read at a time, all that is read as one counted as long as the longest of a batch; what is
+            longer by itself is a batch of its own. No score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:

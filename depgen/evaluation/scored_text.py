@@ -113,7 +113,7 @@ class Scorer:
         trained: the system.
         reading: how sentences and documents are given to it.
         as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
-        tokens_per_batch: read at a time, padding included; no score depends on it.
+        tokens_per_batch: see `depgen.evaluation.likelihood.score_documents`; no score depends on it.
         progress: show a progress bar.
     """
 

@@ -49,9 +49,11 @@ class SentenceContext(nn.Module):
 
     Attributes:
         sentences_alone: whether there is no context at all.
+        reach: how many sentences before one it knows of; None for all.
     """
 
     sentences_alone: bool = False
+    reach: int | None = None
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -71,6 +73,7 @@ class SentenceAlone(SentenceContext):
     """Every sentence by itself."""
 
     sentences_alone = True
+    reach = 0
 
     def forward(
         self,
@@ -121,6 +124,8 @@ class OutputContext(SentenceContext):
         width: of the Transformer.
     """
 
+    reach = 1
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.first_context = nn.Parameter(torch.zeros(width))
@@ -156,6 +161,8 @@ class AttentionContext(SentenceContext):
         width: of the Transformer.
         attention_size: of queries and keys.
     """
+
+    reach = 1
 
     def __init__(self, width: int, attention_size: int = 48) -> None:
         super().__init__(width)
@@ -194,7 +201,7 @@ class PreviousSentences(SentenceContext):
         super().__init__(width)
         if sentences < 1:
             raise UserError(f"PreviousSentences: expected sentences of at least 1, found {sentences}.")
-        self.sentences = sentences
+        self.sentences = self.reach = sentences
 
     def forward(
         self,
@@ -297,7 +304,7 @@ class DocumentTransformer(DocumentLanguageModel):
             )
         self.backbone = network
         self.context = context(network.width)
-        self.sentences_alone = self.context.sentences_alone
+        self.sentences_alone, self.reach = self.context.sentences_alone, self.context.reach
         self.sentences_in_pairs = isinstance(self.context, OutputContext)
 
     def read(self, batch: DocumentBatch) -> DocumentOutput:

@@ -1,10 +1,11 @@
-"""DCLM's context networks by name, and batches of whole documents from token ids."""
+"""Context networks by name, and batches of whole documents from token ids."""
 
 from functools import partial
 
 import numpy as np
 
 from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
+from depgen.models import document_transformer
 from depgen.models.dclm import (
     AttentionContext,
     CarriedState,
@@ -23,6 +24,13 @@ CONTEXTS = {
     "codclm": ContextToOutput,
     "adclm": AttentionContext,
     "adclm code2015": partial(AttentionContext, variant="code2015"),
+}
+TRANSFORMERS = {
+    "transformer alone": document_transformer.SentenceAlone,
+    "transformer prefix": document_transformer.PrefixContext,
+    "transformer output": document_transformer.OutputContext,
+    "transformer attention": partial(document_transformer.AttentionContext, attention_size=3),
+    "transformer previous": partial(document_transformer.PreviousSentences, sentences=2),
 }
 
 
