@@ -6,15 +6,15 @@ from functools import partial
 import pytest
 import torch
 
+from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentData, collate_documents
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
-from depgen.models.dclm import (
-    DCLM,
-)
-from tests.models.documents import CONTEXTS
+from depgen.models.dclm import DCLM
+from depgen.models.document_transformer import DocumentTransformer
+from tests.models.documents import CONTEXTS, TRANSFORMERS
 
 LONG = 2000
 
@@ -43,9 +43,15 @@ def data(tmp_path, monkeypatch):
     return found
 
 
-def tiny(context, data):
+def tiny(name, data):
     torch.manual_seed(0)
-    return DCLM(data.vocabulary_size, context=partial(context, size=3), embedding_size=3).double().eval()
+    if name in TRANSFORMERS:
+        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
+        found = DocumentTransformer(data.vocabulary_size, context=TRANSFORMERS[name], backbone=backbone)
+    else:
+        more = {"attention_size": 2} if name.startswith("adclm") else {}
+        found = DCLM(data.vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
+    return found.double().eval()
 
 
 def test_what_has_no_words_is_left_out_and_said(data, caplog):
@@ -64,12 +70,9 @@ def test_long_documents_are_segments_in_training_and_whole_in_evaluation(data):
     assert max(sentences for _, sentences in shapes) == LONG
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name.startswith("adclm") else name for name in CONTEXTS],
-)
+@pytest.mark.parametrize("name", [*CONTEXTS, *TRANSFORMERS])
 def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
-    model = tiny(CONTEXTS[name], data)
+    model = tiny(name, data)
     split = data.segmented("test", longest=None)
     one, few, long = ([ids.tolist() for ids in split[row].sentences] for row in range(3))
     with torch.no_grad():
