@@ -46,6 +46,8 @@ class Comparison:
         seeds: of the system and of the other one.
         contradicted: whether the test over items and the figures point in opposite directions.
         incomparable: why the figures do not compare at all; None where they do.
+        interval: low and high end of the gain's bootstrap interval over items (`depgen.reporting.intervals`); None
+            where it was not asked for, or there is none.
     """
 
     row: str
@@ -58,6 +60,7 @@ class Comparison:
     seeds: tuple[int, int] = (1, 1)
     contradicted: bool = False
     incomparable: str | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def significant(self) -> bool:

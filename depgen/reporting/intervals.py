@@ -1,18 +1,20 @@
-"""Bootstrap intervals of a table's numbers: how far they might lie elsewhere had the test split other items.
+"""Bootstrap intervals of a table's numbers, and of what one system gains over another: how far they might lie
+elsewhere had the test split other items.
 
 Percentile intervals of the mean over seeds; items are resampled, the same ones for all seeds and pieces of one document
 together, while the trained models and, in Self-BLEU, the texts that each was compared with stay.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group
-from depgen.reporting.comparison import Results, scored, summarise
+from depgen.reporting.comparison import Comparison, Results, scored, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, item_documents, seed_scores
 
@@ -28,13 +30,14 @@ Bounds = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class _Figure:
-    """A number of the table, one series a seed."""
+    """A number of the table, one series a seed; where items are pieces of documents, over these, and with theirs."""
 
     row: str
     column: str
     scores: Float[np.ndarray, "items seeds"]
     weights: Float[np.ndarray, "items seeds"]
     exponential: bool
+    documents: Int[np.ndarray, " pieces"] | None
 
     def of(self, means: Float[np.ndarray, "*resamples seeds"]) -> Float[np.ndarray, "*resamples"]:
         """The number that means over items stand for, over all seeds."""
@@ -46,13 +49,58 @@ def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds
 
     The same on every call.
     """
-    figures = [
-        figure
-        for row in definition.rows
-        for column in definition.columns
-        if (figure := _figure(row, column, results.get(row.name, ()))) is not None
-    ]
     found: dict[str, dict[str, tuple[float, float]]] = {}
+    for (row, column), resampled in _resampled(_figures(definition, results)).items():
+        found.setdefault(row, {})[column] = _bounds(resampled)
+    return dict(found)
+
+
+def with_intervals(
+    definition: TableDefinition, results: Results, comparisons: Sequence[Comparison]
+) -> list[Comparison]:
+    """The comparisons, with the interval of each gain where both numbers have one and their items belong together.
+
+    Both systems are resampled at once: the difference is that of the two numbers on the same items.
+    """
+    figures = {(figure.row, figure.column): figure for figure in _figures(definition, results)}
+    compared = {(name, item.column) for item in comparisons for name in (item.row, item.other)}
+    resampled = _resampled([figure for place, figure in figures.items() if place in compared])
+    found = []
+    for item in comparisons:
+        mine, theirs = ((name, item.column) for name in (item.row, item.other))
+        column = definition.column(item.column)
+        if mine in resampled and theirs in resampled and _paired(figures[mine], figures[theirs], item, column):
+            gains = (resampled[mine] - resampled[theirs]) * (1 if column.higher_better else -1)
+            item = dataclasses.replace(item, interval=_bounds(gains))
+        found.append(item)
+    return found
+
+
+def _paired(mine: _Figure, theirs: _Figure, item: Comparison, column: Column) -> bool:
+    """Whether two systems' numbers compare, and are over the same items or pieces of the same documents."""
+    if item.incomparable is not None or column.test == "welch_t" or len(mine.scores) != len(theirs.scores):
+        return False
+    if mine.documents is None or theirs.documents is None:
+        return mine.documents is theirs.documents
+    return np.array_equal(mine.documents, theirs.documents)
+
+
+def _bounds(resampled: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
+    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def _figures(definition: TableDefinition, results: Results) -> list[_Figure]:
+    """Every number of the table that has its items."""
+    found = (
+        _figure(row, column, results.get(row.name, ())) for row in definition.rows for column in definition.columns
+    )
+    return [figure for figure in found if figure is not None]
+
+
+def _resampled(figures: Sequence[_Figure]) -> dict[tuple[str, str], Float[np.ndarray, " resamples"]]:
+    """Each number, by row and column, on the same resamples of the items of all that have as many."""
+    found = {}
     for items in sorted({len(figure.scores) for figure in figures}):
         of_size = [figure for figure in figures if len(figure.scores) == items]
         means = bootstrap_means(
@@ -63,9 +111,8 @@ def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds
         )
         ends = np.cumsum([figure.scores.shape[1] for figure in of_size])
         for figure, part in zip(of_size, np.split(means, ends[:-1], axis=1), strict=True):
-            low, high = np.quantile(figure.of(part), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-            found.setdefault(figure.row, {})[figure.column] = (float(low), float(high))
-    return dict(found)
+            found[figure.row, figure.column] = figure.of(part)
+    return found
 
 
 def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | None:
@@ -87,6 +134,6 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
         scores, weights = by_group(scores, weights, documents)
     if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
         return None
-    figure = _Figure(row.name, column.key, scores, weights, column.is_perplexity)
+    figure = _Figure(row.name, column.key, scores, weights, column.is_perplexity, documents)
     given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
     return figure if math.isclose(given, summary.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None

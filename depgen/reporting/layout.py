@@ -7,7 +7,7 @@ from typing import Literal
 
 from depgen.reporting.comparison import Summary, compare, judges, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
-from depgen.reporting.intervals import Bounds, intervals
+from depgen.reporting.intervals import Bounds, intervals, with_intervals
 from depgen.reporting.measured import Ours
 from depgen.reporting.notes import notes_of
 from depgen.reporting.results import Result
@@ -110,6 +110,7 @@ def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Our
     comparisons, tests = compare(definition, results)
     bounds = intervals(definition, results)
     stars = starred(definition, results, comparisons)
+    comparisons = with_intervals(definition, results, comparisons)
     lines: list[Line] = []
     published = any(row.values for row in definition.rows)
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from depgen.metrics.significance import false_positive_rate
 from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, seeds_scored, summarise
-from depgen.reporting.definition import Generation, Row, TableDefinition
+from depgen.reporting.definition import Column, Generation, Row, TableDefinition
+from depgen.reporting.intervals import CONFIDENCE
 from depgen.reporting.measured import Ours
 from depgen.reporting.resamples import differences
 from depgen.reporting.results import UNKNOWN, Result
@@ -126,7 +127,7 @@ def _verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) ->
         yield (
             "Verdicts: gain (positive where the first system is better) ± two standard errors over seeds. A win or a "
             "loss exceeds them and, where a test was made, is significant too; with one seed nothing is decided."
-            f"{_chance(comparisons)}"
+            f"{_chance(comparisons)}{_resampled(definition, comparisons)}"
         )
     for row, other, items in asked:
         said = [
@@ -147,13 +148,31 @@ def _chance(comparisons: Sequence[Comparison]) -> str:
     return f" Two equal systems exceed two standard errors by chance in about {', '.join(rates)} of comparisons."
 
 
+def _resampled(definition: TableDefinition, comparisons: Sequence[Comparison]) -> str:
+    """What the ends behind a gain are, where any is shown."""
+    if not any(_ends(definition.column(item.column), item) for item in comparisons):
+        return ""
+    return (
+        f" [low, high]: the gain's {100 * CONFIDENCE:.0f} % paired-bootstrap interval over test items, the trained "
+        "models held fixed."
+    )
+
+
+def _ends(column: Column, item: Comparison) -> str:
+    """The interval behind a gain; empty without one, and where it stands beside the published test's z."""
+    if item.interval is None or column.published_test is not None:
+        return ""
+    low, high = item.interval
+    return f" [{low:+.{column.decimals}f}, {high:+.{column.decimals}f}]"
+
+
 def _gain(definition: TableDefinition, item: Comparison) -> str:
     column = definition.column(item.column)
     margin = " ± ?" if item.margin is None else f" ± {item.margin:.{column.decimals}f}"
     test = "" if item.p_value is None else f", p = {item.p_value:.2g}"
     if item.untested is not None and item.incomparable is None and column.test != "none":
         test = f", not tested: {item.untested}"
-    return f"{column.header} ({item.gain:+.{column.decimals}f}{margin}{test})"
+    return f"{column.header} ({item.gain:+.{column.decimals}f}{margin}{_ends(column, item)}{test})"
 
 
 def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:

@@ -11,7 +11,7 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.asked import asked_for
 from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored, starred
 from depgen.reporting.definition import Row, TableDefinition
-from depgen.reporting.intervals import intervals
+from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.measured import Ours, judged_otherwise, measured_path, read_measured_file, read_ours
 from depgen.reporting.results import Result
 
@@ -60,7 +60,8 @@ def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours])
         _check_that_none_is_lost(definition, row, ours[row.name])
     results = {name: each.shown for name, each in ours.items()}
     compared = [each for each in compare(definition, results)[0] if ours[each.row].results]
-    comparisons = [each for each in compared if _is_recorded(definition, each, results)]
+    kept = [each for each in compared if _is_recorded(definition, each, results)]
+    comparisons = with_intervals(definition, results, kept)
     stars, bounds = starred(definition, results, comparisons), intervals(definition, results)
     written = []
     for row in rows:
@@ -154,6 +155,7 @@ def _plain_comparisons(row: Row, comparisons: Sequence[Comparison]) -> list[dict
             "two_standard_errors": None if item.margin is None else float(f"{item.margin:.4g}"),
             "p_value": None if item.p_value is None else float(f"{item.p_value:.3g}"),
             "verdict": item.verdict,
+            **({} if item.interval is None else {"interval": [float(f"{end:.4g}") for end in item.interval]}),
         }
         for item in comparisons
         if item.row == row.name

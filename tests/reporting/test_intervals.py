@@ -1,14 +1,16 @@
 import csv
 import dataclasses
 import io
+import math
 
 import numpy as np
 import pytest
 import yaml
 from scipy import stats
 
+from depgen.reporting.comparison import compare
 from depgen.reporting.definition import load_definition
-from depgen.reporting.intervals import intervals
+from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.measured import measured_path
 from depgen.reporting.record import record
 from depgen.reporting.tables import table
@@ -161,7 +163,7 @@ def test_the_table_shows_bounds_half_widths_or_seeds(store, scores):
     (row,) = [
         row
         for row in csv.DictReader(io.StringIO(table("toy", profile="small", format="csv", spread="seeds")))
-        if row["numbers"] == "local"
+        if (row["numbers"], row["measure"]) == ("local", "bleu1")
     ]
     assert (float(row["low"]), float(row["high"])) == pytest.approx((low, high))
 
@@ -175,3 +177,91 @@ def test_tracked_numbers_keep_their_intervals(store, scores, project):
     lines = table("toy", profile="small").splitlines()
     (measured,) = [line for line in lines if "| measured |" in line]
     assert f"[{low:.2f}, {high:.2f}]" in measured
+
+
+TOKENS = np.random.default_rng(8).integers(1, 40, ITEMS).astype(float)
+
+
+@pytest.fixture
+def two_systems(store, project):
+    """Nats per token and wrong words of the same sentences, which are hard for both systems, two seeds of each."""
+    path = project / "experiments/published/toy.yaml"
+    weighed = "test: paired_bootstrap, weights: parsed_words}"
+    path.write_text(path.read_text().replace("decimals: 1, test: paired_bootstrap}", f"decimals: 1, {weighed}"))
+    generator = np.random.default_rng(9)
+    hardness, found = generator.normal(4, 1, ITEMS) / np.sqrt(TOKENS), {}
+    for row, easier in (("Base", 0.0), ("DM-Base", 0.1)):
+        for seed in (1, 2):
+            nll = 4 - easier + hardness + generator.normal(0, 0.2, ITEMS)
+            wrong = 100 * np.clip(nll / 8, 0, 1)
+            figures = {
+                "perplexity": float(np.exp((nll * TOKENS).sum() / TOKENS.sum())),
+                "selfbleu2": float((wrong * TOKENS).sum() / TOKENS.sum()),
+            }
+            items = {"perplexity": nll, "tokens": TOKENS, "selfbleu2": wrong, "parsed_words": TOKENS}
+            found.setdefault(row, []).append(store(row, seed, figures, items))
+    return found
+
+
+@pytest.mark.parametrize("key", ["perplexity", "selfbleu2"])
+def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, project, key):
+    definition = load_definition("toy")
+    comparisons = with_intervals(definition, two_systems, compare(definition, two_systems)[0])
+    (gain,) = [each for each in comparisons if (each.row, each.column) == ("DM-Base", key)]
+    (loss,) = [each for each in comparisons if (each.row, each.column) == ("Base", key)]
+    assert gain.interval == pytest.approx(tuple(-end for end in reversed(loss.interval)))
+
+    folder = project / "results/toy"
+    items = {row: [np.load(folder / row / each.items[key]) for each in two_systems[row]] for row in two_systems}
+
+    def figure(row, drawn):
+        weights = TOKENS[drawn]
+        means = [(each[drawn] * weights).sum() / weights.sum() for each in items[row]]
+        return np.mean(np.exp(means) if key == "perplexity" else means)
+
+    generator = np.random.default_rng(10)
+    draws = [generator.integers(0, ITEMS, ITEMS) for _ in range(3000)]
+    expected = np.quantile([figure("Base", drawn) - figure("DM-Base", drawn) for drawn in draws], [0.025, 0.975])
+    width = expected[1] - expected[0]
+    assert gain.interval == pytest.approx(tuple(expected), abs=0.06 * width)
+    assert gain.interval[0] < gain.gain < gain.interval[1]
+    alone = [intervals(definition, two_systems)[row][key] for row in two_systems]
+    assert width < 0.85 * math.hypot(*(high - low for low, high in alone)), "what is hard for both does not count"
+
+
+def test_gains_are_shown_and_tracked_with_their_intervals(two_systems):
+    definition = load_definition("toy")
+    (gain,) = [
+        each
+        for each in with_intervals(definition, two_systems, compare(definition, two_systems)[0])
+        if (each.row, each.column) == ("DM-Base", "selfbleu2")
+    ]
+    low, high = gain.interval
+    text = table("toy", profile="small")
+    assert f"SB-2 ({gain.gain:+.1f} ± {gain.margin:.1f} [{low:+.1f}, {high:+.1f}], p = " in text
+    assert "[low, high]: the gain's 95 % paired-bootstrap interval over test items" in text
+    record("toy", profile="small")
+    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
+    (tracked,) = [each for each in entry["comparisons"] if each["column"] == "selfbleu2"]
+    assert tracked["interval"] == pytest.approx([low, high], rel=1e-3)
+
+
+def test_items_that_do_not_belong_together_give_a_gain_no_interval(store, scores):
+    definition, figures = load_definition("toy"), [float(each.mean()) for each in scores]
+    pieces = np.repeat(np.arange(ITEMS // 4), 4)
+
+    def gain(second, definition=definition, **items):
+        results = {
+            "Base": [store("Base", 1, {"bleu1": figures[0]}, {"bleu1": scores[0], **items})],
+            "DM-Base": [store("DM-Base", 1, {"bleu1": float(second["bleu1"].mean())}, second)],
+        }
+        found = with_intervals(definition, results, compare(definition, results)[0])
+        return next(each.interval for each in found if each.row == "DM-Base")
+
+    assert gain({"bleu1": scores[1]}) is not None
+    assert gain({"bleu1": scores[1][:50]}) is None
+    assert gain({"bleu1": scores[1]}, bleu1_documents=pieces) is None
+    assert gain({"bleu1": scores[1], "bleu1_documents": pieces}, bleu1_documents=pieces) is not None
+    assert gain({"bleu1": scores[1], "bleu1_documents": pieces[::-1]}, bleu1_documents=pieces) is None
+    unpaired = dataclasses.replace(definition.columns[0], test="welch_t")
+    assert gain({"bleu1": scores[1]}, dataclasses.replace(definition, columns=(unpaired,))) is None
