@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.reporting.comparison import Summary, compare, judges, starred, summarise
+from depgen.reporting.comparison import Summary, compare, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.intervals import Bounds, intervals, with_intervals
 from depgen.reporting.measured import Ours
-from depgen.reporting.notes import notes_of
+from depgen.reporting.notes import notes_of, why_missing
 from depgen.reporting.results import Result
 
 Whose = Literal["paper", "measured", "local", "joined", "difference"]
@@ -195,8 +195,7 @@ def _line(row: Row, columns: Sequence[Column], results: Sequence[Result], found:
                 )
             )
         else:
-            missing = any(column.key in result.not_computed for result in results) or judges(results, column.key)
-            cells.append(Cell(word="n/c" if missing else ""))
+            cells.append(Cell(word="n/c" if why_missing(row, column, results) else ""))
     return Line(row, numbers, tuple(cells), len(results))
 
 

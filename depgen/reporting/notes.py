@@ -181,11 +181,7 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
     for column in definition.ours:
         reasons: dict[str, list[str]] = {}
         for row in definition.rows:
-            group = shown.get(row.name, ())
-            said = [result.not_computed[column.key] for result in group if column.key in result.not_computed]
-            if len(judges(group, column.key)) > 1:
-                said.append("its seeds were judged by different models, over which there is no mean")
-            for reason in dict.fromkeys(said):
+            for reason in why_missing(row, column, shown.get(row.name, ())):
                 reasons.setdefault(reason, []).append(row.name)
         for reason, names in reasons.items():
             missing.setdefault((reason, tuple(names)), []).append(column.header)
@@ -194,6 +190,21 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
         yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     for (reason, rows), headers in missing.items():
         yield f"Not computed: {_listed(headers)} ({_listed(rows)}): {reason.rstrip('.')}."
+
+
+def why_missing(row: Row, column: Column, results: Sequence[Result]) -> list[str]:
+    """Why seeds of a row have no figure of a measure of ours, each reason once.
+
+    What is measured has a figure or a reason for every column that the table has then; sizes of a corpus and the
+    perplexity under a source are all that their rows are asked for.
+    """
+    said = [result.not_computed[column.key] for result in results if column.key in result.not_computed]
+    asked = row.corpus_of is None and row.floor_of is None
+    if asked and any(column.key not in {*result.metrics, *result.not_computed} for result in results):
+        said.append("measured before the table had this column (--remeasure computes it without training)")
+    if len(judges(results, column.key)) > 1:
+        said.append("its seeds were judged by different models, over which there is no mean")
+    return list(dict.fromkeys(said))
 
 
 def _empty(definition: TableDefinition, comparisons: Sequence[Comparison], shown: Results) -> Iterator[str]:

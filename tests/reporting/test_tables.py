@@ -273,7 +273,7 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
     shutil.rmtree(project / "results")
     store("Base", 2, {"bleu1": 12.0})
     text = table("toy", profile="small")
-    assert "|  | joined | 11.00 ± 1.41 |  |  |\n|  | difference | +1.00 |  |  |" in text
+    assert "|  | joined | 11.00 ± 1.41 | n/c | n/c |\n|  | difference | +1.00 |  |  |" in text
     assert "| measured |" not in text
     assert "- joined: local seeds and those of the same configuration tracked" in text
     assert (
@@ -282,7 +282,7 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
     for other in ({"config_sha256": "other"}, {"data": OTHER_DATA}, {"trees": "gold"}, {"beginning": "weights"}):
         store("Base", 2, {"bleu1": 12.0}, **other)
         text = table("toy", profile="small")
-        assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text, other
+        assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text, other
     with pytest.raises(UserError, match=r"seed 1 .* was trained on other data, by other trees or from other weights"):
         record("toy", profile="small")
 
@@ -293,13 +293,13 @@ def test_figures_of_different_judges_are_not_joined_and_not_averaged(store, proj
     shutil.rmtree(project / "results")
     store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer b"})
     text = table("toy", profile="small")
-    assert "|  | measured | 10.00 |  |  |\n|  | local | 12.00 |  |  |" in text
+    assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text
     with pytest.raises(UserError, match=r"seed 1 of profile small was judged by other models .*bleu1.*--remeasure"):
         record("toy", profile="small")
     store("Base", 1, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a"})
     store("Base", 2, {"bleu1": 12.0}, {"bleu1": SAME}, settings={"bleu1": "scorer b"})
     text = table("toy", profile="small")
-    assert "|  | local | n/c |  |  |\n|  | difference |  |  |  |" in text
+    assert "|  | local | n/c | n/c | n/c |\n|  | difference |  |  |  |" in text
     assert "Not computed: B-1 (Base): its seeds were judged by different models, over which there is no mean." in text
     assert "`depgen reproduce toy --profile small --remeasure` measures the texts again" in text
     assert intervals(load_definition("toy"), {"Base": read_results("toy", "Base", profile="small")}) == {}
@@ -318,10 +318,11 @@ def test_a_number_over_part_of_the_seeds_is_marked(store):
     store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
     store("Base", 2, {"bleu1": 11.0})
     text = table("toy", profile="small")
-    assert "|  | local | 10.50 ± 0.71 |  | 50.00‡ |" in text
+    assert "|  | local | 10.50 ± 0.71 | n/c | 50.00‡ |" in text
     assert "- ‡: over some of the row's seeds only: Base (local) PPL: 1 of 2.\n" in text
     rows = list(csv.DictReader(io.StringIO(table("toy", profile="small", format="csv"))))
-    assert [row["seeds"] for row in rows if (row["system"], row["numbers"]) == ("Base", "local")] == ["2", "1"]
+    ours = [row for row in rows if (row["system"], row["numbers"]) == ("Base", "local")]
+    assert [(row["seeds"], row["word"]) for row in ours] == [("2", ""), ("2", "n/c"), ("1", "")]
 
 
 def test_empty_texts_are_counted_and_forbid_comparison(store):
@@ -375,17 +376,30 @@ def test_not_computed_says_how_to_measure_texts_again(results, project):
     assert "Not computed: SB-2" in text
 
 
+def test_figures_older_than_a_column_say_so_in_it(results, project):
+    path = project / "experiments/published/toy.yaml"
+    newer = "  - {key: own, header: Own, higher_better: true}\n"
+    floor = "  - {name: Floor, floor_of: base_toy, in_paper: false}\n"
+    path.write_text(path.read_text().replace("rows:\n", f"{newer}rows:\n", 1) + floor)
+    record("toy", profile="small")
+    shutil.rmtree(project / "results")
+    text = table("toy", profile="small")
+    assert "|  | measured | 10.25 ± 0.35 | n/c | 50.00 ± 1.41 | n/c |" in text
+    assert "Not computed: Own (Base, DM-Base): measured before the table had this column (--remeasure" in text
+    assert "| Floor (not run yet) | local |  |  |  |  |" in text
+
+
 def test_what_only_the_paper_has_is_no_gap_of_ours(store, project):
     reasons = {"selfbleu2": "nothing here computes it yet"}
     for seed in (1, 2):
-        store("Base", seed, {"bleu1": 10.0}, not_computed=reasons)
+        store("Base", seed, {"bleu1": 10.0, "perplexity": 50.0}, not_computed=reasons)
     path = project / "experiments/published/toy.yaml"
     path.write_text(path.read_text().replace("test: paired_bootstrap", "published_only: true, test: paired_bootstrap"))
     record("toy", profile="small")
     text = table("toy", profile="small")
     assert (
-        "| Base | paper | 10.00 | 90.0 |  |\n|  | measured | 10.00 ± 0.00 |  |  |\n|  | local | 10.00 ± 0.00 |  |"
-        in text
+        "| Base | paper | 10.00 | 90.0 |  |\n|  | measured | 10.00 ± 0.00 |  | 50.00 ± 0.00 |\n"
+        "|  | local | 10.00 ± 0.00 |  | 50.00 ± 0.00 |" in text
     )
     assert "- Only the paper has SB-2: the data are not at hand, and ours stay empty.\n" in text
     assert not re.search("ot computed|n/c|bootstrap: SB-2", text.replace("n/c: not computed, see below", ""))
