@@ -1,13 +1,13 @@
 """The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
 from depgen.backbones.transformer import Transformer
@@ -189,6 +189,10 @@ class MaskedLanguageModel(LanguageModel):
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
         """The output bias, where there is one."""
         return self.backbone.output_bias
+
+    def parser_parameters(self) -> Iterator[nn.Parameter]:
+        """All that the system's trees depend on; nothing in systems without a parser."""
+        yield from ()
 
     def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
         """What a system adds to the loss in training."""

@@ -155,8 +155,8 @@ class SentenceSimilarity(LanguageModel):
 
     Args:
         vocabulary_size: number of token types; linked from the data.
-        finetune: what is trained: `full`, all; `frozen_parser`, all but the encoder's parser; `classifier`, the network
-            over pairs alone.
+        finetune: what is trained: `full`, all; `frozen_parser`, all but what the encoder's trees depend on (of
+            StructFormer the embeddings too, which its parser shares); `classifier`, the network over pairs alone.
         dropout: of that network.
         selected_by: the correlation on the validation split that the best weights are chosen by.
         architecture: the encoder's class and settings as JSON. None in a new run, whose encoder comes from the run that
@@ -228,13 +228,12 @@ class SentenceSimilarity(LanguageModel):
         if self.finetune == "classifier":
             frozen = list(self.encoder.parameters())
         elif self.finetune == "frozen_parser":
-            parser = getattr(self.encoder, "parser", None)
-            if not isinstance(parser, nn.Module):
+            frozen = list(self.encoder.parser_parameters())
+            if not frozen:
                 raise UserError(
                     f"finetune: frozen_parser needs an encoder with a parser, found {type(self.encoder).__name__}, "
                     "which has none. Take full or classifier."
                 )
-            frozen = list(parser.parameters())
         if isinstance(bias := self.encoder.output_bias, nn.Parameter):
             frozen.append(bias)
         for parameter in frozen:

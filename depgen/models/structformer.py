@@ -32,7 +32,7 @@ Deviations
         apart by one rule; the second stands for the model as it was published.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import torch
@@ -223,6 +223,12 @@ class StructFormer(MaskedLanguageModel):
         self.relation_logits = nn.Parameter(torch.empty(relations).normal_(std=0.1))
 
     # -- the parser -----------------------------------------------------------------------------------------------
+
+    def parser_parameters(self) -> Iterator[nn.Parameter]:
+        """The parser's, the scales of its heights, and the embeddings that it shares with the Transformer."""
+        yield from self.parser.parameters()
+        yield from self.backbone.embedding.parameters()
+        yield self.log_scales
 
     def heights_and_distances(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]

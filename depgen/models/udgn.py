@@ -34,6 +34,7 @@ Deviations
         where the baselines' attention is in full precision; tests and parses are in full precision.
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -177,6 +178,10 @@ class UDGN(MaskedLanguageModel):
         return self.bias
 
     # -- the parser, Eq. 2 to 5 -----------------------------------------------------------------------------------
+
+    def parser_parameters(self) -> Iterator[nn.Parameter]:
+        """The parser's, which has embeddings of its own."""
+        yield from self.parser.parameters()
 
     @property
     def _parser_learns(self) -> bool:

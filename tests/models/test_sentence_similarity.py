@@ -25,6 +25,8 @@ from depgen.models.sentence_similarity import (
     sentence_vectors,
     similarity_figures,
 )
+from depgen.models.structformer import StructFormer
+from depgen.models.udgn import UDGN
 from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record
 from tests.invented_similarity import write_similarity
@@ -102,6 +104,14 @@ def model_of(place, name="udgn", **arguments):
     return model, data
 
 
+def trees_of(model, data):
+    """How probable the encoder finds each word as each other's head; nothing where it does not parse."""
+    batch = batch_of(data, "train", 0, 1)
+    if not isinstance(model.encoder, (UDGN, StructFormer)):
+        return torch.empty(0)
+    return model.eval().encoder.head_probabilities(batch.tokens, batch.lengths).detach()
+
+
 def batch_of(data, split, *indices):
     pairs = data.split(split)
     return collate_pairs(PairItems([(i, pairs[i]) for i in indices], len(indices), pairs.unk))
@@ -162,7 +172,11 @@ def test_the_encoder_begins_with_the_weights_of_its_run(place):
     [
         ("udgn", "full", ("encoder.bias",)),
         ("udgn", "frozen_parser", ("encoder.bias", "encoder.parser.")),
-        ("structformer", "frozen_parser", ("encoder.backbone.bias", "encoder.parser.")),
+        (
+            "structformer",
+            "frozen_parser",
+            ("encoder.backbone.bias", "encoder.backbone.embedding.", "encoder.parser.", "encoder.log_scales"),
+        ),
         ("masked_transformer", "full", ("encoder.backbone.bias",)),
         ("udgn", "classifier", ("encoder.",)),
     ],
@@ -170,6 +184,7 @@ def test_the_encoder_begins_with_the_weights_of_its_run(place):
 def test_what_is_to_be_trained_changes_and_the_rest_does_not(place, name, finetune, frozen):
     model, data = model_of(place, name, finetune=finetune)
     before = {key: value.clone() for key, value in model.named_parameters()}
+    trees = trees_of(model, data)
     optimizer = torch.optim.SGD(model.trained_parameters(), lr=1.0)
     torch.manual_seed(0)
     model.train().training_step(batch_of(data, "train", *range(24)), 0).backward()
@@ -180,8 +195,11 @@ def test_what_is_to_be_trained_changes_and_the_rest_does_not(place, name, finetu
     trained = {key for key, value in model.named_parameters() if value.requires_grad}
     assert changed <= trained == {key for key in before if not key.startswith(frozen)}
     assert any(key.startswith("encoder.") for key in changed) == (finetune != "classifier")
+    if finetune == "frozen_parser":
+        torch.testing.assert_close(trees_of(model, data), trees, rtol=0, atol=0)
     if name == "udgn" and finetune == "full":
         assert any(key.startswith("encoder.parser.") for key in changed)
+        assert not torch.equal(trees_of(model, data), trees)
 
 
 def test_it_learns_eight_pairs_by_heart(place):
