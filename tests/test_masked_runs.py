@@ -9,7 +9,13 @@ import torch
 import yaml
 
 from depgen.cli import main
+from depgen.data.generated import GeneratedStories
+from depgen.data.vocabulary import encode
+from depgen.evaluation.trained import load_trained
+from depgen.models.udgn import supervised_nll
 from depgen.training.checkpoints import load_checkpoint
+from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document
 
 DROPOUTS = ("dropout", "attention_dropout", "parser_dropout")
 
@@ -115,3 +121,58 @@ def test_two_processes_see_the_loss_of_one(place):
     )
     assert len(one) == 3
     assert two == pytest.approx(one, abs=1e-4)
+
+
+def with_trees(content, annotator, *, trees_for):
+    content["data"]["init_args"] |= {"annotator": annotator, "trees_for": trees_for}
+    return content
+
+
+def head_nats(checkpoints, sentence):
+    """Of a sentence's heads, by the parser of the best weights."""
+    trained = load_trained(checkpoints.parent, device="cpu")
+    tokens = torch.tensor([encode(trained.vocabulary, sentence.words).ids.tolist()])
+    with torch.inference_mode():
+        found = trained.model.head_log_probs(tokens, torch.tensor([len(sentence)]))
+    return float(supervised_nll(found, torch.tensor([sentence.heads]))[0])
+
+
+def test_few_trees_and_much_text(place, tmp_path, capsys):
+    """The trees of two sentences of the text, of which the treebank's file is all that is known."""
+    stories = GeneratedStories(train=24, valid=8, test=8)
+    chosen = list({s.words: s for document in stories.documents("train") for s in document.sentences}.values())[:2]
+    write_conllu([Document(tuple(chosen), "few")], tmp_path / "few.conllu")
+    treebank = {
+        "class_path": "depgen.data.treebank.ConlluTreebank",
+        "init_args": {"folder": str(tmp_path), "train": ["few.conllu"], "name": "few"},
+    }
+    known = {"treebank": treebank, "splits": ["train"], "leave_unknown": True}
+    annotator = {"class_path": "depgen.annotation.known_trees.KnownTrees", "init_args": known}
+    content = with_trees(experiment(supervised_weight=1.0), annotator, trees_for=["train"])
+    folder = place("few")
+    (folder / "udgn.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert main(["annotate", "--config", str(folder / "udgn.yaml")]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    every = [sentence.words for document in stories.documents("train") for sentence in document.sentences]
+    left = sum(len(words) for words in every if words not in {sentence.words for sentence in chosen})
+    assert 0 < left < sum(map(len, every))
+    assert f" words ({left:,} without a head); few, its own trees; other sentences: no trees; " in line
+    checkpoints = fit(folder, content)
+    assert main(["test", "--config", str(folder / "udgn.yaml")]) == 0
+    plain = fit(place("none"), experiment())
+    assert sum(head_nats(checkpoints, each) for each in chosen) < sum(head_nats(plain, each) for each in chosen)
+
+
+def test_messages_along_given_trees(place, capsys):
+    gold = {"class_path": "depgen.annotation.trivial.GoldTrees"}
+    content = with_trees(experiment(mask_from="trees"), gold, trees_for=["train", "valid", "test"])
+    folder = place("told")
+    checkpoints = fit(folder, content)
+    assert len(losses(checkpoints)) == 3
+    assert losses(checkpoints) != losses(fit(place("parsed"), experiment()))
+    assert main(["test", "--config", str(folder / "udgn.yaml"), "--ckpt_path", str(checkpoints / "best.ckpt")]) == 0
+    assert load_trained(checkpoints.parent, device="cpu").model.needs_trees
+    content["data"]["init_args"]["trees_for"] = ["train"]
+    (folder / "untold.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert main(["fit", "--config", str(folder / "untold.yaml")]) == 2
+    assert "mask_from: trees needs trees" in capsys.readouterr().err

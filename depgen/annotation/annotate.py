@@ -53,9 +53,11 @@ def annotate_corpus(
         annotated_split(corpus, split, annotator, whole_documents=whole_documents, processes=processes)
         summary = before or annotation_summary(corpus, split, annotator, whole_documents=whole_documents)
         speed = summary["words"] / max(summary["seconds"], 1e-9)
+        left = summary.get("words_without_head", 0)  # which tables of older versions do not count, as they have none
         lines.append(
             f"{corpus.name} {split}: {summary['documents']:,} documents, {summary['sentences']:,} sentences, "
-            f"{summary['words']:,} words; {summary['scheme'] or 'no trees'}; "
+            f"{summary['words']:,} words{f' ({left:,} without a head)' if left else ''}; "
+            f"{summary['scheme'] or 'no trees'}; "
             + ("already there" if before else f"{summary['seconds']:.1f} s, {speed:,.0f} words/s")
         )
     return "\n".join(lines)

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError
+from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.sentence import Sentence
 
 
 class KnownTrees:
-    """Gives a sentence the tree that a treebank has for the same words, and leaves the others to another annotator.
+    """Gives a sentence the tree that a treebank has for the same words; others another annotator's, or none at all.
 
     A corpus that repeats a treebank's sentences without their trees gets them back so: the language-modelling Penn
     Treebank from the sample of the Wall Street Journal, by `depgen.data.normalized.NormalizedTreebank`. Sentences of
@@ -22,25 +22,42 @@ class KnownTrees:
         treebank: where the trees are known from.
         otherwise: what parses sentences that it lacks; None refuses them.
         splits: the parts of the treebank to look in.
+        leave_unknown: leave them without a tree in place of either, heads of -1 alone, for systems that learn from few
+            trees and much text (UDGN's `supervised_weight`).
+
+    Raises:
+        UserError: sentences that it lacks are to be both parsed and left.
     """
 
-    def __init__(self, treebank: Corpus, otherwise: Annotator | None = None, splits: Sequence[Split] = SPLITS) -> None:
+    def __init__(
+        self,
+        treebank: Corpus,
+        otherwise: Annotator | None = None,
+        splits: Sequence[Split] = SPLITS,
+        leave_unknown: bool = False,
+    ) -> None:
+        if leave_unknown and otherwise is not None:
+            raise UserError("Sentences that the treebank lacks are parsed or left: give otherwise or leave_unknown.")
         self.treebank, self.otherwise, self.splits = treebank, otherwise, tuple(splits)
+        self.leave_unknown = leave_unknown
+        self.leaves_out = leave_unknown or (otherwise is not None and leaves_out(otherwise))
         self.scheme = f"{treebank.name}, its own trees"
-        if otherwise is not None:
-            self.scheme += f"; other sentences: {otherwise.scheme}"
+        if otherwise is not None or leave_unknown:
+            self.scheme += f"; other sentences: {'no trees' if otherwise is None else otherwise.scheme}"
 
     def fingerprint(self) -> str:
         """Of the treebank's parts and of the other annotator."""
         other = "none" if self.otherwise is None else self.otherwise.fingerprint()
         parts = ["known trees", *map(self.treebank.fingerprint, self.splits), other]
+        parts += ["unknown sentences left"] if self.leave_unknown else []
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with trees; relations are `_` where the treebank has only heads.
+        """The sentences with trees; relations are `_` where the treebank has only heads, and where no tree is given.
 
         Raises:
-            SentenceError: the treebank lacks a sentence and no other annotator is named, or that one refuses it.
+            SentenceError: the treebank lacks a sentence that is not to be left and no other annotator is named, or that
+                one refuses it.
         """
         unknown = [index for index, sentence in enumerate(sentences) if sentence.words not in self._trees]
         annotated = [self._filled(sentence) for sentence in sentences]
@@ -57,10 +74,15 @@ class KnownTrees:
     def _parsed(self, sentences: Sequence[Sentence], unknown: Sequence[int]) -> list[Sentence]:
         if not unknown:
             return []
+        if self.leave_unknown:
+            left = (sentences[index] for index in unknown)
+            return [replace(each, heads=(-1,) * len(each), relations=("_",) * len(each)) for each in left]
         if self.otherwise is None:
             words = " ".join(sentences[unknown[0]].words[:8])
             raise SentenceError(
-                unknown[0] + 1, f"{self.treebank.name} has no tree for {words!r}; name an annotator under `otherwise`."
+                unknown[0] + 1,
+                f"{self.treebank.name} has no tree for {words!r}; name an annotator under `otherwise`, "
+                "or, for a system that needs no tree of every sentence, set `leave_unknown: true`.",
             )
         try:
             return self.otherwise.annotate([sentences[index] for index in unknown])

@@ -1,7 +1,7 @@
 """A split with its trees as an Arrow table on disk: annotated once, read by every run that asks for the same trees.
 
 One row a document: `identifier`, `words` (all sentences' words in a row), `sentence_lengths`, and, where an annotator
-is given, `heads` (1-based within the sentence, 0 = root) and `relations`.
+is given, `heads` (1-based within the sentence, 0 = root, -1 = no tree was given) and `relations`.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from typing import Any
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, locked, write_atomically
-from depgen.trees.annotator import Annotator, SentenceError
+from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
@@ -97,7 +97,7 @@ def annotated_split(
 
 
 def annotation_summary(corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool) -> Row:
-    """What was written beside a table: scheme, documents, sentences, words, seconds; empty when there is no table."""
+    """What was written beside a table: scheme, sizes, words without a head, seconds; empty when there is no table."""
     digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
     path = cache_root() / "annotations" / digest / "summary.json"
     summary: Row = json.loads(path.read_text()) if path.is_file() else {}
@@ -152,7 +152,7 @@ def _write_table(
     if annotator is not None:
         columns |= {"heads": pyarrow.list_(pyarrow.int32()), "relations": pyarrow.list_(pyarrow.string())}
     schema = pyarrow.schema(list(columns.items()))
-    counts = {"documents": 0, "sentences": 0, "words": 0}
+    counts = {"documents": 0, "sentences": 0, "words": 0, "words_without_head": 0}
     with (
         pyarrow.OSFile(str(path), "wb") as sink,
         pyarrow.ipc.new_stream(sink, schema) as writer,
@@ -163,6 +163,7 @@ def _write_table(
             counts["documents"] += len(rows)
             counts["sentences"] += sum(len(row["sentence_lengths"]) for row in rows)
             counts["words"] += sum(len(row["words"]) for row in rows)
+            counts["words_without_head"] += sum(row["heads"].count(-1) for row in rows if "heads" in row)
             advance(len(rows), counts["words"])
     return counts
 
@@ -201,7 +202,8 @@ def _annotate_in_worker(documents: Sequence[Document]) -> list[Row]:
 
 
 def annotate_documents(documents: Sequence[Document], annotator: Annotator | None) -> list[Row]:
-    """One row a document, trees checked: a single head a word, within the sentence, no cycle.
+    """One row a document, trees checked: a single head a word, within the sentence, no cycle; or no tree at all where
+    the annotator may leave sentences out.
 
     Raises:
         UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads,
@@ -251,6 +253,8 @@ def _check(document: Document, trees: Sequence[Sentence], annotator: Annotator) 
             raise UserError(f"{where}: the annotator ({annotator.scheme}) changed the words.")
         if tree.heads is None:
             raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no heads.")
+        if leaves_out(annotator) and all(head == -1 for head in tree.heads):
+            continue
         check_tree(tree.heads, f"{where} ({annotator.scheme})", words=tree.words)
 
 

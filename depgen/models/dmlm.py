@@ -145,6 +145,11 @@ def _item_arcs(
     item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, relation_weights: Mapping[str, float] | None
 ) -> Arcs:
     assert item.heads is not None
+    if (item.heads < 0).any():
+        raise UserError(
+            "Dependency modelling needs a tree of every sentence, but the annotator leaves some out: name one under "
+            "data.init_args.annotator that gives each a tree (KnownTrees: `otherwise` in place of `leave_unknown`)."
+        )
     offsets, places = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
     positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     words = np.append(item.ids, eos)[places - 1]

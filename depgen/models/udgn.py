@@ -98,7 +98,8 @@ class UDGN(MaskedLanguageModel):
         mask_from: whose arcs the messages pass along: `parser`, or `trees` that the data's annotator gives (gold,
             silver, right chain); name it under data.init_args.annotator, with trees_for: [train, valid, test].
         mask_floor: see D3.
-        supervised_weight: of the parser's cross-entropy against the annotator's trees in training (D9).
+        supervised_weight: of the parser's cross-entropy against the annotator's trees in training (D9), which need not
+            be of all sentences.
         mask_rate: see `MaskedLanguageModel`.
         evaluation_masks: see `MaskedLanguageModel`.
         evaluation_seed: see `MaskedLanguageModel`.
@@ -254,7 +255,13 @@ class UDGN(MaskedLanguageModel):
         if self.mask_from == "parser":
             assert parsed is not None
             return undirected(without_own_place(parsed.exp(), words))
-        return mask_of_trees(_given(heads, "mask_from: trees"))
+        given = _given(heads, "mask_from: trees")
+        if (words & (given < 0)).any():
+            raise UserError(
+                "mask_from: trees needs a tree of every sentence, but the annotator leaves some out: name one under "
+                "data.init_args.annotator that gives each a tree, or take mask_from: parser."
+            )
+        return mask_of_trees(given)
 
     def _positions(self, length: int) -> Float[Tensor, "length width"]:
         assert self.positions is not None

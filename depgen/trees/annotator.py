@@ -44,3 +44,8 @@ class Annotator(Protocol):
             SentenceError: one of them can't be annotated.
         """
         ...
+
+
+def leaves_out(annotator: Annotator) -> bool:
+    """Whether an annotator may give a sentence no tree, heads of -1 alone; it says so by an attribute `leaves_out`."""
+    return bool(getattr(annotator, "leaves_out", False))

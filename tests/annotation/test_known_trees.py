@@ -5,7 +5,7 @@ import pytest
 from depgen.annotation.known_trees import KnownTrees
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError
+from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.sentence import Document, Sentence
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
@@ -53,6 +53,22 @@ def test_unknown_sentences_are_refused_by_their_number():
         KnownTrees(TREEBANK).annotate([RIGHT, NEW])
     with pytest.raises(SentenceError, match="sentence 3: GoldTrees"):
         KnownTrees(TREEBANK, GoldTrees()).annotate([RIGHT, Sentence(("up",), (0,)), NEW])
+
+
+def test_unknown_sentences_can_be_left_without_a_tree():
+    annotator = KnownTrees(TREEBANK, leave_unknown=True)
+    found = annotator.annotate([NEW, Sentence(RIGHT.words)])
+    assert [(sentence.heads, sentence.relations) for sentence in found] == [
+        ((-1, -1), ("_", "_")), ((2, 0), ("amod", "root")),
+    ]  # fmt: skip
+    assert leaves_out(annotator)
+    assert leaves_out(KnownTrees(Shelf(), annotator))
+    assert not leaves_out(KnownTrees(TREEBANK, LeftChain()))
+    assert not leaves_out(LeftChain())
+    assert annotator.scheme == "shelf, its own trees; other sentences: no trees"
+    assert annotator.fingerprint() != KnownTrees(TREEBANK).fingerprint()
+    with pytest.raises(UserError, match="give otherwise or leave_unknown"):
+        KnownTrees(TREEBANK, LeftChain(), leave_unknown=True)
 
 
 def test_a_treebank_without_trees_is_refused():

@@ -167,6 +167,19 @@ def test_a_broken_annotator_is_named_and_leaves_nothing(corpus, cache, change, m
     assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
 
 
+def test_sentences_without_a_tree_are_for_annotators_that_say_so(corpus):
+    def told(heads):
+        return Broken(lambda s: Sentence(s.words, heads if len(s) == 3 else s.heads, ("_",) * len(s)))
+
+    left, partly = told((-1, -1, -1)), told((-1, 0, -1))
+    with pytest.raises(UserError, match=r"train-0, sentence 1 .*: token 1 has head -1"):
+        annotated_split(corpus, "train", left)
+    left.leaves_out = partly.leaves_out = True
+    assert annotated_split(corpus, "train", left)[0]["heads"] == [-1, -1, -1, 0, 1]
+    with pytest.raises(UserError, match=r"valid-0, sentence 1 .*: token 1 has head -1"):
+        annotated_split(corpus, "valid", partly)
+
+
 def test_an_annotator_that_loses_sentences_is_refused(corpus):
     class Losing(LeftChain):
         def annotate(self, sentences):

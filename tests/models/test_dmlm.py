@@ -69,7 +69,7 @@ def test_dependents_equal_the_literal_loop(data):
     chosen = []
     for _ in range(data.draw(st.integers(1, 3))):
         n = data.draw(st.integers(0, 7))
-        heads = [data.draw(st.sampled_from([h for h in range(-1, n + 1) if h != w])) for w in range(1, n + 1)]
+        heads = [data.draw(st.sampled_from([h for h in range(n + 1) if h != w])) for w in range(1, n + 1)]
         ids = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
         chosen.append((ids, heads))
     root, end = data.draw(st.booleans()), data.draw(st.booleans())
@@ -81,6 +81,12 @@ def test_dependents_equal_the_literal_loop(data):
         words = [[(*ids, 0)[target - 1] for target in targets] for targets in literal]
         expected = [sorted(set(w)) if duplicates == "set" else sorted(w) for w in words]
         assert [sorted(s) for s in sets] == expected + [[]] * (len(sets) - len(expected))
+
+
+def test_a_sentence_without_a_tree_is_refused():
+    left = TokenItem(1, np.array([1, 2]), np.array([-1, -1]))
+    with pytest.raises(UserError, match="a tree of every sentence, but the annotator leaves some out"):
+        collate_dependents(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------

@@ -217,6 +217,15 @@ def test_missing_trees_are_asked_for(options):
         trained(model_of(**options), [batch_of(*SENTENCES)], steps=1)
 
 
+def test_some_trees_are_enough_to_learn_from_and_too_few_to_read_by():
+    some = batch_of(*SENTENCES, heads=[HEADS[0], [-1, -1, -1]])
+    model = model_of(supervised_weight=1.0)
+    trained(model, [some], steps=1)
+    assert model.logged["train/head_nll"] > 0
+    with pytest.raises(UserError, match="mask_from: trees needs a tree of every sentence"):
+        trained(model_of(**TOLD), [some], steps=1)
+
+
 def test_options_that_make_no_sense_are_refused():
     with pytest.raises(UserError, match="supervised_weight: expected 0 or more, found -1"):
         model_of(supervised_weight=-1.0)
