@@ -22,13 +22,14 @@ from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import load_trained
 from depgen.language_model import LanguageModel
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel
 from depgen.metrics.correlation import RelationCorrelation
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FormName
 
 Direction = Literal["child_to_parent", "parent_to_child"]
 Quantity = Literal["pearson", "mean_weight"]
@@ -93,6 +94,7 @@ def head_correlations(
     direction: Direction = "child_to_parent",
     after_mask: bool = False,
     quantity: Quantity = "pearson",
+    form: FormName | None = None,
     device: str | None = None,
     json: bool = False,
 ) -> str:
@@ -102,7 +104,7 @@ def head_correlations(
     counted from 0, layers from the lowest. Where a head's weights are constant the correlation is 0.
 
     Args:
-        corpus: a treebank with relations, in words as the runs' training text writes them.
+        corpus: a treebank with relations; its name says where it was brought into another form.
         run: run folders (their best checkpoints) or checkpoint files; by default the newest run.
         split: of the treebank.
         relations: which; by default the eight of the published table, the most frequent others in place of those that
@@ -110,24 +112,36 @@ def head_correlations(
         direction: `child_to_parent` is the paper's Table 3, `parent_to_child` its Table 7.
         after_mask: take the weights that values are summed by, not those before a mask between words.
         quantity: `pearson`, or the `mean_weight` of a relation's edges, which the authors' last code returns.
+        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
+            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
+            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
+            one hangs on its nearest ancestor that stays.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
 
     Raises:
-        UserError: no such run or relation, a treebank without relations, or a model that shows no attention.
+        UserError: no such run or relation, a treebank without relations, a model that shows no attention, or runs that
+            have learnt from text in different forms.
     """
-    sentences = sentences_with_relations(corpus, split)
-    runs, found = list[str](), list[HeadCorrelations]()
+    runs, found, read = list[str](), list[HeadCorrelations](), dict[str, list[Sentence]]()
     for reference in run or (None,):
         trained = load_trained(reference, device=device)
-        warn_of_another_form(trained.run, corpus)
+        brought = in_form_of_run(trained.run, corpus, form)
+        if brought.name not in read:
+            read[brought.name] = sentences_with_relations(brought, split)
         runs.append(str(trained.run))
-        found.append(correlate_heads(trained.model, trained.vocabulary, sentences))
+        found.append(correlate_heads(trained.model, trained.vocabulary, read[brought.name]))
+    if len(read) > 1:
+        raise UserError(
+            f"Expected runs that read the same sentences, found {'; '.join(read)}: take runs of one form, "
+            "or name it by --form."
+        )
+    ((name, sentences),) = read.items()
     chosen = choose_relations(found[0].relations, relations)
     rows = best_heads(found, chosen, direction=direction, after_mask=after_mask, quantity=quantity)
     facts: dict[str, object] = {
         "run": runs,
-        "corpus": corpus.name,
+        "corpus": name,
         "split": split,
         "sentences": len(sentences),
         "edges": sum(found[0].edges),

@@ -1,12 +1,17 @@
-"""The form of the text that a run has learnt from (`depgen.trees.text_form`), and whether a corpus is in it."""
+"""The form of the text that a run has learnt from (`depgen.trees.text_form`), and corpora brought into it."""
 
+import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from depgen.data.corpus import Corpus, form_of
+from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.experiment import data_of
-from depgen.trees.text_form import FormName
+from depgen.data.files import log_left_out
+from depgen.trees.removal import keep_words
+from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FORMS, FormName
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +41,66 @@ def _is_lowercased(corpus: object) -> bool:
             return True
         corpus = getattr(corpus, "corpus", None)
     return False
+
+
+class BroughtIntoForm:
+    """A corpus whose sentences are brought into a form, their trees closed over the words that go.
+
+    Of `bare`, words that lose their root are roots, as in `BareWords`; of others, one of them is, as in
+    `NormalizedTreebank`. Sentences without a word of the form are left out and counted.
+
+    Args:
+        corpus: where the sentences come from.
+        form: what they are brought into; what is in it already stays as it is.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(self, corpus: Corpus, form: FormName) -> None:
+        self.corpus, self.form = corpus, form
+        self.name = f"{corpus.name} (brought into the form `{form}`)"
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split that have a word of the form."""
+        left_out = 0
+        for document in self.corpus.documents(split):
+            sentences = [self._brought(sentence) for sentence in document.sentences]
+            kept = tuple(sentence for sentence in sentences if sentence.words)
+            left_out += len(sentences) - len(kept)
+            if kept:
+                yield Document(kept, document.identifier)
+        log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
+
+    def _brought(self, sentence: Sentence) -> Sentence:
+        form = FORMS[self.form]
+        kept = keep_words(sentence, form.kept(sentence), orphans="roots" if self.form == "bare" else "one_root")
+        return replace(kept, words=tuple(map(form.spelt, kept.words)))
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the other corpus and the form."""
+        parts = ["BroughtIntoForm", self.form, self.corpus.fingerprint(split)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> Corpus:
+    """A corpus in the form of the text that a run has learnt from; its name says where it had to be brought into it.
+
+    A corpus that is in the form stays as it is, and so does one of a run whose form is unknown, which is logged.
+
+    Args:
+        run: the run's folder.
+        corpus: of any form.
+        form: to take in place of the run's; `as_is` leaves the corpus as it is.
+    """
+    wanted = form or form_of_run(run)
+    if wanted is None:
+        logger.warning(
+            "The corpus of %s does not say in which form its text is, so %s is read as it is: words that are spelt "
+            "otherwise there are unknown. Name the form by --form; as_is stands for none.",
+            run, corpus.name,
+        )  # fmt: skip
+        return corpus
+    return corpus if wanted in ("as_is", form_in(corpus)) else BroughtIntoForm(corpus, wanted)
 
 
 def warn_of_another_form(run: Path, corpus: Corpus) -> None:

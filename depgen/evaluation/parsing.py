@@ -21,7 +21,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.data.vocabulary import AnyVocabulary, is_unknown
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
-from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.masked_language_model import AttentionParser, HeadNetwork, OwnDecoder
@@ -29,6 +29,7 @@ from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FormName
 
 Decoding = Literal["argmax", "tree"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
@@ -71,6 +72,7 @@ def parsing_scores(
     splits: Sequence[Split] = ("test",),
     choose_on: Sequence[Split] = ("valid",),
     max_words: int | None = None,
+    form: FormName | None = None,
     seeds: int = 5,
     resamples: int = 2000,
     tokens_per_batch: int = 8192,
@@ -80,13 +82,17 @@ def parsing_scores(
     """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, beside floors; tab-separated.
 
     Args:
-        corpus: a treebank in the form of the text that the run has learnt from, such as
-            depgen.data.normalized.NormalizedTreebank for a run on the Penn Treebank.
+        corpus: a treebank; its name says where it was brought into another form. NormalizedTreebank
+            (depgen.data.normalized) has the words of the language-modelling Penn Treebank.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         splits: parts of the treebank, taken together.
         choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
             sentences of any length; of no effect on other systems.
         max_words: leave out longer sentences (WSJ10 is 10).
+        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
+            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
+            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
+            one hangs on its nearest ancestor that stays.
         seeds: the random floor is the mean over so many seeds.
         resamples: of the sentences, for the intervals.
         tokens_per_batch: parsed at a time, padding included; no figure depends on it.
@@ -98,8 +104,8 @@ def parsing_scores(
             judged by the trees that an attention head is chosen by.
     """
     trained = load_trained(run, device=device)
+    corpus = in_form_of_run(trained.run, corpus, form)
     chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
-    warn_of_another_form(trained.run, corpus)
     sentences = sentences_with_trees(corpus, splits, max_words=max_words)
     scores = score_parser(
         parser_of(trained), trained.vocabulary, sentences, seeds=seeds, resamples=resamples,

@@ -12,10 +12,11 @@ from depgen.evaluation.correlations import (
     correlate_heads,
     sentences_with_relations,
 )
-from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import check_png, figure, save
+from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +34,7 @@ def draw_heat_map(
     split: Split = "test",
     relations: Sequence[str] = (),
     after_mask: bool = False,
+    form: FormName | None = None,
     device: str | None = None,
     output: Path = Path("heat-map.png"),
 ) -> str:
@@ -41,7 +43,7 @@ def draw_heat_map(
     Relations are sorted by frequency, heads by layer; the head of a relation's highest value has a dot.
 
     Args:
-        corpus: a treebank with relations, in words as the run's training text writes them.
+        corpus: a treebank with relations; its name says where it was brought into another form.
         run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: UDGN.
@@ -49,6 +51,10 @@ def draw_heat_map(
         split: of the treebank.
         relations: which; by default all.
         after_mask: take the weights that values are summed by, not those before a mask between words.
+        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
+            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
+            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
+            one hangs on its nearest ancestor that stays.
         device: cpu, cuda, …; by default a GPU where there is one.
         output: the PNG.
 
@@ -58,15 +64,15 @@ def draw_heat_map(
     """
     chosen = chosen_run(run, table, row=row, profile=profile, usual="UDGN")
     check_png(output)
-    sentences = sentences_with_relations(corpus, split)
     trained = load_trained(chosen, device=device)
-    warn_of_another_form(trained.run, corpus)
+    corpus = in_form_of_run(trained.run, corpus, form)
+    sentences = sentences_with_relations(corpus, split)
     found = correlate_heads(trained.model, trained.vocabulary, sentences)
     shown = choose_relations(found.relations, relations or found.relations)
     save(heat_map_figure(found, shown, after_mask=after_mask), output)
     edges = sum(found.edges)
     unknown = f"{100 * found.unknown_words:.1f} % of the words are unknown to the model"
-    return f"{output}: {len(shown)} relations, {edges} edges of {len(sentences)} sentences; {unknown}."
+    return f"{output}: {len(shown)} relations, {edges} edges of {len(sentences)} sentences of {corpus.name}; {unknown}."
 
 
 def heat_map_figure(found: HeadCorrelations, relations: Sequence[str], *, after_mask: bool = False) -> "Figure":

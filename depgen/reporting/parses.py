@@ -1,7 +1,7 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -10,9 +10,9 @@ import numpy as np
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.correlations import Direction, correlate_heads, sentences_with_relations
-from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job
@@ -70,13 +70,18 @@ def treebank_of(name: str, *, what: str = "the treebank that a table is judged b
     return Treebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)
 
 
+def _read_by(trained: Trained, treebank: Treebank) -> Treebank:
+    """The treebank in the form of the text that a run has learnt from."""
+    return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
+
+
 def measure_trees(job: Job, run: Path) -> Numbers:
     """DDA and UDA of a run's trees by each decoding, where the table has columns of them; per cent."""
     if job.definition.parsing is None:
         return Numbers()
-    treebank, trained = treebank_of(job.definition.parsing), load_trained(run)
+    trained = load_trained(run)
+    treebank = _read_by(trained, treebank_of(job.definition.parsing))
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
-    warn_of_another_form(trained.run, treebank.corpus)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
     found, asked = Numbers(), {column.key for column in job.definition.columns}
@@ -115,8 +120,8 @@ def measure_correlations(job: Job, run: Path) -> Numbers:
     """The best head's correlation with each relation, in both directions, before the mask between words."""
     if job.definition.correlations is None:
         return Numbers()
-    treebank, trained = treebank_of(job.definition.correlations), load_trained(run)
-    warn_of_another_form(trained.run, treebank.corpus)
+    trained = load_trained(run)
+    treebank = _read_by(trained, treebank_of(job.definition.correlations))
     if len(treebank.splits) != 1:
         raise UserError(
             f"{settings_path(job.definition.correlations)}: expected one split, found {', '.join(treebank.splits)}."

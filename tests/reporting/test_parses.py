@@ -9,11 +9,11 @@ import yaml
 from depgen.annotation.trivial import RandomTree
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
+from depgen.evaluation import forms
 from depgen.evaluation.correlations import best_heads, correlate_heads
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
 from depgen.models.udgn import UDGN
-from depgen.reporting import parses
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.parses import WORDS, measure_correlations, measure_floor, measure_trees, treebank_of
@@ -159,12 +159,11 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
     )
 
 
-def test_a_treebank_in_another_form_than_the_runs_text_is_noticed(run, job, monkeypatch):
-    seen = []
-    monkeypatch.setattr(parses, "warn_of_another_form", lambda *given: seen.append(given))
+def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
+    monkeypatch.setattr(forms, "form_of_run", {run: "lower"}.get)
     for measure in (measure_trees, measure_correlations):
-        measure(job("UDGN"), run)
-    assert [(folder, corpus.name) for folder, corpus in seen] == [(run, "generated")] * 2
+        judges = set(measure(job("UDGN"), run).settings.values())
+        assert [judge.partition(", ")[0] for judge in judges] == ["generated (brought into the form `lower`)"]
 
 
 def test_a_table_without_treebanks_asks_no_run(job):
