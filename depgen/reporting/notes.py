@@ -201,7 +201,7 @@ def why_missing(row: Row, column: Column, results: Sequence[Result]) -> list[str
     said = [result.not_computed[column.key] for result in results if column.key in result.not_computed]
     asked = row.corpus_of is None and row.floor_of is None
     if asked and any(column.key not in {*result.metrics, *result.not_computed} for result in results):
-        said.append("measured before the table had this column (--remeasure computes it without training)")
+        said.append("measured before the table had this column (--remeasure computes it where the run is kept)")
     if len(judges(results, column.key)) > 1:
         said.append("its seeds were judged by different models, over which there is no mean")
     return list(dict.fromkeys(said))
