@@ -68,11 +68,12 @@ from depgen.nn.vocabulary import word_log_probs
 
 Cell = Literal["cnn2015", "standard"]
 Variant = Literal["paper", "code2015"]
+AnyLSTM = PeepholeLSTM | StandardLSTM
 ATTENTION_SIZE = 48
 """The paper's size of ADCLM's attention (A)."""
 
 
-def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> nn.Module:
+def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> AnyLSTM:
     """The LSTM that all six models share."""
     if cell == "standard":
         return StandardLSTM(input_size, size, layers=layers, constant_size=constant_size)

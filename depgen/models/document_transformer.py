@@ -243,7 +243,7 @@ class PreviousSentences(SentenceContext):
                 f"at most {backbone.max_length}: raise its max_length, read fewer sentences, or take sinusoids."
             )
         rows = max(1, POSITIONS_AT_ONCE // tokens.shape[1])
-        parts: list[BackboneOutput] = [backbone(some) for some in tokens.split(rows)]
+        parts: list[BackboneOutput] = [backbone(some) for some in torch.split(tokens, rows)]
         return torch.cat([part.hidden for part in parts])
 
 

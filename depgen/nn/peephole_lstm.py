@@ -14,8 +14,8 @@ No fused kernel computes it: what depends on the inputs alone is one product for
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -169,7 +169,7 @@ class PeepholeLSTM(nn.Module):
             known: the beginning of each step's input; a call gives its end and returns the states of all layers.
         """
         length, size = known.shape[1], known.shape[2]
-        first, *others = self.layers
+        first, *others = cast(Iterable[PeepholeLayer], self.layers)
         additive = F.linear(known, first.input_weight[:, :size], first.bias).transpose(0, 1).contiguous()
         steps = [_LayerSteps(first, additive, torch.cat((first.input_weight[:, size:], first.hidden_weight), 1))]
         for layer in others:

@@ -43,11 +43,12 @@ class StandardLSTM(nn.Module):
         self, known: Float[Tensor, "batch length known"]
     ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
         """See `depgen.nn.peephole_lstm.PeepholeLSTM`."""
-        begun, states = iter(known.unbind(1)), None
+        begun = iter(known.unbind(1))
+        states: tuple[LayerState, ...] | None = None
 
         def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
             nonlocal states
-            _, states = self(torch.cat((next(begun), beside), -1)[:, None], state=states)
+            _, states = self.forward(torch.cat((next(begun), beside), -1)[:, None], state=states)
             return states
 
         return step
