@@ -78,6 +78,7 @@ class Row:
             to pass.
         floor: a rule that knows nothing of the words, as `depgen parsing-scores` names it; the row shows its trees.
         corpus_of: the experiment whose corpus the row shows the sizes of.
+        other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
@@ -99,6 +100,7 @@ class Row:
     floor_of: str | None = None
     floor: str | None = None
     corpus_of: str | None = None
+    other_data: bool = False
     group: str | None = None
     against: Sequence[str] = ()
     in_paper: bool = True

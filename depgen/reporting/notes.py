@@ -342,7 +342,7 @@ def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
     """A warning where not all systems saw the same data, or parts of one corpus; a floor's rule saw none."""
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
-        if row.floor is not None or row.corpus_of is not None:
+        if row.floor is not None or row.corpus_of is not None or row.other_data:
             continue
         sources = [result.data for result in shown.get(row.name, ())]
         for version in dict.fromkeys(each.corpus if definition.sizes_vary else each.fingerprint for each in sources):

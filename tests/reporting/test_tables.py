@@ -191,6 +191,15 @@ def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, p
     )
 
 
+def test_a_row_that_is_to_learn_from_other_data_is_not_warned_of(store, project):
+    path = project / "experiments/published/toy.yaml"
+    store("Base", 1, {"bleu1": 10.0})
+    store("DM-Base", 1, {"bleu1": 12.0}, data=DataSource("News", reduced=False, fingerprint="g"))
+    assert "NOT the same data" in table("toy", profile="small")
+    path.write_text(path.read_text().replace("  - name: DM-Base\n", "  - name: DM-Base\n    other_data: true\n"))
+    assert "NOT the same data" not in table("toy", profile="small")
+
+
 def test_unequal_budgets_are_called_so(store):
     from depgen.reporting.results import Budget
 
