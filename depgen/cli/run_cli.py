@@ -17,7 +17,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _Instan
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
-from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, refuse, report
+from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, longer, refuse, report
 from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.parse import write_test_trees
@@ -35,7 +35,7 @@ from depgen.training.logs import CurveLogger, weights_and_biases
 from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
 from depgen.training.randomness import StepSeed
-from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, update_record
+from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, lengthen, update_record
 from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
 
 logger = logging.getLogger(__name__)
@@ -88,6 +88,7 @@ class RunCLI(LightningCLI):
         self.output = ""
         self._digest_before: str | None = None
         self._other_data = False
+        self._more_epochs: int | None = None
         super().__init__(
             L.LightningModule,
             L.LightningDataModule,
@@ -115,7 +116,7 @@ class RunCLI(LightningCLI):
         return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
-        """Parse; with a checkpoint, its settings hold: `fit` refuses others, the other verbs report them."""
+        """Parse; with a checkpoint, its settings hold: `fit` refuses others but more epochs, the others say them."""
         self.config = parser.parse_args(args)
         self._refuse_runs_in_files()
         verb = self.request.verb
@@ -129,6 +130,7 @@ class RunCLI(LightningCLI):
         parsed = parser.parse_object({"subcommand": verb, verb: held})
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
+            self._more_epochs, found = longer(found)
             refuse(found, self.source)
         else:
             report(found, self.checkpoint)
@@ -203,6 +205,9 @@ class RunCLI(LightningCLI):
             )
         if fits and self.folder is None:
             self._begin()
+        elif self.folder is not None and self._more_epochs is not None and process_rank() == 0:
+            logger.info("Going on to %d epochs.", self._more_epochs)
+            lengthen(self.folder, self._more_epochs)
         return self._trainer(settings, fits, kwargs)
 
     def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
@@ -345,12 +350,8 @@ class RunCLI(LightningCLI):
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
         self._keep(metrics)
-        rows = [
-            ("run", str(self.source)),
-            ("checkpoint", str(self.checkpoint)),
-            *((k, f"{v:.6g}") for k, v in metrics.items()),
-        ]
-        self.output = "\n".join(f"{name}\t{value}" for name, value in rows)
+        shown = {"run": self.source, "checkpoint": self.checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
+        self.output = "\n".join(f"{name}\t{value}" for name, value in shown.items())
 
     def _keep(self, metrics: dict[str, float]) -> None:
         """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""

@@ -65,6 +65,16 @@ def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
     return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
 
 
+def longer(found: list[Difference]) -> tuple[int | None, list[Difference]]:
+    """More epochs than a run was to have, which it may go on to, and the other differences."""
+    more = [each for each in found if each.name == "trainer.max_epochs" and _is_more(each.asked, each.held)]
+    return (more[0].asked if more else None), [each for each in found if each not in more]
+
+
+def _is_more(asked: object, held: object) -> bool:
+    return isinstance(asked, int) and isinstance(held, int) and 0 <= held < asked
+
+
 def refuse(found: list[Difference], run: Path) -> None:
     """Stop when a run would go on with other settings.
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from depgen.errors import UserError
 from depgen.locations import runs_root, write_atomically
 from depgen.processes import process_rank
@@ -278,6 +280,15 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
     """Add to a run's `run.json`, or begin it."""
     content = read_record(run) if (run / "run.json").exists() else {}
     write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
+
+
+def lengthen(run: Path, epochs: int) -> None:
+    """Let a run, finished or not, go on to so many epochs."""
+    path = run / "config.yaml"
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings["trainer"]["max_epochs"] = epochs
+    write_atomically(path, yaml.safe_dump(settings, sort_keys=False))
+    update_record(run, {"finished": None})
 
 
 def is_finished(run: Path) -> bool:

@@ -10,6 +10,7 @@ import signal
 import lightning as L
 import pytest
 import torch
+import yaml
 
 from depgen.cli import main
 from depgen.cli.requests import Request
@@ -29,7 +30,7 @@ def test_resume_refuses_other_settings(run, tiny, capsys):
 
 @pytest.mark.parametrize(
     ("option", "value", "held"),
-    [("max_epochs", "3", "2"), ("precision", "64-true", "None"), ("gradient_clip_val", "0.5", "None"),
+    [("max_epochs", "1", "2"), ("precision", "64-true", "None"), ("gradient_clip_val", "0.5", "None"),
      ("accumulate_grad_batches", "2", "1")],
 )  # fmt: skip
 def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, value, held):
@@ -37,6 +38,27 @@ def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, va
     error = capsys.readouterr().err
     assert f"trainer.{option}: " in error
     assert f"{held} in the checkpoint" in error
+
+
+def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_once(tiny, tmp_path, capsys):
+    open_ended = ["--model.second", "0"]
+    assert main(["fit", "--config", tiny, *open_ended, "--trainer.max_epochs", "3"]) == 0
+    (unbroken,) = runs_of(tmp_path)
+    assert main(["fit", "--config", tiny, *open_ended]) == 0
+    (longer,) = (path for path in runs_of(tmp_path) if path != unbroken)
+    assert main(["fit", "--config", tiny, *open_ended, "--trainer.max_epochs", "3", "--resume", str(longer)]) == 0
+    assert "Going on to 3 epochs." in capsys.readouterr().err
+    expected, found = (load_checkpoint(each / "checkpoints" / "resume.ckpt") for each in (unbroken, longer))
+    assert found["global_step"] == expected["global_step"]
+    assert all(torch.equal(found["state_dict"][name], each) for name, each in expected["state_dict"].items())
+    assert yaml.safe_load((longer / "config.yaml").read_text())["trainer"]["max_epochs"] == 3
+    assert is_finished(longer)
+
+
+def test_phases_of_set_lengths_are_not_made_longer(run, tiny, capsys):
+    assert main(["fit", "--config", tiny, "--resume", "--trainer.max_epochs", "3"]) == 2
+    assert "but the model's phases last 1 (first) + 1 (second) epochs" in capsys.readouterr().err
+    assert is_finished(run)
 
 
 def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsys):
