@@ -437,7 +437,7 @@ def multiplied(compute):
 def test_no_step_multiplies_a_vocabulary_for_each_pair_of_positions(window):
     short, long = (multiplied(mixture_gradients(length, window)) for length in (64, 256))
     scores = 2 * 64 * 5000 * 4
-    assert short >= 4 * scores  # of all words, once more on the way back, and their gradients to states and words
+    assert short >= 3 * scores  # of all words, and their gradients to states and words
     assert long < 4.5 * short  # four times the positions
     short, long = (multiplied(dense_gradients(length)) for length in (64, 256))
     assert long > 14 * short  # sixteen times the pairs
