@@ -54,6 +54,7 @@ rows_udgn-table1 := $(parsers) UDGN-trained-with-the-sample
 tree_floors := next-word previous-word random-tree
 rows_udgn-table2 := $(tree_floors) $(rows_udgn-table1)
 rows_udgn-table3 := $(parsers)
+rows_udgn-ewt := $(tree_floors) $(parsers)
 rows_udgn-table4 := $(tree_floors) UDGN no-gates no-competition no-relative-bias
 rows_udgn-table5 := Transformer UDGN-frozen-parser UDGN
 rows_udgn-table7 := $(parsers)
@@ -83,7 +84,7 @@ series := udgn-figure4 udgn-figure6
 weighted := $(addprefix dmlm-,table2 table4 table5 table13)
 curves := dmlm-table7 dmlm-table13 dmlm-ptb-lines
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
-    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9) $(series) \
+    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9 ewt) $(series) \
     $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3 figure3-wsj \
         figure3-nant) \
     coherence-tasks document-contexts scoreboard
@@ -187,6 +188,7 @@ reproduce-udgn-table5: ## UDGN: semantic textual similarity
 reproduce-udgn-table7: ## UDGN: which attention head goes with which relation, parent to child
 reproduce-udgn-table8: ## UDGN: without nonlinearity, with positions, with Kirchhoff marginals
 reproduce-udgn-table9: ## UDGN: by the size of the training text
+reproduce-udgn-ewt: ## beyond the paper: trees of UDGN and its baselines on UD English-EWT
 reproduce-udgn-figure4: ## UDGN: by the number of attention heads, table and picture
 reproduce-udgn-figure5: udgn-table3-UDGN ## UDGN: heads and relations as a picture
 reproduce-udgn-figure6: ## UDGN: by the share of masked words, table and picture
