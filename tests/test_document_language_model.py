@@ -1,14 +1,11 @@
 """Documents scored whole or sentence by sentence, and pairs of sentences at once, where a system has such."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from depgen import document_language_model
-from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.likelihood import score_documents
 from depgen.models.dclm import (
@@ -20,9 +17,8 @@ from depgen.models.dclm import (
     HierarchicalContext,
     NoContext,
 )
-from depgen.models.document_transformer import DocumentTransformer
 from tests.models.documents import CONTEXTS as RECURRENT
-from tests.models.documents import TRANSFORMERS
+from tests.models.documents import TRANSFORMERS, small_model
 
 VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
@@ -82,16 +78,10 @@ class Largest(TorchDispatchMode):
 
 
 def small(name):
-    torch.manual_seed(0)
-    if name in TRANSFORMERS:
-        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
-        found = DocumentTransformer(VOCABULARY.size, context=TRANSFORMERS[name], backbone=backbone)
-    else:
-        more = {"attention_size": 2} if name.startswith("adclm") else {}
-        found = DCLM(VOCABULARY.size, context=partial(RECURRENT[name], size=3, **more), embedding_size=3)
+    found = small_model(name, VOCABULARY.size)
     for parameter in found.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
-    return found.double().eval()
+    return found
 
 
 @pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])

@@ -1,20 +1,16 @@
 """Documents without words, of one sentence and of two thousand, from the file through the data module to a model."""
 
 import json
-from functools import partial
 
 import pytest
 import torch
 
-from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentData, collate_documents
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
-from depgen.models.dclm import DCLM
-from depgen.models.document_transformer import DocumentTransformer
-from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.models.documents import CONTEXTS, TRANSFORMERS, small_model
 
 LONG = 2000
 
@@ -43,17 +39,6 @@ def data(tmp_path, monkeypatch):
     return found
 
 
-def tiny(name, data):
-    torch.manual_seed(0)
-    if name in TRANSFORMERS:
-        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
-        found = DocumentTransformer(data.vocabulary_size, context=TRANSFORMERS[name], backbone=backbone)
-    else:
-        more = {"attention_size": 2} if name.startswith("adclm") else {}
-        found = DCLM(data.vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
-    return found.double().eval()
-
-
 def test_what_has_no_words_is_left_out_and_said(data, caplog):
     assert [len(item.sentences) for item in map(data.segmented("test", longest=None).__getitem__, range(3))] == [
         1, 3, LONG,
@@ -72,7 +57,7 @@ def test_long_documents_are_segments_in_training_and_whole_in_evaluation(data):
 
 @pytest.mark.parametrize("name", [*CONTEXTS, *TRANSFORMERS])
 def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
-    model = tiny(name, data)
+    model = small_model(name, data.vocabulary_size)
     split = data.segmented("test", longest=None)
     one, few, long = ([ids.tolist() for ids in split[row].sentences] for row in range(3))
     with torch.no_grad():

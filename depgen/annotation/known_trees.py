@@ -1,12 +1,12 @@
 """A treebank's own trees where it has the sentence, another annotator's elsewhere."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
+from depgen.locations import lines_sha256
 from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.sentence import Sentence
 
@@ -50,7 +50,7 @@ class KnownTrees:
         other = "none" if self.otherwise is None else self.otherwise.fingerprint()
         parts = ["known trees", *map(self.treebank.fingerprint, self.splits), other]
         parts += ["unknown sentences left"] if self.leave_unknown else []
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with trees; relations are `_` where the treebank has only heads, and where no tree is given.

@@ -4,7 +4,6 @@ One row a document: `identifier`, `words` (all sentences' words in a row), `sent
 is given, `heads` (1-based within the sentence, 0 = root, -1 = no tree was given) and `relations`.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from typing import Any
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
-from depgen.locations import cache_root, locked, write_atomically
+from depgen.locations import cache_root, lines_sha256, locked, write_atomically
 from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document, Sentence
@@ -49,7 +48,7 @@ def annotation_fingerprint(corpus: Corpus, split: Split, annotator: Annotator | 
     """
     trees = "none" if annotator is None else annotator.fingerprint()
     parts = [FORMAT, corpus.fingerprint(split), trees, "documents" if whole_documents else "sentences"]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return lines_sha256(parts)
 
 
 def annotated_split(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics
-from depgen.data.files import log_left_out
+from depgen.data.sentences import rewritten_documents
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.trees.normalization import normalize
@@ -39,24 +39,23 @@ class NormalizedTreebank:
         Raises:
             UserError: the treebank has no tags.
         """
-        left_out = 0
+        return rewritten_documents(
+            self._tagged(split), lambda each: normalize(each, self._vocabulary), corpus=self.name, split=split
+        )
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the treebank's split, of the training words and of the rules."""
+        parts = [RULES, self.treebank.fingerprint(split), self.words_of.fingerprint("train")]
+        return lines_sha256(["NormalizedTreebank", *parts])
+
+    def _tagged(self, split: Split) -> Iterator[Document]:
         for document in self.treebank.documents(split):
             if any(sentence.tags is None for sentence in document.sentences):
                 raise UserError(
                     f"{document.identifier}: expected tags, which tell punctuation from words, found none. Name a "
                     "treebank that is tagged, or the column that has its tags."
                 )
-            sentences = [normalize(sentence, self._vocabulary) for sentence in document.sentences]
-            kept = tuple(sentence for sentence in sentences if sentence.words)
-            left_out += len(sentences) - len(kept)
-            if kept:
-                yield Document(kept, document.identifier)
-        log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
-
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the treebank's split, of the training words and of the rules."""
-        parts = [RULES, self.treebank.fingerprint(split), self.words_of.fingerprint("train")]
-        return lines_sha256(["NormalizedTreebank", *parts])
+            yield document
 
     @cached_property
     def _vocabulary(self) -> frozenset[str]:

@@ -1,12 +1,12 @@
-"""The sentences of any corpus as documents of their own: for systems that write one sentence at a time."""
+"""The sentences of any corpus: as documents of their own, for systems that write one at a time, and rewritten."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
 from depgen.errors import UserError
-from depgen.trees.sentence import Document
+from depgen.trees.sentence import Document, Sentence
 
 
 class SingleSentences:
@@ -59,3 +59,24 @@ class SingleSentences:
         """The other corpus's, and the limits."""
         first = f" first {self.max_documents}" if split == "train" and self.max_documents is not None else ""
         return f"sentences {self.min_words} {self.max_words}{first} {self.corpus.fingerprint(split)}"
+
+
+def rewritten_documents(
+    documents: Iterable[Document], rewrite: Callable[[Sentence], Sentence], *, corpus: str, split: Split
+) -> Iterator[Document]:
+    """The documents with every sentence rewritten; what is left without words is left out and counted.
+
+    Args:
+        documents: of a split.
+        rewrite: what becomes of a sentence.
+        corpus: what the log calls the result.
+        split: which one it is.
+    """
+    left_out = 0
+    for document in documents:
+        sentences = [rewrite(sentence) for sentence in document.sentences]
+        kept = tuple(sentence for sentence in sentences if sentence.words)
+        left_out += len(sentences) - len(kept)
+        if kept:
+            yield Document(kept, document.identifier)
+    log_left_out(left_out, "sentences without words", corpus=corpus, split=split)

@@ -1,6 +1,5 @@
 """The form of the text that a run has learnt from (`depgen.trees.text_form`), and corpora brought into it."""
 
-import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -8,7 +7,8 @@ from pathlib import Path
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.experiment import data_of
-from depgen.data.files import log_left_out
+from depgen.data.sentences import rewritten_documents
+from depgen.locations import lines_sha256
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS, FormName
@@ -62,14 +62,7 @@ class BroughtIntoForm:
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split that have a word of the form."""
-        left_out = 0
-        for document in self.corpus.documents(split):
-            sentences = [self._brought(sentence) for sentence in document.sentences]
-            kept = tuple(sentence for sentence in sentences if sentence.words)
-            left_out += len(sentences) - len(kept)
-            if kept:
-                yield Document(kept, document.identifier)
-        log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
+        return rewritten_documents(self.corpus.documents(split), self._brought, corpus=self.name, split=split)
 
     def _brought(self, sentence: Sentence) -> Sentence:
         form = FORMS[self.form]
@@ -79,7 +72,7 @@ class BroughtIntoForm:
     def fingerprint(self, split: Split) -> str:
         """A digest of the other corpus and the form."""
         parts = ["BroughtIntoForm", self.form, self.corpus.fingerprint(split)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return lines_sha256(parts)
 
 
 def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> Corpus:

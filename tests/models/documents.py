@@ -1,12 +1,15 @@
-"""Context networks by name, and batches of whole documents from token ids."""
+"""Context networks by name, small systems of them, and batches of whole documents from token ids."""
 
 from functools import partial
 
 import numpy as np
+import torch
 
+from depgen.backbones.transformer import Transformer
 from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
 from depgen.models import document_transformer
 from depgen.models.dclm import (
+    DCLM,
     AttentionContext,
     CarriedState,
     ContextToContext,
@@ -32,6 +35,18 @@ TRANSFORMERS = {
     "transformer attention": partial(document_transformer.AttentionContext, attention_size=3),
     "transformer previous": partial(document_transformer.PreviousSentences, sentences=2),
 }
+
+
+def small_model(name, vocabulary_size):
+    """A system of one of these contexts, in float64 and in evaluation."""
+    torch.manual_seed(0)
+    if name in TRANSFORMERS:
+        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
+        found = document_transformer.DocumentTransformer(vocabulary_size, context=TRANSFORMERS[name], backbone=backbone)
+    else:
+        more = {"attention_size": 2} if name.startswith("adclm") else {}
+        found = DCLM(vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
+    return found.double().eval()
 
 
 def batch_of(documents):
