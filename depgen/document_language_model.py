@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -47,22 +47,6 @@ class SeparateFeatures:
     added: Float[Tensor, "batch before features"]
 
 
-@runtime_checkable
-class ReadsOn(Protocol):
-    """A system that needs no more of the sentences before than what the last of them has left."""
-
-    def read_on(
-        self,
-        inputs: Int[Tensor, "batch word"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence, from `<s>` on and without padding, and what it leaves.
-
-        What is left is a tensor or (named) tuples of such, a document a row; `before` is None where a document begins.
-        """
-        ...
-
-
 class DocumentLanguageModel(LanguageModel):
     """Base of the systems that read a document sentence by sentence, each from `<s>` to `<eos>`.
 
@@ -74,8 +58,6 @@ class DocumentLanguageModel(LanguageModel):
     """
 
     reads_sentences = True
-    reach: int | None = None
-    """How many sentences before one its scores depend on; None: all of them."""
 
     def __init__(
         self,
@@ -99,6 +81,20 @@ class DocumentLanguageModel(LanguageModel):
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError(f"{type(self).__name__} has no read")
+
+    def read_on(
+        self,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401, the system's own
+    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+        """The features of one more sentence of each document, in evaluation, and what it leaves for the next.
+
+        Args:
+            inputs: the sentences from `<s>` on, without padding.
+            before: what the sentences before have left: a tensor or (named) tuples of such, a document a row; None
+                where documents begin.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no read_on")
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab features"]:
@@ -144,18 +140,14 @@ class DocumentLanguageModel(LanguageModel):
         if len(documents) > rows:
             parts = (documents[first : first + rows] for first in range(0, len(documents), rows))
             return [each for part in parts for each in self.sentence_log_probs(part, vocabulary=vocabulary)]
-        if most * longest > PADDED_AT_ONCE and isinstance(self, ReadsOn):
+        if most * longest > PADDED_AT_ONCE:
             return [self._read_on_through(documents[0], vocabulary)]
-        if most * longest > PADDED_AT_ONCE and self.reach is not None:
-            windows = ([documents[0][max(0, place - self.reach) : place + 1]] for place in range(most))
-            return [[self._whole_log_probs(window, vocabulary)[0][-1] for window in windows]]
         return self._whole_log_probs(documents, vocabulary)
 
     def _read_on_through(
         self, document: Sequence[Sequence[int]], vocabulary: AnyVocabulary
     ) -> list[Float[np.ndarray, " tokens"]]:
         """Those of a document read sentence by sentence."""
-        assert isinstance(self, ReadsOn)
         found, before = [], None
         for ids in document:
             inputs, targets = torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)

@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import generate
 from depgen.decoding.sampling import Sampling
-from depgen.document_language_model import DocumentLanguageModel, ReadsOn
+from depgen.document_language_model import DocumentLanguageModel
 from depgen.evaluation.likelihood import DocumentIds
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.seeds import seed_of
@@ -38,7 +37,7 @@ def continue_documents(
 ) -> list[list[list[int]]]:
     """New sentences of each document, without their ends; document k depends on its sentences and seed k alone.
 
-    For each new word a system that reads on reads the sentence again, any other one the whole document.
+    For each new word its sentence is read again, behind what the sentences before it have left.
 
     Args:
         model: a system in evaluation mode.
@@ -51,7 +50,7 @@ def continue_documents(
         batch_size: documents written at once.
         progress: show a progress bar for each sentence.
     """
-    reader = _Left(model, vocabulary) if isinstance(model, ReadsOn) else _Whole(model, vocabulary)
+    reader = _Reader(model, vocabulary)
     before = [reader.read(document, None) for document in documents]
     written: list[list[list[int]]] = [[] for _ in documents]
     for sentence in range(sentences):
@@ -86,51 +85,29 @@ class _Sentence:
     """The beginnings of one sentence in each of several documents.
 
     Attributes:
-        before: what stands before it, a document each; as a reader has left it.
+        before: what the sentences before it have left, a document a row; None where it is the first.
         tokens: `<s>` and words; None before the first step.
     """
 
-    before: Sequence[Any]
+    before: Any
     tokens: Int[Tensor, "documents length"] | None = None
-
-    def followed_by(self, tokens: Int[Tensor, "documents new"]) -> "_Sentence":
-        return _Sentence(self.before, tokens if self.tokens is None else torch.cat((self.tokens, tokens), 1))
 
     def select(self, rows: Int[Tensor, " kept"]) -> "_Sentence":
         """Those documents alone, in the order given."""
         assert self.tokens is not None
-        return _Sentence([self.before[row] for row in rows.tolist()], self.tokens[rows])
+        return _Sentence(_rows(self.before, rows), self.tokens[rows])
 
 
 def _begin(before: Sequence[Any], chosen: Sequence[int]) -> _Sentence:
-    return _Sentence([before[place] for place in chosen])
+    left = [before[place] for place in chosen]
+    return _Sentence(None if left[0] is None else stacked(left))
 
 
 @dataclass(frozen=True)
-class _Whole:
-    """Reads whole documents again: what every system that reads documents can do."""
+class _Reader:
+    """Reads on from what the sentences before have left."""
 
     model: DocumentLanguageModel
-    vocabulary: AnyVocabulary
-
-    def read(self, sentences: DocumentIds, before: DocumentIds | None) -> DocumentIds | None:
-        """The document with these sentences behind it."""
-        return [*(before or ()), *sentences] or None
-
-    def step(self, tokens: Tensor, padding: Tensor | None, state: _Sentence) -> tuple[Tensor, _Sentence]:
-        """Log-probabilities of the next word."""
-        state = state.followed_by(tokens)
-        assert state.tokens is not None
-        sentences = state.tokens[:, 1:].tolist()
-        documents = [[*(before or ()), ids] for before, ids in zip(state.before, sentences, strict=True)]
-        return _drawable(next_word_log_probs(self.model, documents, vocabulary=self.vocabulary), self.vocabulary), state
-
-
-@dataclass(frozen=True)
-class _Left:
-    """Reads on from what the sentence before has left."""
-
-    model: Any  # a document language model that reads on
     vocabulary: AnyVocabulary
 
     def read(self, sentences: DocumentIds, before: Any) -> Any:  # noqa: ANN401
@@ -142,11 +119,10 @@ class _Left:
 
     def step(self, tokens: Tensor, padding: Tensor | None, state: _Sentence) -> tuple[Tensor, _Sentence]:
         """Log-probabilities of the next word."""
-        state = state.followed_by(tokens)
-        before = None if state.before[0] is None else stacked(state.before)
-        features, _ = self.model.read_on(state.tokens, before)
-        weight, bias = self.model.output_weight, self.model.output_bias
-        return _drawable(log_softmax_over_vocabulary(features[:, -1], weight, bias), self.vocabulary), state
+        so_far = tokens if state.tokens is None else torch.cat((state.tokens, tokens), 1)
+        features, _ = self.model.read_on(so_far, state.before)
+        log_probs = log_softmax_over_vocabulary(features[:, -1], self.model.output_weight, self.model.output_bias)
+        return _drawable(log_probs, self.vocabulary), _Sentence(state.before, so_far)
 
 
 def _drawable(
@@ -164,22 +140,20 @@ def stacked(states: Sequence[Any]) -> Any:  # noqa: ANN401
     >>> stacked([(torch.ones(1, 2),), (torch.ones(1, 3),)])[0].tolist()
     [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
-    first = states[0]
-    if isinstance(first, Tensor):
+    if isinstance(states[0], Tensor):
         longest = max(state.shape[1] for state in states)
         spare = [(0, 0) * (state.dim() - 2) + (0, longest - state.shape[1]) for state in states]
         return torch.cat([F.pad(state, pad) for state, pad in zip(states, spare, strict=True)])
-    parts = [stacked(each) for each in zip(*states, strict=True)]
-    return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    return _like(states[0], [stacked(each) for each in zip(*states, strict=True)])
 
 
-@torch.inference_mode()
-def next_word_log_probs(
-    model: DocumentLanguageModel, documents: Sequence[DocumentIds], *, vocabulary: AnyVocabulary
-) -> Float[Tensor, "documents vocab"]:
-    """Log-probabilities (nats) of what follows the last word of each document; its last sentence may have none yet."""
-    batch = whole_documents(documents, vocabulary).to(model.device)
-    rows = torch.arange(len(documents), device=model.device)
-    last = torch.tensor([len(document) - 1 for document in documents], device=model.device)
-    features = model.read(batch).features[rows, last, batch.lengths[rows, last] - 1]
-    return log_softmax_over_vocabulary(features, model.output_weight, model.output_bias)
+def _rows(state: Any, rows: Int[Tensor, " kept"]) -> Any:  # noqa: ANN401
+    """Those rows of a state."""
+    if state is None or isinstance(state, Tensor):
+        return None if state is None else state[rows]
+    return _like(state, [_rows(each, rows) for each in state])
+
+
+def _like(state: Any, parts: Sequence[Any]) -> Any:  # noqa: ANN401
+    """A tuple of other parts, with the same names."""
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)

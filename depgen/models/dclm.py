@@ -571,9 +571,9 @@ class DCLM(DocumentLanguageModel):
     def read_on(
         self,
         inputs: Int[Tensor, "batch word"],
-        before: Any,  # noqa: ANN401, the network's own
+        before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence of documents, in evaluation; see `ContextNetwork`."""
+        """See `DocumentLanguageModel`."""
         return self.context.read_on(self.embedding(inputs), before)
 
     def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:

@@ -22,11 +22,11 @@ Deviations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput
@@ -49,11 +49,9 @@ class SentenceContext(nn.Module):
 
     Attributes:
         sentences_alone: whether there is no context at all.
-        reach: how many sentences before one it knows of; None for all.
     """
 
     sentences_alone: bool = False
-    reach: int | None = None
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -68,12 +66,26 @@ class SentenceContext(nn.Module):
         """Features of each position, for the output matrix; zeros or without meaning at padding."""
         raise NotImplementedError
 
+    def read_on(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401, the context's own
+    ) -> tuple[Float[Tensor, "batch word width"], Any]:
+        """The features of one more sentence, which has no padding, and what the next one finds.
+
+        Args:
+            backbone: the Transformer.
+            inputs: the sentence from its beginning on.
+            before: what the sentences before have left; None for the first.
+        """
+        raise NotImplementedError
+
 
 class SentenceAlone(SentenceContext):
     """Every sentence by itself."""
 
     sentences_alone = True
-    reach = 0
 
     def forward(
         self,
@@ -83,6 +95,15 @@ class SentenceAlone(SentenceContext):
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once."""
         return _alone(backbone, inputs, lengths)
+
+    def read_on(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word width"], Any]:
+        """Nothing is taken along."""
+        return backbone(inputs).hidden, ()
 
 
 class PrefixContext(SentenceContext):
@@ -109,12 +130,29 @@ class PrefixContext(SentenceContext):
         context = self.first_context.expand(len(inputs), -1)
         found = []
         for sentence, longest in enumerate(lengths.amax(0).clamp_min(1).tolist()):
-            added = F.pad(self.prefix(context)[:, None], (0, 0, 0, longest - 1))
-            hidden = backbone(inputs[:, sentence, :longest], added_embedding=added).hidden
+            hidden = self._read(backbone, inputs[:, sentence, :longest], context)
             length = lengths[:, sentence]
             context = torch.where((length > 0)[:, None], _last(hidden, length), context)
             found.append(F.pad(hidden, (0, 0, 0, inputs.shape[2] - longest)))
         return torch.stack(found, 1)
+
+    def read_on(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word width"], Any]:
+        """The last hidden state is taken along."""
+        context = self.first_context.expand(len(inputs), -1) if before is None else before
+        hidden = self._read(backbone, inputs, context)
+        return hidden, hidden[:, -1]
+
+    def _read(
+        self, backbone: Transformer, inputs: Int[Tensor, "batch word"], context: Float[Tensor, "batch width"]
+    ) -> Float[Tensor, "batch word width"]:
+        added = F.pad(self.prefix(context)[:, None], (0, 0, 0, inputs.shape[1] - 1))
+        output: BackboneOutput = backbone(inputs, added_embedding=added)
+        return output.hidden
 
 
 class OutputContext(SentenceContext):
@@ -123,8 +161,6 @@ class OutputContext(SentenceContext):
     Args:
         width: of the Transformer.
     """
-
-    reach = 1
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -140,6 +176,17 @@ class OutputContext(SentenceContext):
         """All sentences at once."""
         found = self.separately(backbone, inputs, lengths)
         return found.own + found.added[:, :-1, None]
+
+    def read_on(
+        self,
+        backbone: Transformer,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word width"], Any]:
+        """The last hidden state is taken along."""
+        context = self.first_context.expand(len(inputs), -1) if before is None else before
+        output: BackboneOutput = backbone(inputs)
+        return output.hidden + self.from_context(context)[:, None], output.hidden[:, -1]
 
     def separately(
         self,
@@ -162,8 +209,6 @@ class AttentionContext(SentenceContext):
         attention_size: of queries and keys.
     """
 
-    reach = 1
-
     def __init__(self, width: int, attention_size: int = 48) -> None:
         super().__init__(width)
         self.first_context = nn.Parameter(torch.zeros(width))
@@ -183,10 +228,37 @@ class AttentionContext(SentenceContext):
         memory = torch.cat((first, hidden[:, :-1]), 1)
         filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
         seen = torch.arange(inputs.shape[2], device=lengths.device) < filled.clamp_min(1)[:, :, None]
-        scores = self.query(hidden) @ self.key(memory).transpose(2, 3) / math.sqrt(self.query.out_features)
-        weights = scores.masked_fill(~seen[:, :, None], -torch.inf).softmax(-1)
+        return self._looking_at(hidden, memory, seen)
+
+    def read_on(
+        self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_States | None"
+    ) -> tuple[Float[Tensor, "batch word width"], "_States"]:
+        """All hidden states are taken along."""
+        hidden = backbone(inputs).hidden
+        if before is None:
+            states = self.first_context.expand(len(inputs), 1, -1)
+            before = _States(states, torch.ones_like(states[..., 0], dtype=torch.bool))
+        left = _States(hidden, torch.ones_like(inputs, dtype=torch.bool))
+        return self._looking_at(hidden, before.hidden, before.filled), left
+
+    def _looking_at(
+        self,
+        hidden: Float[Tensor, "*documents word width"],
+        memory: Float[Tensor, "*documents state width"],
+        seen: Bool[Tensor, "*documents state"],
+    ) -> Float[Tensor, "*documents word width"]:
+        """Hidden states with what they find among others."""
+        scores = self.query(hidden) @ self.key(memory).transpose(-2, -1) / math.sqrt(self.query.out_features)
+        weights = scores.masked_fill(~seen[..., None, :], -torch.inf).softmax(-1)
         found: Tensor = hidden + self.from_context(weights @ memory)
         return found
+
+
+class _States(NamedTuple):
+    """The hidden states of a sentence, and where there are any."""
+
+    hidden: Float[Tensor, "batch state width"]
+    filled: Bool[Tensor, "batch state"]
 
 
 class PreviousSentences(SentenceContext):
@@ -201,7 +273,7 @@ class PreviousSentences(SentenceContext):
         super().__init__(width)
         if sentences < 1:
             raise UserError(f"PreviousSentences: expected sentences of at least 1, found {sentences}.")
-        self.sentences = self.reach = sentences
+        self.sentences = sentences
 
     def forward(
         self,
@@ -236,6 +308,21 @@ class PreviousSentences(SentenceContext):
             (words,), hidden[number[row, sentence], place - first[row, sentence]]
         )
 
+    def read_on(
+        self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_Tokens | None"
+    ) -> tuple[Float[Tensor, "batch word width"], "_Tokens"]:
+        """The tokens of the last sentences are taken along."""
+        if before is None:
+            before = _Tokens(inputs[:, :0], inputs.new_zeros(len(inputs), self.sentences))
+        places = before.lengths.sum(1, keepdim=True) + torch.arange(inputs.shape[1], device=inputs.device)
+        sequences = F.pad(before.tokens, (0, inputs.shape[1])).scatter(1, places, inputs)
+        hidden = self._read(backbone, sequences)
+        rows = torch.arange(len(inputs), device=inputs.device)[:, None]
+        lengths = F.pad(before.lengths[:, 1:], (0, 1), value=inputs.shape[1])
+        kept = torch.arange(int(lengths.sum(1).max()), device=inputs.device) + before.lengths[:, :1]  # not the first
+        left = _Tokens(sequences[rows, kept.clamp_max(sequences.shape[1] - 1)], lengths)
+        return hidden[rows, places], left
+
     def _read(self, backbone: Transformer, tokens: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length width"]:
         if backbone.max_length is not None and tokens.shape[1] > backbone.max_length:
             raise UserError(
@@ -245,6 +332,13 @@ class PreviousSentences(SentenceContext):
         rows = max(1, POSITIONS_AT_ONCE // tokens.shape[1])
         parts: list[BackboneOutput] = [backbone(some) for some in torch.split(tokens, rows)]
         return torch.cat([part.hidden for part in parts])
+
+
+class _Tokens(NamedTuple):
+    """The last sentences of documents, one behind the other, and how long each is; 0 before the first."""
+
+    tokens: Int[Tensor, "batch place"]
+    lengths: Int[Tensor, "batch sentences"]
 
 
 def _alone(
@@ -304,12 +398,20 @@ class DocumentTransformer(DocumentLanguageModel):
             )
         self.backbone = network
         self.context = context(network.width)
-        self.sentences_alone, self.reach = self.context.sentences_alone, self.context.reach
+        self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, OutputContext)
 
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         return DocumentOutput(self.context(self.backbone, batch.inputs, batch.lengths))
+
+    def read_on(
+        self,
+        inputs: Int[Tensor, "batch word"],
+        before: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "batch word width"], Any]:
+        """See `DocumentLanguageModel`."""
+        return self.context.read_on(self.backbone, inputs, before)
 
     def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
         """The summands of a context that is added to every hidden state of a sentence."""

@@ -9,27 +9,22 @@ import pytest
 import torch
 import yaml
 
-from depgen.backbones.transformer import Transformer
 from depgen.cli import main
+from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.document_generation import ReadsOn, continue_documents, next_word_log_probs, stacked
+from depgen.evaluation.document_generation import continue_documents, stacked
 from depgen.evaluation.generation import generate
 from depgen.evaluation.trained import load_trained
-from depgen.models import dclm, document_transformer
+from depgen.models.dclm import DCLM
+from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from tests.models.documents import CONTEXTS as RECURRENT
+from tests.models.documents import TRANSFORMERS, small_model
 
 WORDS = [f"w{n}" for n in range(9)]
-CONTEXTS = {
-    "rnnlm": dclm.NoContext,
-    "drnnlm": dclm.CarriedState,
-    "hrnnlm": dclm.HierarchicalContext,
-    "ccdclm": dclm.ContextToContext,
-    "codclm": dclm.ContextToOutput,
-    "adclm": dclm.AttentionContext,
-    "adclm code2015": partial(dclm.AttentionContext, variant="code2015"),
-}
-DOCUMENTS = [[[4, 5, 6], [7], [8, 4]], [], [[5]], [[6, 6], [], [4, 7, 8, 5]]]
+SYSTEMS = [*RECURRENT, *TRANSFORMERS]
+DOCUMENTS = [[[4, 5, 6], [7], [8, 4], [5, 5], [9]], [], [[5]], [[6, 6], [], [4, 7, 8, 5]]]
 """One without a sentence, and one with a sentence without a word, as a system may write it."""
 
 
@@ -39,20 +34,26 @@ def vocabulary():
 
 
 def model_of(name, vocabulary, *, cell="cnn2015"):
-    torch.manual_seed(3)
-    if name == "transformer":
-        backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0)
-        context = document_transformer.PrefixContext
-        found = document_transformer.DocumentTransformer(vocabulary.size, context=context, backbone=backbone)
+    if cell == "standard":
+        found = DCLM(vocabulary.size, context=partial(RECURRENT[name], size=4, cell=cell), embedding_size=4)
     else:
-        context = partial(CONTEXTS[name], size=4, cell=cell)
-        found = dclm.DCLM(vocabulary.size, context=context, embedding_size=4)
+        found = small_model(name, vocabulary.size)
+    torch.manual_seed(3)
     for parameter in found.parameters():
         torch.nn.init.normal_(parameter, std=0.8)
     return found.double().eval()
 
 
-@pytest.mark.parametrize("name", [*CONTEXTS, "transformer"])
+@torch.inference_mode()
+def next_word_log_probs(model, documents, *, vocabulary):
+    """What follows the last word of each document, read as a whole; its last sentence may have no word yet."""
+    batch, rows = whole_documents(documents, vocabulary), torch.arange(len(documents))
+    last = torch.tensor([len(document) - 1 for document in documents])
+    features = model.read(batch).features[rows, last, batch.lengths[rows, last] - 1]
+    return log_softmax_over_vocabulary(features, model.output_weight, model.output_bias)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_each_word_is_drawn_from_what_scores_it(name, vocabulary):
     model = model_of(name, vocabulary)
     new = [[4, 8, 8], [5], []]
@@ -67,18 +68,19 @@ def test_each_word_is_drawn_from_what_scores_it(name, vocabulary):
             np.testing.assert_allclose(found[:, target].numpy(), scored, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
-@pytest.mark.parametrize("name", CONTEXTS)
+@pytest.mark.parametrize(
+    ("name", "cell"), [*((name, "cnn2015") for name in SYSTEMS), *((name, "standard") for name in RECURRENT)]
+)
+@torch.inference_mode()
 def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabulary):
     model = model_of(name, vocabulary, cell=cell)
-    assert isinstance(model, ReadsOn)
     left = []
     for document in (DOCUMENTS[0], DOCUMENTS[2], DOCUMENTS[3]):
         before = None
         for place, ids in enumerate(document):
             inputs = torch.tensor([[vocabulary.start, *ids]])
             features, before = model.read_on(inputs, before)
-            found = model.output(features)[0].log_softmax(-1)
+            found = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
             for word in range(len(ids) + 1):
                 (expected,) = next_word_log_probs(model, [[*document[:place], ids[:word]]], vocabulary=vocabulary)
                 torch.testing.assert_close(found[word], expected, rtol=0, atol=1e-12)
@@ -94,7 +96,7 @@ def written(model, vocabulary, documents, seeds, **options):
     return continue_documents(model, documents, vocabulary=vocabulary, seeds=seeds, **settings)
 
 
-@pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", "transformer"])
+@pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", *TRANSFORMERS])
 def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_word(name, vocabulary):
     model = model_of(name, vocabulary)
     greedy = {"sampling": Sampling(greedy=True), "sentences": 2, "max_new_tokens": 3}
@@ -133,7 +135,7 @@ def test_words_come_as_often_as_they_are_likely(vocabulary):
     assert np.abs(first - expected).max() < 4 * (0.25 / 4000) ** 0.5
 
 
-@pytest.mark.parametrize("name", ["ccdclm", "transformer"])
+@pytest.mark.parametrize("name", ["ccdclm", "transformer prefix"])
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(greedy=True), Sampling(top_p=0.9), Sampling(top_k=2)])
 def test_no_sentence_begins_within_another(name, sampling, vocabulary):
     model = model_of(name, vocabulary)
