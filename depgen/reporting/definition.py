@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from depgen.decoding.sampling import Sampling
 from depgen.errors import UserError, did_you_mean
 from depgen.reporting.experiments import experiment_file, table_names, table_path
 from depgen.reporting.fields import part, parts, read_yaml
@@ -299,16 +300,29 @@ def _check(definition: TableDefinition, where: str) -> None:
             raise UserError(
                 f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
             )
-    generation = definition.generation
-    if generation is not None and isinstance(generation.samples, Mapping):
-        missing = [profile for profile in definition.profiles if profile not in generation.samples]
-        if missing:
-            raise UserError(f"{where}: generation: samples: nothing for profile {', '.join(missing)}.")
+    if definition.generation is not None:
+        _check_generation(definition.generation, definition.profiles, f"{where}: generation")
     for column in definition.columns:
         if column.decimals < 0:
             raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
     for row in definition.rows:
         _check_row(definition, row, keys, names, f"{where}: row {row.name}")
+
+
+def _check_generation(generation: Generation, profiles: Sequence[str], where: str) -> None:
+    if generation.max_new_tokens < 1 or generation.prompt_sentences < 0:
+        raise UserError(
+            f"{where}: expected max_new_tokens of at least 1 and prompt_sentences of at least 0, found "
+            f"{generation.max_new_tokens} and {generation.prompt_sentences}."
+        )
+    try:
+        Sampling(top_p=generation.top_p, temperature=generation.temperature)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if isinstance(generation.samples, Mapping):
+        missing = [profile for profile in profiles if profile not in generation.samples]
+        if missing:
+            raise UserError(f"{where}: samples: nothing for profile {', '.join(missing)}.")
 
 
 def _check_row(

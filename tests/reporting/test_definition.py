@@ -54,6 +54,16 @@ def test_reads_columns_rows_and_slugs(project):
         ("name: Later", "name: Later, x: three", r"rows\[4\] .*: x: expected a number or nothing, found 'three'"),
         (
             "generation: {prompt_sentences: 4",
+            "generation: {max_new_tokens: 0, prompt_sentences: 4",
+            "generation: expected max_new_tokens of at least 1 .*, found 0 and 4",
+        ),
+        (
+            "generation: {prompt_sentences: 4",
+            "generation: {temperature: 0, prompt_sentences: 4",
+            "generation: the temperature must be above 0",
+        ),
+        (
+            "generation: {prompt_sentences: 4",
             "generation: {prompt_sentences: four",
             "prompt_sentences: expected a whole",
         ),
