@@ -121,7 +121,8 @@ def _read(value: object, hint: Any, where: str, remedy: str) -> Any:  # noqa: AN
         return numbers(value, where, remedy=remedy)
     if not _fits(value, hint):
         raise UserError(f"{where}: expected {_in_words(hint)}, found {value!r:.80}.{remedy}")
-    return value
+    kinds = {hint, *inner}
+    return float(value) if type(value) is int and float in kinds and int not in kinds else value
 
 
 def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation
