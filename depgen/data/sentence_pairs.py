@@ -1,13 +1,12 @@
 """Pairs of sentences in batches, read by the vocabulary of the run that a system goes on from."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-import lightning as L
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,11 +15,11 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Batch
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.module import EncodedData
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.seeds import checked_seed
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Document
 
@@ -150,7 +149,7 @@ class PairSplit(Dataset[EncodedPair]):
         return PairItems([(int(i), self.pairs[int(i)]) for i in share.indices], share.global_tokens, self.unk)
 
 
-class SentencePairs(L.LightningDataModule):
+class SentencePairs(EncodedData[PairSplit]):
     """Judged pairs of sentences, as ids of the vocabulary of a trained run.
 
     Args:
@@ -174,14 +173,10 @@ class SentencePairs(L.LightningDataModule):
         workers: int = 0,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(workers=workers, seed=seed)
         check_at_least(1, pairs_per_batch=pairs_per_batch)
-        check_at_least(0, workers=workers)
         self.corpus, self.encoder = corpus, encoder
         self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
-        self.workers, self.seed = workers, checked_seed(seed)
-        self._vocabulary: AnyVocabulary | None = None
-        self._splits: dict[Split, PairSplit] = {}
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
 
@@ -194,60 +189,34 @@ class SentencePairs(L.LightningDataModule):
         """
         return named_checkpoint(self.encoder)[1]
 
-    @property
-    def vocabulary(self) -> AnyVocabulary:
-        """The encoder's, or the one that this run has taken over from it."""
-        if self._vocabulary is None:
-            self._vocabulary = load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
-        return self._vocabulary
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token types; the command line links it to the model."""
-        return self.vocabulary.size
-
-    def save_into(self, run: Path) -> None:
-        """Write the vocabulary into a run folder."""
-        self.vocabulary.save(run / "vocabulary")
-
-    def use_vocabulary(self, folder: Path) -> None:
-        """Take the vocabulary of a run folder; the encoder's run need not be there any more."""
-        self._vocabulary = load_vocabulary(folder)
-        self._splits.clear()
+    def _own_vocabulary(self) -> AnyVocabulary:
+        """The encoder's; a run takes it over and needs the encoder's no more."""
+        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     # -- splits ---------------------------------------------------------------------------------------------------
 
-    def setup(self, stage: str | None = None) -> None:
-        """Encode the splits that a stage needs."""
-        stages: dict[str | None, tuple[Split, ...]] = {
-            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
-        }  # fmt: skip
-        for split in stages.get(stage, ("train", "valid", "test")):
-            self.split(split)
-
-    def split(self, split: Split) -> PairSplit:
+    def _encoded(self, split: Split) -> PairSplit:
         """A split as ids; a sentence without words is one `<unk>`.
 
         Raises:
             UserError: it is empty.
         """
-        if split not in self._splits:
-            pairs, unk = list(self.corpus.pairs(split)), self.vocabulary.unk
-            if not pairs:
-                raise UserError(f"The {split} split of {self.corpus.name} is empty.")
-            encoded = [
-                EncodedPair(self._ids(pair.first), self._ids(pair.second), pair.score, pair.test_set, pair.seen)
-                for pair in pairs
-            ]
-            self._splits[split] = PairSplit(encoded, unk)
-            unknown = sum(int((ids == unk).sum()) for pair in encoded for ids in (pair.first, pair.second))
-            words = int(self._splits[split].lengths.sum())
-            empty = sum(not pair.first or not pair.second for pair in pairs)
-            log.info(
-                "%s %s: %d pairs (%d with a sentence without words), %d words, %.2f %% <unk>",
-                self.corpus.name, split, len(pairs), empty, words, 100 * unknown / words,
-            )  # fmt: skip
-        return self._splits[split]
+        pairs, unk = list(self.corpus.pairs(split)), self.vocabulary.unk
+        if not pairs:
+            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
+        encoded = [
+            EncodedPair(self._ids(pair.first), self._ids(pair.second), pair.score, pair.test_set, pair.seen)
+            for pair in pairs
+        ]
+        data = PairSplit(encoded, unk)
+        unknown = sum(int((ids == unk).sum()) for pair in encoded for ids in (pair.first, pair.second))
+        words = int(data.lengths.sum())
+        empty = sum(not pair.first or not pair.second for pair in pairs)
+        log.info(
+            "%s %s: %d pairs (%d with a sentence without words), %d words, %.2f %% <unk>",
+            self.corpus.name, split, len(pairs), empty, words, 100 * unknown / words,
+        )  # fmt: skip
+        return data
 
     def _ids(self, words: Sequence[str]) -> Int[np.ndarray, " length"]:
         pieces = [i for word in words for i in self.vocabulary.pieces(word)] or [self.vocabulary.unk]
@@ -277,16 +246,13 @@ class SentencePairs(L.LightningDataModule):
     def _loader(
         self, data: PairSplit, lengths: Int[np.ndarray, " pairs"], budget: int, *, epoch: int | None = None
     ) -> ResumableLoader:
-        world, rank = (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
-        batches: ResumableBatches = TokenBudgetBatches(
+        world, rank = self.processes
+        batches = TokenBudgetBatches(
             lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
             rank=rank,
         )  # fmt: skip
-        return ResumableLoader(
-            data,
-            batch_sampler=batches,
-            collate_fn=collate_pairs,  # type: ignore[arg-type]
-            num_workers=self.workers,
-            persistent_workers=False,
-            pin_memory=False,
-        )
+        return self.loader(data, batches)
+
+    def _collate(self) -> Callable[[PairItems], PairBatch]:
+        """Pairs are read alike by every system."""
+        return collate_pairs

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import lightning as L
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
@@ -16,11 +15,11 @@ from torch.utils.data import Dataset
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.corpus import Corpus, DrawnSplits, Split
-from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.module import EncodedData
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
-from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
@@ -66,7 +65,7 @@ class EncodedSplit(Dataset[TokenItem]):
         return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask=self.mask)
 
 
-class CorpusData(L.LightningDataModule):
+class CorpusData(EncodedData[EncodedSplit]):
     """A corpus's splits as token ids, with trees where an annotator is named; a subclass says how they are batched.
 
     Args:
@@ -99,51 +98,34 @@ class CorpusData(L.LightningDataModule):
         max_documents: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(workers=workers, seed=seed)
         check_at_least(1, max_documents=max_documents)
-        check_at_least(0, workers=workers)
         self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
         self.builder = vocabulary or WordVocabulary()
         self.vocabulary_splits = tuple(vocabulary_splits)
-        self.joining, self.left_dependents = joining, left_dependents
-        self.workers, self.max_documents, self.seed = workers, max_documents, checked_seed(seed)
-        self._vocabulary: AnyVocabulary | None = None
-        self._splits: dict[Split, EncodedSplit] = {}
+        self.joining, self.left_dependents, self.max_documents = joining, left_dependents, max_documents
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
 
-    @property
-    def vocabulary(self) -> AnyVocabulary:
-        """The vocabulary: built once, remembered on disk under a file lock, so that all ranks share one."""
-        if self._vocabulary is None:
-            keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
-            splits = " ".join(self.vocabulary_splits)
-            parts = [FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)]
-            folder = cache_root() / "vocabularies" / lines_sha256(parts)[:32]
-            made_once(
-                folder,
-                lambda: self.builder.build(self._word_counts()).save(folder),
-                is_made=(folder / VOCABULARY_FILE).is_file,
-            )
-            self._vocabulary = load_vocabulary(folder)
-        return self._vocabulary
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token types; the command line links it to the model."""
-        return self.vocabulary.size
+    def _own_vocabulary(self) -> AnyVocabulary:
+        """Built once, remembered on disk under a file lock, so that all ranks share one."""
+        keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
+        splits = " ".join(self.vocabulary_splits)
+        parts = [FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)]
+        folder = cache_root() / "vocabularies" / lines_sha256(parts)[:32]
+        made_once(
+            folder,
+            lambda: self.builder.build(self._word_counts()).save(folder),
+            is_made=(folder / VOCABULARY_FILE).is_file,
+        )
+        return load_vocabulary(folder)
 
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
-        self.vocabulary.save(run / "vocabulary")
+        super().save_into(run)
         drawn = self.corpus.drawn() if isinstance(self.corpus, DrawnSplits) else {}
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
-
-    def use_vocabulary(self, folder: Path) -> None:
-        """Take the vocabulary of a run folder; nothing is rebuilt."""
-        self._vocabulary = load_vocabulary(folder)
-        self._splits.clear()
 
     def _word_counts(self) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -161,30 +143,16 @@ class CorpusData(L.LightningDataModule):
         for split in self._splits_of(None if self.trainer is None else self.trainer.state.fn):
             self._table(split)
 
-    def setup(self, stage: str | None = None) -> None:
-        """Encode the splits that a stage needs."""
-        for split in self._splits_of(stage):
-            self.split(split)
-
-    @staticmethod
-    def _splits_of(stage: str | None) -> tuple[Split, ...]:
-        stages: dict[str | None, tuple[Split, ...]] = {
-            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
-        }  # fmt: skip
-        return stages.get(stage, ("train", "valid", "test"))
-
-    def split(self, split: Split) -> EncodedSplit:
+    def _encoded(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
-        if split not in self._splits:
-            self._splits[split] = self._encode(self._kept(split))
-            encoded = self._splits[split]
-            unknown = int((encoded.ids == self.vocabulary.unk).sum())
-            log.info(
-                "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
-                self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
-                100 * unknown / max(1, len(encoded.ids)),
-            )  # fmt: skip
-        return self._splits[split]
+        encoded = self._encode(self._kept(split))
+        unknown = int((encoded.ids == self.vocabulary.unk).sum())
+        log.info(
+            "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
+            self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
+            100 * unknown / max(1, len(encoded.ids)),
+        )  # fmt: skip
+        return encoded
 
     def documents(self, split: Split) -> int:
         """How many documents a split has, whatever the limit on those of training."""
@@ -246,11 +214,6 @@ class CorpusData(L.LightningDataModule):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
-    @property
-    def processes(self) -> tuple[int, int]:
-        """How many processes train, and which of them this is."""
-        return (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
-
     def filled_split(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads.
 
@@ -261,17 +224,6 @@ class CorpusData(L.LightningDataModule):
         if not len(data):
             raise UserError(f"The {split} split of {self.corpus.name} is empty.")
         return data
-
-    def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
-        """What the trainer takes batches from, in the system's own view of them."""
-        return ResumableLoader(
-            data,
-            batch_sampler=batches,
-            collate_fn=self._collate(),  # type: ignore[arg-type]
-            num_workers=self.workers,
-            persistent_workers=False,
-            pin_memory=False,
-        )
 
     def _collate(self) -> Callable[[ItemBatch], object]:
         """The system's own view of a batch of items."""

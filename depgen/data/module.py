@@ -1,0 +1,110 @@
+"""What all data modules share: a vocabulary that a run keeps, splits encoded when a stage asks, loaders that resume."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import lightning as L
+from torch.utils.data import Dataset
+
+from depgen.data.corpus import Split
+from depgen.data.sampler import ResumableBatches, ResumableLoader
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.errors import check_at_least
+from depgen.seeds import checked_seed
+
+Encoded = TypeVar("Encoded", bound=Dataset[Any])
+"""A split as token ids."""
+
+
+class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
+    """Splits as token ids; a subclass says where they and the vocabulary come from and how they are batched.
+
+    Args:
+        workers: processes that collate; 0 collates in the training process.
+        seed: seed of the order of the training data.
+
+    Raises:
+        UserError: fewer than no workers, or a seed is out of range.
+    """
+
+    def __init__(self, *, workers: int, seed: int) -> None:
+        super().__init__()
+        check_at_least(0, workers=workers)
+        self.workers, self.seed = workers, checked_seed(seed)
+        self._vocabulary: AnyVocabulary | None = None
+        self._splits: dict[Split, Encoded] = {}
+
+    # -- vocabulary -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _own_vocabulary(self) -> AnyVocabulary:
+        """The vocabulary of a new run."""
+
+    @property
+    def vocabulary(self) -> AnyVocabulary:
+        """The data's own, or that of the run whose data these are."""
+        if self._vocabulary is None:
+            self._vocabulary = self._own_vocabulary()
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token types; the command line links it to the model."""
+        return self.vocabulary.size
+
+    def save_into(self, run: Path) -> None:
+        """Write the vocabulary into a run folder."""
+        self.vocabulary.save(run / "vocabulary")
+
+    def use_vocabulary(self, folder: Path) -> None:
+        """Take the vocabulary of a run folder; nothing is rebuilt."""
+        self._vocabulary = load_vocabulary(folder)
+        self._splits.clear()
+
+    # -- splits ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _encoded(self, split: Split) -> Encoded:
+        """A split as token ids, and a line of the log that says what it holds."""
+
+    def split(self, split: Split) -> Encoded:
+        """A split as token ids."""
+        if split not in self._splits:
+            self._splits[split] = self._encoded(split)
+        return self._splits[split]
+
+    def setup(self, stage: str | None = None) -> None:
+        """Encode the splits that a stage needs."""
+        for split in self._splits_of(stage):
+            self.split(split)
+
+    @staticmethod
+    def _splits_of(stage: str | None) -> tuple[Split, ...]:
+        stages: dict[str | None, tuple[Split, ...]] = {
+            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
+        }  # fmt: skip
+        return stages.get(stage, ("train", "valid", "test"))
+
+    # -- loaders --------------------------------------------------------------------------------------------------
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """How many processes train, and which of them this is."""
+        return (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
+
+    @abstractmethod
+    def _collate(self) -> Callable[[Any], object]:
+        """What makes a batch of the items of one rank's share."""
+
+    def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
+        """What the trainer takes batches from."""
+        return ResumableLoader(
+            data,
+            batch_sampler=batches,
+            collate_fn=self._collate(),
+            num_workers=self.workers,
+            persistent_workers=False,
+            pin_memory=False,
+        )
