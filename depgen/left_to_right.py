@@ -15,7 +15,8 @@ from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, Di
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import State, generate
-from depgen.decoding.sampling import Mixture, Sampling
+from depgen.decoding.sampling import Mixture
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity

@@ -1,4 +1,4 @@
-"""What all data modules share: a vocabulary that a run keeps, splits encoded when a stage asks, loaders that resume."""
+"""What data modules of ids share: a vocabulary that a run keeps, splits encoded on demand, loaders that resume."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

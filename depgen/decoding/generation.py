@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from depgen.decoding.sampling import Mixture, Sampling, sample
+from depgen.decoding.sampling import Mixture, sample
+from depgen.decoding.settings import Sampling
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)

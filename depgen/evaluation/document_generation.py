@@ -15,7 +15,7 @@ from torch import Tensor
 
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import generate
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.evaluation.likelihood import DocumentIds
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
@@ -71,7 +71,8 @@ def continue_documents(
             )
             for place, text in zip(places, texts, strict=True):
                 written[place].append(text)
-        before = [reader.read(text[-1:], left) for text, left in zip(written, before, strict=True)]
+        if sentence + 1 < sentences:
+            before = [reader.read(text[-1:], left) for text, left in zip(written, before, strict=True)]
     return written
 
 

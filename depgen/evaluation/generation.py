@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import Writer
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents

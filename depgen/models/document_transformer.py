@@ -314,8 +314,10 @@ class PreviousSentences(SentenceContext):
         """The tokens of the last sentences are taken along."""
         if before is None:
             before = _Tokens(inputs[:, :0], inputs.new_zeros(len(inputs), self.sentences))
-        places = before.lengths.sum(1, keepdim=True) + torch.arange(inputs.shape[1], device=inputs.device)
-        sequences = F.pad(before.tokens, (0, inputs.shape[1])).scatter(1, places, inputs)
+        past = before.lengths.sum(1, keepdim=True)
+        places = past + torch.arange(inputs.shape[1], device=inputs.device)
+        tokens = before.tokens[:, : int(past.max())]  # where the rows are those of a batch that was longer
+        sequences = F.pad(tokens, (0, inputs.shape[1])).scatter(1, places, inputs)
         hidden = self._read(backbone, sequences)
         rows = torch.arange(len(inputs), device=inputs.device)[:, None]
         lengths = F.pad(before.lengths[:, 1:], (0, 1), value=inputs.shape[1])

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from depgen.nn.vocabulary import CHUNK_ELEMENTS
-
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
+"""Logits held at once, in float64."""
 LEAST_SUM = 1e-290
 """Sums below are taken again one by one: float64 ends at 1e-308, and what of a sum vanished there would count."""
 
@@ -46,7 +46,7 @@ def pairwise_log_likelihoods(
     context = F.linear(added, weight).double()
     highest_context = context.amax(1)
     context_factor = (context - highest_context[:, None]).exp_().T
-    rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 24) // (2 * len(weight)))
+    rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 23) // len(weight))
     sums = context.new_zeros(int(sentence_of.max()) + 1 if len(own) else 0, len(added))
     for start in range(0, len(own), rows):
         words = targets[start : start + rows]

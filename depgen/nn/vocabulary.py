@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Scores computed at once: 16 MiB in fp32 stay near a CPU's caches, 256 MiB fill a GPU."""
@@ -50,17 +50,20 @@ def vocabulary_logsumexp(
     rows = chunk or max(1, CHUNK_ELEMENTS.get(hidden.device.type, 1 << 24) // weight.shape[0])
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
-    log_z: Tensor = _VocabularyLogSumExp.apply(flat, weight, bias, rows, dtype)  # type: ignore[no-untyped-call]
+    keeps = torch.is_grad_enabled()
+    log_z: Tensor = _VocabularyLogSumExp.apply(flat, weight, bias, rows, dtype, keeps)  # type: ignore[no-untyped-call]
     return log_z.reshape(hidden.shape[:-1])
 
 
 class _VocabularyLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionCtx, hidden: Tensor, weight: Tensor, bias: Tensor | None, rows: int, dtype: torch.dtype
-    ) -> Tensor:
+        ctx: FunctionCtx, hidden: Tensor, weight: Tensor, bias: Tensor | None, rows: int, dtype: torch.dtype,
+        keeps: bool,
+    ) -> Tensor:  # fmt: skip
         states, matrix = hidden.to(dtype), weight.to(dtype)
-        kept = _room_for_powers(ctx, states, matrix)
+        wanted = keeps and any(ctx.needs_input_grad)  # type: ignore[attr-defined]
+        kept = _room_for_powers(states, len(matrix), wanted=wanted)
         room = _aligned(states, min(len(states), rows), len(matrix))
         highest = torch.empty_like(full_precision(hidden[:, 0]))
         log_z = torch.empty_like(highest)
@@ -76,6 +79,7 @@ class _VocabularyLogSumExp(torch.autograd.Function):
         return log_z
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, highest, log_z, *rest = ctx.saved_tensors  # type: ignore[attr-defined]
         bias = rest[0] if rest else None
@@ -105,22 +109,25 @@ class _VocabularyLogSumExp(torch.autograd.Function):
             d_hidden,
             d_weight.to(weight.dtype),
             None if d_bias is None or bias is None else d_bias.to(bias.dtype),
-            None,
-            None,
+            *(None, None, None),
         )
 
 
-def _room_for_powers(ctx: FunctionCtx, states: Tensor, matrix: Tensor) -> Tensor:
+def _room_for_powers(states: Tensor, words: int, *, wanted: bool) -> Tensor:
     """Room for the exponentials of the first positions, none where no gradient is wanted."""
-    held = KEPT_BYTES.get(states.device.type, 0) // (len(matrix) * matrix.element_size())
-    wanted = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
-    return _aligned(states, min(len(states), held) if wanted else 0, len(matrix))
+    held = KEPT_BYTES.get(states.device.type, 0) // (_row(states, words) * states.element_size())
+    return _aligned(states, min(len(states), held) if wanted else 0, words)
 
 
 def _aligned(states: Tensor, rows: int, columns: int) -> Tensor:
     """Room for scores; each row begins at a multiple of `ROW_BYTES`."""
+    return states.new_empty(rows, _row(states, columns))[:, :columns]
+
+
+def _row(states: Tensor, columns: int) -> int:
+    """From the beginning of an aligned row to that of the next, in elements."""
     step = ROW_BYTES // states.element_size()
-    return states.new_empty(rows, -(-columns // step) * step)[:, :columns]
+    return -(-columns // step) * step
 
 
 def _parts(start: int, stop: int, rows: int) -> Iterator[slice]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, did_you_mean
 from depgen.reporting.experiments import experiment_file, table_names, table_path
 from depgen.reporting.fields import part, parts, read_yaml
@@ -305,24 +305,36 @@ def _check(definition: TableDefinition, where: str) -> None:
     for column in definition.columns:
         if column.decimals < 0:
             raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
+        if column.top_p is not None:
+            _check_sampling(f"{where}: column {column.key}", top_p=column.top_p)
     for row in definition.rows:
         _check_row(definition, row, keys, names, f"{where}: row {row.name}")
 
 
 def _check_generation(generation: Generation, profiles: Sequence[str], where: str) -> None:
-    if generation.max_new_tokens < 1 or generation.prompt_sentences < 0:
-        raise UserError(
-            f"{where}: expected max_new_tokens of at least 1 and prompt_sentences of at least 0, found "
-            f"{generation.max_new_tokens} and {generation.prompt_sentences}."
-        )
-    try:
-        Sampling(top_p=generation.top_p, temperature=generation.temperature)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    if isinstance(generation.samples, Mapping):
-        missing = [profile for profile in profiles if profile not in generation.samples]
+    prompted = generation.samples is None
+    least = {"max_new_tokens": 1, "prompt_sentences": int(prompted)}
+    for name, smallest in least.items():
+        if getattr(generation, name) < smallest:
+            raise UserError(f"{where}: {name}: expected {smallest} or more, found {getattr(generation, name)}.")
+    _check_sampling(where, top_p=generation.top_p, temperature=generation.temperature)
+    samples = generation.samples
+    if isinstance(samples, Mapping):
+        missing = [profile for profile in profiles if profile not in samples]
         if missing:
             raise UserError(f"{where}: samples: nothing for profile {', '.join(missing)}.")
+        least_asked = min(samples.values())
+    else:
+        least_asked = 1 if samples is None else samples
+    if least_asked < 1:
+        raise UserError(f"{where}: samples: expected 1 or more, found {least_asked}.")
+
+
+def _check_sampling(where: str, *, top_p: float, temperature: float = 1.0) -> None:
+    try:
+        Sampling(top_p=top_p, temperature=temperature)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def _check_row(

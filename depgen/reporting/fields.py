@@ -131,8 +131,10 @@ def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation
         return any(_fits(value, each) for each in get_args(hint))
     if origin is Literal:
         return value in get_args(hint)
-    if origin is not None and issubclass(origin, Sequence | Mapping):
-        return isinstance(value, Mapping if issubclass(origin, Mapping) else Sequence) and not isinstance(value, str)
+    if origin is not None and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(_fits(each, get_args(hint)[1]) for each in value.values())
+    if origin is not None and issubclass(origin, Sequence):
+        return isinstance(value, Sequence) and not isinstance(value, str)
     if hint in (int, float):
         return isinstance(value, int | float if hint is float else int) and not isinstance(value, bool)
     return not isinstance(hint, type) or hint not in _NAMES or isinstance(value, hint)
@@ -141,8 +143,8 @@ def _fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - any annotation
 def _in_words(hint: Any) -> str:  # noqa: ANN401 - any annotation
     """An annotation for people.
 
-    >>> _in_words(float | None)
-    'a number or nothing'
+    >>> _in_words(float | None), _in_words(Mapping[str, int])
+    ('a number or nothing', 'names, each with a whole number')
     """
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(_in_words(each) for each in get_args(hint))
@@ -150,5 +152,8 @@ def _in_words(hint: Any) -> str:  # noqa: ANN401 - any annotation
         return f"one of {', '.join(map(str, get_args(hint)))}"
     origin = get_origin(hint)
     if origin is not None:
-        return "names and values" if issubclass(origin, Mapping) else "a list"
+        if not issubclass(origin, Mapping):
+            return "a list"
+        inner = get_args(hint)[1]
+        return f"names, each with {_in_words(inner)}" if inner in _NAMES else "names and values"
     return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))

@@ -7,7 +7,8 @@ import torch
 from torch import Generator
 
 from depgen.backbones.transformer import Transformer
-from depgen.decoding.sampling import Sampling, sample
+from depgen.decoding.sampling import sample
+from depgen.decoding.settings import Sampling
 from depgen.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM

@@ -7,7 +7,8 @@ import torch
 
 from depgen.backbones.transformer import Transformer, TransformerState
 from depgen.decoding.generation import generate
-from depgen.decoding.sampling import Sampling, sample
+from depgen.decoding.sampling import sample
+from depgen.decoding.settings import Sampling
 
 EOS = 0
 

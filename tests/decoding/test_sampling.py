@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 from torch import Generator
 
 from depgen.decoding import sampling as module
-from depgen.decoding.sampling import Mixture, Sampling, nucleus, sample
+from depgen.decoding.sampling import Mixture, nucleus, sample
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 
 

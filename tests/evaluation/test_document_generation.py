@@ -12,7 +12,7 @@ import yaml
 from depgen.cli import main
 from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents, stacked
 from depgen.evaluation.generation import generate
@@ -86,8 +86,11 @@ def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabular
                 torch.testing.assert_close(found[word], expected, rtol=0, atol=1e-12)
         left.append(before)
     inputs = torch.tensor([[vocabulary.start, 5, 6]] * 3)
-    together, _ = model.read_on(inputs, stacked(left))
-    alone = torch.cat([model.read_on(inputs[:1], each)[0] for each in left])
+    together, after = model.read_on(inputs, stacked(left))
+    behind = [model.read_on(inputs[:1], each) for each in left]
+    torch.testing.assert_close(together, torch.cat([features for features, _ in behind]), rtol=0, atol=1e-12)
+    together, _ = model.read_on(inputs[:, :2], after)
+    alone = torch.cat([model.read_on(inputs[:1, :2], each)[0] for _, each in behind])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 
 
@@ -114,8 +117,9 @@ def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_wor
         assert found == text[len(document) :]
 
 
-def test_a_continuation_depends_on_its_document_and_seed_alone(vocabulary):
-    model = model_of("ccdclm", vocabulary)
+@pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", *TRANSFORMERS])
+def test_a_continuation_depends_on_its_document_and_seed_alone(name, vocabulary):
+    model = model_of(name, vocabulary)
     together = written(model, vocabulary, DOCUMENTS, [1, 2, 3, 4])
     assert together == [written(model, vocabulary, [d], [s])[0] for d, s in zip(DOCUMENTS, [1, 2, 3, 4], strict=True)]
     assert together == written(model, vocabulary, DOCUMENTS, [1, 2, 3, 4], batch_size=2)

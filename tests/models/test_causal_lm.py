@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from depgen.data.batch import collate_tokens
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from tests.models.conftest import VOCABULARY, items

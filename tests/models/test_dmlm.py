@@ -16,7 +16,7 @@ from depgen.backbones.on_lstm import ONLSTM
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
-from depgen.decoding.sampling import Sampling
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (

@@ -10,6 +10,7 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.document_generation import stacked
 from depgen.models import document_transformer
 from depgen.models.document_transformer import (
     AttentionContext,
@@ -163,3 +164,13 @@ def test_more_sentences_than_can_be_read_are_refused():
         found.log_probs(batch_of([[[5, 6], [7, 8, 9], [10, 11], [12]]]))
     with pytest.raises(UserError, match="at least 1, found 0"):
         PreviousSentences(8, sentences=0)
+
+
+@torch.inference_mode()
+def test_a_document_is_read_no_wider_than_alone_once_longer_ones_are_written():
+    found = model("previous 2", positions="learned", max_length=8)
+    ids = torch.tensor([[START, 5, 6]])
+    _, long = found.read_on(torch.tensor([[START, 7, 8, 9, 10, 11]]), None)
+    _, short = found.read_on(torch.tensor([[START, 7]]), None)
+    left = type(short)(*(part[1:] for part in stacked([long, short])))  # six places for a sentence of two
+    torch.testing.assert_close(found.read_on(ids, left)[0], found.read_on(ids, short)[0], rtol=0, atol=1e-12)

@@ -6,14 +6,16 @@ import torch
 from depgen.nn import vocabulary
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, vocabulary_logsumexp, word_log_probs, word_scores
 
-WORDS, ROW_BYTES = 11, 11 * 8
+WORDS = 11
+ROW = 2 * vocabulary.ROW_BYTES
+"""Bytes of a row of scores in float64, its spare end included."""
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 100])
 @pytest.mark.parametrize("kept_rows", [0, 4, 6, 10])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_value_and_gradients_equal_the_dense_form(chunk, kept_rows, with_bias, monkeypatch):
-    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", kept_rows * ROW_BYTES)
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", kept_rows * ROW)
     torch.manual_seed(0)
     hidden = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(WORDS, 4, dtype=torch.float64, requires_grad=True)
@@ -40,12 +42,35 @@ def test_gradcheck():
 def test_no_exponentials_are_kept_beyond_the_bound_or_without_a_gradient(monkeypatch):
     made = []
     room = vocabulary._room_for_powers
-    monkeypatch.setattr(vocabulary, "_room_for_powers", lambda *given: made.append(room(*given)) or made[-1])
-    hidden, weight = torch.randn(20, 4), torch.randn(WORDS, 4)
+    monkeypatch.setattr(
+        vocabulary, "_room_for_powers", lambda *given, wanted: made.append(room(*given, wanted=wanted)) or made[-1]
+    )
+    hidden, weight = torch.randn(20, 4), torch.randn(WORDS, 4, requires_grad=True)
+    vocabulary_logsumexp(hidden, weight.detach())
+    with torch.no_grad():
+        vocabulary_logsumexp(hidden, weight)
+    with torch.inference_mode():
+        vocabulary_logsumexp(hidden, weight)
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * vocabulary.ROW_BYTES + 3)
     vocabulary_logsumexp(hidden, weight)
-    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * WORDS * 4 + 3)
-    vocabulary_logsumexp(hidden.requires_grad_(), weight)
-    assert [len(kept) for kept in made] == [0, 5]
+    assert [len(kept) for kept in made] == [0, 0, 0, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("words", [1, 16, 33])
+def test_rows_of_scores_begin_at_cache_lines(words, dtype):
+    room = vocabulary._aligned(torch.empty(0, 4, dtype=dtype), 3, words)
+    assert room.shape == (3, words)
+    assert room.stride(0) * dtype.itemsize % vocabulary.ROW_BYTES == 0
+
+
+def test_second_derivatives_are_refused():
+    weight = torch.randn(4, 2, requires_grad=True)
+    (first,) = torch.autograd.grad(
+        vocabulary_logsumexp(torch.randn(3, 2), weight).square().sum(), weight, create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        first.sum().backward()
 
 
 def test_large_scores_do_not_overflow():
@@ -53,13 +78,14 @@ def test_large_scores_do_not_overflow():
     assert vocabulary_logsumexp(hidden, weight).item() == pytest.approx(1000 + torch.tensor(2.0).log().item())
 
 
-@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
-def test_under_bfloat16_autocast_the_result_is_fp32_and_near(kept_bytes, monkeypatch):
+@pytest.mark.parametrize("kept_bytes", [0, 2 * 128, 1 << 20])
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_under_bfloat16_autocast_the_result_is_fp32_and_near(kept_bytes, chunk, monkeypatch):
     monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", kept_bytes)
     torch.manual_seed(0)
     hidden, weight = torch.randn(6, 32), torch.randn(50, 32, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
-        log_z = vocabulary_logsumexp(hidden, weight)
+        log_z = vocabulary_logsumexp(hidden, weight, chunk=chunk)
     assert log_z.dtype == torch.float32
     torch.testing.assert_close(log_z, (hidden @ weight.T).logsumexp(-1), rtol=0.02, atol=0.05)
     log_z.sum().backward()

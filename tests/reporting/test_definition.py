@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,8 +57,24 @@ def test_reads_columns_rows_and_slugs(project):
         (
             "generation: {prompt_sentences: 4",
             "generation: {max_new_tokens: 0, prompt_sentences: 4",
-            "generation: expected max_new_tokens of at least 1 .*, found 0 and 4",
+            "generation: max_new_tokens: expected 1 or more, found 0",
         ),
+        (
+            "generation: {prompt_sentences: 4",
+            "generation: {prompt_sentences: 0",
+            "generation: prompt_sentences: expected 1 or more, found 0",
+        ),
+        (
+            "generation: {prompt_sentences: 4",
+            "generation: {samples: {small: 0, paper: 10}, prompt_sentences: 0",
+            "generation: samples: expected 1 or more, found 0",
+        ),
+        (
+            "generation: {prompt_sentences: 4",
+            "generation: {samples: {small: many, paper: 10}, prompt_sentences: 0",
+            "samples: expected a whole number or names, each with a whole number or nothing, found",
+        ),
+        ("decimals: 1", "top_p: 1.5", r"column selfbleu2: top-p must be above 0 and at most 1, but is 1\.5"),
         (
             "generation: {prompt_sentences: 4",
             "generation: {temperature: 0, prompt_sentences: 4",
@@ -87,6 +105,19 @@ def test_a_slip_in_the_file_is_named(project, old, new, message):
     path.write_text(TABLE.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
         load_definition("toy")
+
+
+def test_whole_numbers_serve_where_a_number_is_wanted(project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(TABLE.replace("decimals: 1", "top_p: 1", 1).replace("name: Later", "name: Later, x: 3", 1))
+    definition = load_definition("toy")
+    found = [*(column.top_p for column in definition.columns), *(row.x for row in definition.rows)]
+    assert [(each, type(each)) for each in found if each is not None] == [(1.0, float), (3.0, float)]
+
+
+def test_reading_a_table_does_not_wait_for_torch():
+    script = "import sys, depgen.reporting.tables, depgen.reporting.series; sys.exit(str('torch' in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr.strip() == "False"
 
 
 def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):

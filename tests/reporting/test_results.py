@@ -40,7 +40,7 @@ def test_the_file_has_the_agreed_names(tmp_path):
         ({"seed": "1"}, "seed: expected a whole number, found '1'. Delete it"),
         ({"budget": {"epochs": "4"}}, "budget: epochs: expected a whole number or nothing, found '4'"),
         ({"data": {"corpus": "x"}}, "data: reduced must be given. Delete it"),
-        ({"items": ["a"]}, "items: expected names and values, found"),
+        ({"items": ["a"]}, "items: expected names, each with text, found"),
     ],
 )
 def test_what_is_no_result_is_refused_by_name(change, message):
