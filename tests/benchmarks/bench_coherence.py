@@ -46,15 +46,8 @@ def corpus(documents):
     return Listed([[sentence() for _ in range(generator.integers(4, 41))] for _ in range(documents)])
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_coherence(two_threads):
+@pytest.mark.usefixtures("two_threads")
+def test_coherence():
     vocabulary = Vocabulary([f"w{word}" for word in range(WORDS)], starts=True)
     asked, found = CoherenceTask(), corpus(DOCUMENTS)
     figures = {}

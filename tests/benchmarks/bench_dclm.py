@@ -1,4 +1,4 @@
-"""Training steps of the six document-context language models on 32 segments of five sentences of Brown's lengths."""
+"""Training steps of six document-context language models: 32 segments of Brown's lengths, on two threads."""
 
 from functools import partial
 
@@ -54,6 +54,7 @@ class Step:
         (loss if extra is None else loss + extra).backward()
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("cell", ["standard", "cnn2015"])
 def test_training_steps(cell):
     base, figures = Step("RNNLM", cell), {}
