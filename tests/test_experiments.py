@@ -1,5 +1,6 @@
 """Every experiment: it parses, takes a step on invented data, and differs from its small twin in sizes alone."""
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -58,9 +59,19 @@ def place(tmp_path_factory):
         rows = folder / "runs" / "udgn_table1" / "UDGN"
         write_udgn_run(rows / "small-seed1", corpus=corpus)
         shutil.copytree(rows / "small-seed1", rows / "paper-seed1")
+        gc.freeze()  # libraries stay: `cleared` need not look through them
         yield folder
+        gc.unfreeze()
 
 
+@pytest.fixture
+def cleared():
+    """A trainer, its model and optimizer refer to each other and wait, large as they are, for a full collection."""
+    yield
+    gc.collect()
+
+
+@pytest.mark.usefixtures("cleared")
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_it_takes_a_step(path, place, capsys):
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
