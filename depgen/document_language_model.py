@@ -1,13 +1,15 @@
 """The base of the systems that read a document sentence by sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torchmetrics import MeanMetric
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
@@ -141,20 +143,21 @@ class DocumentLanguageModel(LanguageModel):
             parts = (documents[first : first + rows] for first in range(0, len(documents), rows))
             return [each for part in parts for each in self.sentence_log_probs(part, vocabulary=vocabulary)]
         if most * longest > PADDED_AT_ONCE:
-            return [self._read_on_through(documents[0], vocabulary)]
+            asked = (
+                torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)
+                for ids in documents[0]
+            )
+            return [[each.cpu().numpy() for each in self._read_on_through(asked)]]
         return self._whole_log_probs(documents, vocabulary)
 
     def _read_on_through(
-        self, document: Sequence[Sequence[int]], vocabulary: AnyVocabulary
-    ) -> list[Float[np.ndarray, " tokens"]]:
-        """Those of a document read sentence by sentence."""
-        found, before = [], None
-        for ids in document:
-            inputs, targets = torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)
+        self, sentences: Iterable[Int[Tensor, "inputs_and_targets word"]]
+    ) -> Iterator[Float[Tensor, " word"]]:
+        """Log-probabilities of a document's sentences, read one after the other."""
+        before = None
+        for inputs, targets in sentences:
             features, before = self.read_on(inputs[None], before)
-            log_probs = word_log_probs(features[0], self.output_weight, self.output_bias, targets)
-            found.append(log_probs.cpu().numpy())
-        return found
+            yield word_log_probs(features[0], self.output_weight, self.output_bias, targets)
 
     def _whole_log_probs(
         self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary
@@ -174,17 +177,20 @@ class DocumentLanguageModel(LanguageModel):
         """See `LanguageModel`; where features have two summands, for about the cost of reading the sentences once."""
         if not self.sentences_in_pairs:
             return None
-        batch = whole_documents([sentences], vocabulary).to(self.device)
-        found, mask = self.read_separately(batch), batch.mask
-        assert found is not None, f"{type(self).__name__} has sentences in pairs but no summands"
-        return (
-            pairwise_log_likelihoods(
-                found.own[mask], found.added[0], self.output_weight, self.output_bias, batch.targets[mask],
-                mask.nonzero()[:, 1],
-            )
-            .cpu()
-            .numpy()
+        own, added, targets, sentence_of = [], [], [], []
+        for first, part in _in_parts(sentences):
+            batch = whole_documents([part], vocabulary).to(self.device)
+            found, mask = self.read_separately(batch), batch.mask
+            assert found is not None, f"{type(self).__name__} has sentences in pairs but no summands"
+            own.append(found.own[mask])
+            added.append(found.added[0, min(first, 1) :])  # the beginning once
+            targets.append(batch.targets[mask])
+            sentence_of.append(mask.nonzero()[:, 1] + first)
+        table = pairwise_log_likelihoods(
+            torch.cat(own), torch.cat(added), self.output_weight, self.output_bias, torch.cat(targets),
+            torch.cat(sentence_of),
         )  # fmt: skip
+        return table.cpu().numpy()
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -215,7 +221,7 @@ class DocumentLanguageModel(LanguageModel):
 
     def _evaluate(self, stage: str, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         """Add a batch's tokens to the split's figures (words and `<eos>` count); their nats."""
-        nll = -self.log_probs(batch)
+        nll = -self._bounded_log_probs(batch)
         tokens = batch.lengths.sum()
         perplexity: Perplexity = getattr(self, f"{stage}_perplexity")
         perplexity.update(nll.double().sum(), tokens)
@@ -225,6 +231,26 @@ class DocumentLanguageModel(LanguageModel):
         self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
         return nll
 
+    def _bounded_log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """`log_probs` of no more than `PADDED_AT_ONCE` positions at once, as in `sentence_log_probs`."""
+        if batch.targets.numel() <= PADDED_AT_ONCE:
+            return self.log_probs(batch)
+        _, sentences, words = batch.targets.shape
+        rows, found = max(1, PADDED_AT_ONCE // (sentences * words)), []
+        for first in range(0, len(batch.targets), rows):
+            part = batch.rows(first, first + rows)
+            few = part.targets.numel() <= PADDED_AT_ONCE
+            log_probs = self.log_probs(part) if few else self._read_on_through_batch(part)
+            _, least, longest = log_probs.shape
+            found.append(F.pad(log_probs, (0, words - longest, 0, sentences - least)))
+        return torch.cat(found)
+
+    def _read_on_through_batch(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
+        """`log_probs` of a batch of one document, sentence by sentence."""
+        both, lengths = torch.stack((batch.inputs[0], batch.targets[0]), 1), batch.lengths[0].tolist()
+        sentences = (each[:, :length] for each, length in zip(both, lengths, strict=True))
+        return pad_sequence(list(self._read_on_through(sentences)), batch_first=True)[None]
+
     def on_validation_epoch_end(self) -> None:
         """Log the loss that phases are judged by."""
         self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
@@ -232,3 +258,17 @@ class DocumentLanguageModel(LanguageModel):
     def on_test_epoch_end(self) -> None:
         """Log the loss beside its exponential."""
         self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)
+
+
+def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[Sequence[int]]]]:
+    """Sentences in order, as many at once as make no more than `PADDED_AT_ONCE` positions; with the place of the first.
+
+    A longer sentence is a part by itself.
+    """
+    first, longest = 0, 0
+    for place, ids in enumerate(sentences):
+        longest = max(longest, len(ids) + 1)
+        if place > first and (place + 1 - first) * longest > PADDED_AT_ONCE:
+            yield first, sentences[first:place]
+            first, longest = place, len(ids) + 1
+    yield first, sentences[first:]

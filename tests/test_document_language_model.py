@@ -18,7 +18,8 @@ from depgen.models.dclm import (
     NoContext,
 )
 from tests.models.documents import CONTEXTS as RECURRENT
-from tests.models.documents import TRANSFORMERS, small_model
+from tests.models.documents import TRANSFORMERS, batch_of, small_model
+from tests.models.masked import alone
 
 VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
@@ -96,3 +97,30 @@ def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch,
         for first, second in zip(one, other, strict=True):
             np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
     assert largest.numbers < 2 * len(document) * 41, "no state of all positions, padding included"
+
+
+@pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
+def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
+    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
+    batch = batch_of([document, SENTENCES, [[3]], document[:3], SENTENCES[::-1]])
+    with torch.no_grad():
+        expected = found.log_probs(batch)
+        monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 500)
+        with Largest() as largest:
+            log_probs = alone(found)._evaluate("test", batch)
+    torch.testing.assert_close(-log_probs, expected, rtol=0, atol=1e-10)
+    assert largest.numbers <= batch.targets.numel() * 2, "ids alone, never states"
+
+
+def test_pairs_of_a_long_sentence_and_short_ones_are_those_of_all_at_once(monkeypatch):
+    found, sentences = model(ContextToOutput), [*SENTENCES, [3, 4] * 20, *SENTENCES[::-1]]
+    expected = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
+    monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 12)
+    sizes, read_separately = [], found.read_separately
+    monkeypatch.setattr(
+        found, "read_separately", lambda batch: sizes.append(batch.targets.numel()) or read_separately(batch)
+    )
+    table = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
+    np.testing.assert_allclose(table, expected, rtol=0, atol=1e-10)
+    assert sorted(sizes)[-1] == 41
+    assert sorted(sizes)[-2] <= 12

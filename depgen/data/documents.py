@@ -11,7 +11,7 @@ Deviations
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -82,6 +82,19 @@ class DocumentBatch(Batch):
     def mask(self) -> Bool[Tensor, "batch sentence word"]:
         """True where a target is a token and no padding."""
         return torch.arange(self.targets.shape[2], device=self.lengths.device) < self.lengths[:, :, None]
+
+    def rows(self, first: int, last: int) -> "DocumentBatch":
+        """Some segments, without the padding that the others made them have."""
+        rows, sentences = slice(first, last), slice(int((self.lengths[first:last] > 0).sum(1).max()))
+        lengths = self.lengths[rows, sentences]
+        words = slice(int(lengths.max()))
+        return replace(
+            self,
+            inputs=self.inputs[rows, sentences, words],
+            targets=self.targets[rows, sentences, words],
+            lengths=lengths,
+            items=self.items[rows],
+        )
 
 
 def collate_documents(batch: SegmentBatch) -> DocumentBatch:

@@ -1,5 +1,6 @@
 """The six document-context language models against one-document loops, their sizes, and what each may look at."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.models.dclm import DCLM, HierarchicalContext
+from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext
 from depgen.nn.peephole_lstm import LayerState
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS, START, batch_of
+from tests.models.masked import alone
 
 VOCABULARY, EMBEDDING, SIZE = 23, 5, 4
 EOS = 0
@@ -251,6 +253,39 @@ def test_the_published_numbers_themselves():
     assert PUBLISHED["ccdclm"] == 689_651 + 48
     assert PUBLISHED["codclm"] == 1_162_883 + 48
     assert (PUBLISHED["hrnnlm"], PUBLISHED["adclm code2015"]) == (1_212_390, 711_203)
+
+
+@pytest.mark.parametrize("name", ["ccdclm", "hrnnlm"])
+def test_what_it_learns_by(name):
+    """Sums over segments, averaged over those of the global batch, or the mean per token; bags are learnt too."""
+    found, batch = alone(model(name)), batch_of(DOCUMENTS)
+    found._trainer.world_size = 2
+    batch = replace(batch, global_tokens=100, global_items=8)  # another device has the rest
+    with torch.no_grad():
+        words = -sum(float(each.sum()) for ids in DOCUMENTS for each in expected_log_probs(found, name, ids))
+        bags = sum(float(expected_bags(found, ids)) for ids in DOCUMENTS) if name == "hrnnlm" else 0.0
+    found.loss_per = "segment"
+    assert found.training_step(batch, 0).item() == pytest.approx((words + bags) * 2 / 8, abs=1e-9)
+    found.loss_per = "token"
+    assert found.training_step(batch, 0).item() == pytest.approx((words + bags) * 2 / 100, abs=1e-9)
+    logged = {"train/loss": words * 2 / 100} | ({"train/extra_loss": bags * 2 / 100} if bags else {})
+    assert {key: float(value) for key, value in found.logged.items()} == pytest.approx(logged)
+
+
+@pytest.mark.parametrize("initialization", ["code2015", "paper"])
+def test_within_which_bounds_it_begins(initialization):
+    """D3: uniform within sqrt(6 / (rows + columns)); of the code's embeddings and biases, within sqrt(6 / size)."""
+    torch.manual_seed(0)
+    found = DCLM(300, context=partial(ContextToContext, size=20), embedding_size=30, initialization=initialization)
+    code = initialization == "code2015"
+    bounds = {
+        "embedding.weight": 6 / 30 if code else 6 / 330,
+        "output.weight": 6 / 320,
+        "output.bias": 6 / 300 if code else 6 / 301,
+    }
+    for name, square in bounds.items():
+        largest = found.get_parameter(name).abs().max().item()
+        assert 0.98 * square**0.5 < largest <= square**0.5 * (1 + 1e-6), name
 
 
 @pytest.mark.parametrize("twice", [False, True])
