@@ -7,7 +7,8 @@
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
 #   K, H     sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
-#   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of Table 2.
+#   GRID     the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
+#   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of that table.
 #   GPT2     a folder of real weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 of DMLM's tables begin
 #            from, in place of a small network's random ones; with their own tokenizer, at the profile's budget.
 #   FIGURE3  the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
@@ -25,6 +26,7 @@ GPT2 ?=
 FIGURE3 ?= table4
 K ?= 32 48 64 96 128 256
 H ?= 32 48 64 96 128 256
+GRID ?= dclm_table2
 ADOPT ?=
 
 python := .venv/bin/python
@@ -68,7 +70,7 @@ rows_dclm-table2-wikitext2 := $(rows_dclm-table2)
 rows_dclm-table2-wikinews := $(rows_dclm-table2)
 rows_dclm-table2-wsj := $(rows_dclm-table2)
 rows_dclm-table2-nant := $(rows_dclm-table2)
-rows_dclm-table3 := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-other-news
+rows_dclm-table3 := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-Wikinews
 rows_dclm-table3-wsj := $(wordlist 2,6,$(rows_dclm-table2)) CODCLM-trained-on-NANT
 rows_dclm-figure3 := L-5 L-10
 rows_dclm-figure3-wsj := $(rows_dclm-figure3)
@@ -238,8 +240,8 @@ tables: $(ready) ## render every table and case study of the results so far (Mar
 	$(depgen) table $(profile) --format text --files
 	$(depgen) case-study $(profile)
 
-dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2; the best on validation (ADOPT=1: into Table 2)
-	$(depgen) grid dclm_table2 $(profile) $(if $(strip $(ADOPT)),--adopt) \
+dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2; the best on validation (ADOPT=1: adopted)
+	$(depgen) grid $(GRID) $(profile) $(if $(strip $(ADOPT)),--adopt) \
 	    --vary model.init_args.embedding_size=$(subst $(space),$(comma),$(strip $(K))) \
 	    model.init_args.context.init_args.size=$(subst $(space),$(comma),$(strip $(H)))
 

@@ -159,6 +159,7 @@ def test_the_grid_of_sizes():
         "model.init_args.context.init_args.size=64"
     ]
     assert commands("dclm-grid")[0].endswith("context.init_args.size=32,48,64,96,128,256")
+    assert commands("dclm-grid", "GRID=dclm_table2_wsj")[0].startswith("grid dclm_table2_wsj --vary")
 
 
 def test_profile_and_seeds_are_passed_on():

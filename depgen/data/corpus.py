@@ -51,6 +51,17 @@ class DrawnSplits(Protocol):
         ...
 
 
+def drawn_splits(corpus: Corpus) -> Mapping[Split, Sequence[str]]:
+    """Identifiers of each split's documents where a seed has drawn them, in a corpus or in the one that it reads.
+
+    Empty where splits are official.
+    """
+    source: object = corpus
+    while not isinstance(source, DrawnSplits) and hasattr(source, "corpus"):
+        source = source.corpus
+    return source.drawn() if isinstance(source, DrawnSplits) else {}
+
+
 def form_of(corpus: Corpus) -> FormName | None:
     """The form that a corpus's text is in (`depgen.trees.text_form`), which it says by an attribute `form`, or not."""
     form: FormName | None = getattr(corpus, "form", None)

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.corpus import Corpus, DrawnSplits, Split
+from depgen.data.corpus import Corpus, Split, drawn_splits
 from depgen.data.module import EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
@@ -123,7 +123,7 @@ class CorpusData(EncodedData[EncodedSplit]):
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
         super().save_into(run)
-        drawn = self.corpus.drawn() if isinstance(self.corpus, DrawnSplits) else {}
+        drawn = drawn_splits(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 

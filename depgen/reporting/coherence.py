@@ -11,7 +11,7 @@ from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
-from depgen.reporting.results import DOCUMENTS, RESAMPLED
+from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS, RESAMPLED
 
 
 def task_of(name: str) -> CoherenceTask:
@@ -64,6 +64,6 @@ def _add(found: Numbers, assessment: Assessment) -> None:
         chance += f"; in {measures['empty']:.1f} % of questions there is nothing to choose"
     found.settings[task] = (
         f"{facts['corpus']}, {facts['split']}, {facts['documents']:,} documents of "
-        f"{assessment.sentences_per_document:.1f} sentences, {assessment.asked.asked}, seed {facts['seed']}; {chance}; "
-        f"{100 * float(facts['unknown_words']):.1f} % of words unknown"
+        f"{assessment.sentences_per_document:.1f} sentences, {assessment.asked.asked}, seed {facts['seed']}; {chance}"
     )
+    found.metrics[task + OF_DOCUMENTS] = float(facts["unknown_words"])

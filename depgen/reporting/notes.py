@@ -6,7 +6,7 @@ from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts,
 from depgen.reporting.definition import Column, Generation, Row, TableDefinition
 from depgen.reporting.measured import Ours
 from depgen.reporting.resamples import differences
-from depgen.reporting.results import UNKNOWN, Result
+from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN, Result
 from depgen.reporting.verdicts import verdicts
 
 MATCHED = 0.01
@@ -35,8 +35,7 @@ def notes_of(
     for column in definition.columns:
         if column.explanation is not None:
             lines.append(f"{column.header}: {column.explanation}.")
-        if column.key == "perplexity":
-            lines += _unknown(column.header, definition, shown)
+        lines += _unknown(column, definition, shown)
     lines += _unknown_to_judges(definition, shown)
     lines += _settings(definition, shown)
     lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
@@ -207,17 +206,21 @@ def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
         yield f"{_listed(headers)} settings: {setting}."
 
 
-def _unknown(header: str, definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """How many of the tokens that a perplexity is over are `<unk>`, systems of the same share together."""
-    shares: dict[str, list[str]] = {}
+def _unknown(column: Column, definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """How many of the tokens that a perplexity, or of the words that a judgement of documents, is over are `<unk>`.
+
+    Systems of the same share stand together.
+    """
+    likelihood = column.key == "perplexity"
+    key, shares = "unk_rate" if likelihood else column.key + OF_DOCUMENTS, dict[str, list[str]]()
     for row in definition.rows:
-        found = [result.metrics["unk_rate"] for result in shown.get(row.name, ()) if "unk_rate" in result.metrics]
+        found = [result.metrics[key] for result in shown.get(row.name, ()) if key in result.metrics]
         if found:
             shares.setdefault(f"{100 * sum(found) / len(found):.2f} %", []).append(row.name)
     if shares:
         each = "; ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
-        unequal = "; perplexities with unequal shares do not compare" if len(shares) > 1 else ""
-        yield f"{header}: test tokens that are <unk>: {each}{unequal}."
+        unequal = "; perplexities with unequal shares do not compare" if likelihood and len(shares) > 1 else ""
+        yield f"{column.header}: {'test tokens' if likelihood else 'words'} that are <unk>: {each}{unequal}."
 
 
 def _unknown_to_judges(definition: TableDefinition, shown: Results) -> Iterator[str]:

@@ -28,6 +28,8 @@ class Budget:
 
 UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
+OF_DOCUMENTS = "_unk_rate_of_documents"
+"""How names of metrics end that are shares of words which a system reads as `<unk>` in the documents it judges."""
 RESAMPLED = "_resamples"
 """How the items of a measure are named that are its figures on resampled test sets."""
 DOCUMENTS = "_documents"

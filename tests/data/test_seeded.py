@@ -9,6 +9,7 @@ from depgen.data.corpus import DrawnSplits
 from depgen.data.document_lines import DocumentLines
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.seeded import SeededSplits
+from depgen.data.sentences import SingleSentences
 from depgen.data.text import CorpusData
 from depgen.data.treebank import DependencyColumns
 from depgen.errors import UserError
@@ -73,6 +74,8 @@ def test_a_run_folder_says_which_document_is_where(lines, tmp_path):
     CorpusData(corpus).save_into(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "splits.json").read_text()) == corpus.drawn()
     assert (tmp_path / "run" / "vocabulary" / "vocabulary.json").is_file()
+    CorpusData(SingleSentences(corpus)).save_into(tmp_path / "sentences")
+    assert json.loads((tmp_path / "sentences" / "splits.json").read_text()) == corpus.drawn(), "of what they are from"
     CorpusData(lines).save_into(tmp_path / "official")
     assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
     assert DependencyColumns(train=["a.dp"], valid=["b.dp"], test=["c.dp"]).drawn() == {}

@@ -127,13 +127,14 @@ def test_figures_are_those_of_the_run_asked_by_itself(made):
 def test_what_was_asked_stands_beside_the_figures(made):
     settings = read_result(job_of("CODCLM").result).settings
     assert settings["order"].startswith("generated, test, 6 documents of 5.0 sentences, 5 shuffles of each, seed 4; ")
-    assert "; chance 50.00 %; " in settings["order"]
+    assert settings["order"].endswith("; chance 50.00 %")
     assert settings["insertion"].startswith("others, test, 10 documents of 4.5 sentences, 2 sentences of each put back")
     corpus = GeneratedStories(train=12, valid=2, test=6)
     known = {word for document in corpus.documents("train") for word in document.words()}
     words = [word for document in corpus.documents("test") for word in document.words()]
-    unknown = 100 * np.mean([word not in known for word in words])
-    assert settings["order"].endswith(f"; {unknown:.1f} % of words unknown")
+    unknown = np.mean([word not in known for word in words])
+    assert read_result(job_of("CODCLM").result).metrics["order_unk_rate_of_documents"] == pytest.approx(unknown)
+    assert f"- Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", profile="small")
 
 
 def test_the_printed_table_has_intervals_and_paired_differences(made):
