@@ -21,9 +21,12 @@ class RecurrentProjection:
     """
 
     def __init__(self, additive: Float[Tensor, "steps batch rows"], weight: Float[Tensor, "rows size"]) -> None:
-        """x_t of all steps, contiguous for speed, and W."""
+        """x_t of all steps, contiguous for speed, and W; cast once, where autocast would cast them at each step."""
+        device = additive.device.type
+        if torch.is_autocast_enabled(device):
+            additive = additive.to(torch.get_autocast_dtype(device))
         self._multiplied: list[Tensor] = []
-        self._transposed = weight.detach().T
+        self._transposed = weight.detach().T.to(additive.dtype)
         self._steps = iter(_GradientAtOnce.apply(additive, weight, self._multiplied).unbind(0))  # type: ignore[no-untyped-call]
 
     def __call__(self, hidden: Float[Tensor, "batch size"]) -> Float[Tensor, "batch rows"]:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.nn.peephole_lstm import LayerState
+from depgen.nn.recurrent_projection import RecurrentProjection
 
 
 class StandardLSTM(nn.Module):
@@ -42,13 +44,30 @@ class StandardLSTM(nn.Module):
     def by_steps(
         self, known: Float[Tensor, "batch length known"]
     ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
-        """See `depgen.nn.peephole_lstm.PeepholeLSTM`."""
-        begun = iter(known.unbind(1))
-        states: tuple[LayerState, ...] | None = None
+        """See `depgen.nn.peephole_lstm.PeepholeLSTM`.
+
+        A fused kernel of one step at a time takes longer than its parts, whose recurrent matrices get their gradients
+        once a sequence.
+        """
+        batch, length, size = known.shape
+        projections: list[RecurrentProjection] = []
+        for of_input, of_hidden, *biases in self.lstm.all_weights:
+            bias = biases[0] + biases[1]
+            if projections:
+                additive = bias.expand(length, batch, -1)
+            else:
+                additive = F.linear(known, of_input[:, :size], bias).transpose(0, 1).contiguous()
+            told = of_input if projections else of_input[:, size:]
+            projections.append(RecurrentProjection(additive, torch.cat((told, of_hidden), 1)))
+        zero = known.new_zeros(batch, self.lstm.hidden_size)
+        states = [LayerState(zero, zero)] * len(projections)
 
         def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
-            nonlocal states
-            _, states = self.forward(torch.cat((next(begun), beside), -1)[:, None], state=states)
-            return states
+            for layer, projection in enumerate(projections):
+                i, f, g, o = projection(torch.cat((beside, states[layer].hidden), -1)).chunk(4, -1)
+                cell = f.sigmoid() * states[layer].cell + i.sigmoid() * g.tanh()
+                states[layer] = LayerState(o.sigmoid() * cell.tanh(), cell)
+                beside = states[layer].hidden
+            return tuple(states)
 
         return step
