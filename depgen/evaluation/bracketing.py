@@ -31,7 +31,8 @@ from depgen.trees.constituency import (
     right_branching,
     unlabelled_f1,
 )
-from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS, normalize_word
+from depgen.trees.normalization import NUMBER, normalize_word
+from depgen.trees.punctuation import PUNCTUATION_TAGS
 
 Distances = Float[np.ndarray, "layers words"]
 

@@ -4,7 +4,7 @@
    `AUX` and `AUXG` of parsed text; so `$` and `#` go too, which have tags of their own, while `%` and `&` (tagged as
    nouns and conjunctions), `'s` and `n't` stay. UD English's further tags (`HYPH`, `NFP`, and `ADD`, `AFX`, `GW`, `XX`
    of addresses, affixes and parts of words) are not among those 36 either, and go. Of UPOS's, all stay but `PUNCT`, and
-   `SYM` goes by form. Words of other tags, or without, go by form: see `is_bare_word`.
+   `SYM` goes by form. Words of other tags, or without, go by form: see `depgen.trees.punctuation.is_bare_word`.
 2. Lower case.
 3. `N` for each run of digits, wherever it stands: `190.58` is `N.N`, `30-day` is `N-day`.
 
@@ -12,31 +12,14 @@ The language-modelling Penn Treebank has rules of its own: `depgen.trees.normali
 """
 
 import re
-import unicodedata
 from dataclasses import replace
 
-from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS
+from depgen.trees.normalization import NUMBER
+from depgen.trees.punctuation import OTHER_TAGS, UPOS_TAGS, WORD_TAGS, is_bare_word
 from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Sentence
 
-WORD_TAGS = frozenset(
-    [
-        "CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP", "NNPS", "PDT", "POS",
-        "PRP", "PRP$", "RB", "RBR", "RBS", "RP", "SYM", "TO", "UH", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "WDT",
-        "WP", "WP$", "WRB", "AUX", "AUXG",
-    ]
-)  # fmt: skip
-OTHER_TAGS = PUNCTUATION_TAGS | {"$", "#", "-NONE-", "ADD", "AFX", "GW", "XX"}
-UPOS_TAGS = frozenset(
-    [
-        "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
-        "SYM", "VERB", "X",
-    ]
-)  # fmt: skip
-
 _DIGITS = re.compile(r"[0-9]+")
-_BRACKET = re.compile(r"-[LR][RCS]B-")
-_KEPT_SYMBOLS = frozenset("%&")
 
 
 def bare_words(sentence: Sentence, *, orphans: Orphans = "roots") -> Sentence:
@@ -61,31 +44,6 @@ def kept_words(sentence: Sentence) -> list[bool]:
     go = frozenset({"PUNCT"}) if universal else OTHER_TAGS
     pairs = zip(sentence.words, sentence.tags, strict=True)
     return [tag in stay or (tag not in go and is_bare_word(word)) for word, tag in pairs]
-
-
-def is_bare_word(word: str) -> bool:
-    """Whether a word without a tag stays: one of nothing but Unicode punctuation goes.
-
-    So do quotes of backticks, the Penn Treebank's names of brackets (`-LRB-`), and currency signs, alone or after
-    capitals (`$`, `US$`). `%` and `&` stay.
-
-    >>> [word for word in "( n't , ... `` '' -- -LRB- % & # $ US$ $5 - = 's 3-2 ’".split() if is_bare_word(word)]
-    ["n't", '%', '&', '$5', '=', "'s", '3-2']
-    """
-    if word in _KEPT_SYMBOLS:
-        return True
-    if _BRACKET.fullmatch(word) or is_currency(word):
-        return False
-    return not all(character == "`" or unicodedata.category(character).startswith("P") for character in word)
-
-
-def is_currency(word: str) -> bool:
-    """Whether a word is a currency sign, alone or after capitals, as the Penn Treebank's tag `$` marks them.
-
-    >>> [is_currency(word) for word in ("$", "US$", "£", "$5", "5$")]
-    [True, True, True, False, False]
-    """
-    return unicodedata.category(word[-1]) == "Sc" and (len(word) == 1 or (word[:-1].isalpha() and word.isupper()))
 
 
 def bare_word(word: str) -> str:

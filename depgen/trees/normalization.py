@@ -6,7 +6,8 @@ brokers (wsj_0096), are in none of the three files.
 
 1. Punctuation goes, by its *tag* and not by its form: commas, stops, colons, dashes, brackets and quotation marks. The
    apostrophe of a possessive (tag `POS`), `$`, `#` and `&` stay. UD English-EWT has two more such tags, for hyphens
-   within words (`HYPH`) and for emoticons and rules (`NFP`).
+   within words (`HYPH`) and for emoticons and rules (`NFP`). Tags of neither the Penn Treebank nor UPOS tell nothing:
+   their words go by form, and so do words without tags.
 2. Lower case, with the Treebank's own tokens: `n't`, `'s`, `us$`, `property\/casualty`.
 3. `N` for what is written in digits, with commas, stops, colons, hyphens and slashes among them (`1,234.5`, `3\/4`,
    `1:30`, `1989-90`), and for `%`: `$ N million`, `N N`. Digits beside letters or an apostrophe are words (`30-day`).
@@ -17,13 +18,11 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from depgen.trees.punctuation import PENN_TAGS, PUNCTUATION_TAGS, UPOS_TAGS, is_bare_word, is_currency
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 
 NUMBER, UNKNOWN = "N", "<unk>"
-
-PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "PUNCT"})
-"""Of the Penn Treebank, of English UD's XPOS, and UPOS's only one."""
 
 _NUMERAL = re.compile(r"[\d.,:/\\-]*\d[\d.,:/\\-]*|%")
 
@@ -32,7 +31,7 @@ def normalize(sentence: Sentence, vocabulary: Collection[str]) -> Sentence:
     r"""The sentence by the module's rules, its tree without the punctuation (see `keep_words`); maybe without words.
 
     Args:
-        sentence: tagged by the Penn Treebank's tags or by UPOS, which tell what is punctuation.
+        sentence: tagged by the Penn Treebank's tags or by UPOS, which tell what is punctuation; else form does.
         vocabulary: the words that are known.
 
     >>> tags = ("NNP", "VBD", "CD", "NN", ".")
@@ -41,9 +40,18 @@ def normalize(sentence: Sentence, vocabulary: Collection[str]) -> Sentence:
     >>> " ".join(bare.words), bare.heads
     ('<unk> sold N N', (2, 0, 4, 2))
     """
-    assert sentence.tags is not None
-    bare = keep_words(sentence, [tag not in PUNCTUATION_TAGS for tag in sentence.tags])
+    bare = keep_words(sentence, kept_words(sentence))
     return replace(bare, words=tuple(normalize_word(word, vocabulary) for word in bare.words))
+
+
+def kept_words(sentence: Sentence) -> list[bool]:
+    """Whether each word stays: rule 1. By form, `#`, currency signs and a lone apostrophe stay, as they do by tags."""
+    tags = sentence.tags or ("",) * len(sentence)
+    known = PENN_TAGS | UPOS_TAGS
+    return [
+        tag not in PUNCTUATION_TAGS if tag in known else word in ("#", "'") or is_currency(word) or is_bare_word(word)
+        for word, tag in zip(sentence.words, tags, strict=True)
+    ]
 
 
 def normalize_word(word: str, vocabulary: Collection[str]) -> str:

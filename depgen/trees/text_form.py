@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.trees.bare_words import bare_word, is_bare_word, is_currency, kept_words
-from depgen.trees.normalization import NUMBER, PUNCTUATION_TAGS, normalize_word
+from depgen.trees import bare_words, normalization
+from depgen.trees.bare_words import bare_word
+from depgen.trees.normalization import NUMBER, normalize_word
+from depgen.trees.punctuation import is_bare_word
 from depgen.trees.sentence import Sentence
 
 FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
@@ -35,17 +37,10 @@ class TextForm:
     spelt: Callable[[str], str]
 
 
-def _kept_in_ptb(sentence: Sentence) -> list[bool]:
-    """By tags, or else by form, where `#`, currency signs and a lone apostrophe stay, as they do by tags."""
-    if sentence.tags is None:
-        return [word in ("#", "'") or is_currency(word) or is_bare_word(word) for word in sentence.words]
-    return [tag not in PUNCTUATION_TAGS for tag in sentence.tags]
-
-
 def _kept_in_bare(sentence: Sentence) -> list[bool]:
-    """By `kept_words`; `N$`, once `5$`, is no sign of a currency."""
+    """By `bare_words.kept_words`; `N$`, once `5$`, is no sign of a currency."""
     if sentence.tags is not None:
-        return kept_words(sentence)
+        return bare_words.kept_words(sentence)
     return [is_bare_word(word) or _BARE_NUMBER.search(word) is not None for word in sentence.words]
 
 
@@ -54,6 +49,8 @@ def _all_kept(sentence: Sentence) -> list[bool]:
 
 
 def _spelt_in_ptb(word: str) -> str:
+    """With typewriter apostrophes, as all of its text."""
+    word = word.replace("’", "'")
     return word if word == NUMBER else normalize_word(word, (word.lower(), NUMBER))
 
 
@@ -64,7 +61,7 @@ def _spelt_in_bare(word: str) -> str:
 
 FORMS: Mapping[FormName, TextForm] = {
     "bare": TextForm(_kept_in_bare, _spelt_in_bare),
-    "ptb": TextForm(_kept_in_ptb, _spelt_in_ptb),
+    "ptb": TextForm(normalization.kept_words, _spelt_in_ptb),
     "stories": TextForm(_all_kept, lambda word: word if word in PLACEHOLDERS else word.lower()),
     "lower": TextForm(_all_kept, str.lower),
     "as_is": TextForm(_all_kept, str),

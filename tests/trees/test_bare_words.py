@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.trees.bare_words import UPOS_TAGS, WORD_TAGS, bare_word, bare_words, is_bare_word, kept_words
+from depgen.trees.bare_words import bare_word, bare_words, kept_words
+from depgen.trees.punctuation import UPOS_TAGS, WORD_TAGS, is_bare_word
 from depgen.trees.sentence import Sentence
 
 

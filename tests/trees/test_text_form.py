@@ -29,6 +29,25 @@ def test_the_penn_treebanks_form_is_its_normalisation_without_the_unknown_word()
     assert read("ptb", Sentence(WORDS)) == ("the", "owners", "'", "us$", "N", "N", "&", "#", "N")
 
 
+@pytest.mark.parametrize(
+    ("words", "tags", "kept"),
+    [
+        (("Well", ",", "he", "left", "."), ("ADV", "$,", "PPER", "VVFIN", "$."), "well he left"),
+        (("(", "It", "--", "3", ")"), ("(", "pps", "--", "cd", ")"), "it N"),
+        (("A", "-", "b", "!"), ("_", "_", "_", "_"), "a b"),
+        (("Yes", ",", "$", "."), ("INTJ", "PUNCT", "SYM", "PUNCT"), "yes $"),
+    ],
+)
+def test_tags_of_other_treebanks_tell_nothing_and_form_does(words, tags, kept):
+    tagged = Sentence(words, tags=tags)
+    assert " ".join(read("ptb", tagged)) == kept
+    assert normalize(tagged, set(kept.split())).words == tuple(kept.split())
+
+
+def test_typographic_apostrophes_are_typewritten_in_the_penn_treebank():
+    assert read("ptb", Sentence(("did", "n’t", "Ada", "’s"))) == ("did", "n't", "ada", "'s")
+
+
 def test_bare_and_unchanged():
     assert read("bare", Sentence(WORDS, tags=TAGS)) == ("the", "owners", "'", "N.N", "%", "&", "N")
     assert read("as_is", Sentence(WORDS, tags=TAGS)) == WORDS
