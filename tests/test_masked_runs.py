@@ -163,9 +163,10 @@ def test_few_trees_and_much_text(place, tmp_path, capsys):
     assert sum(head_nats(checkpoints, each) for each in chosen) < sum(head_nats(plain, each) for each in chosen)
 
 
-def test_messages_along_given_trees(place, capsys):
-    gold = {"class_path": "depgen.annotation.trivial.GoldTrees"}
-    content = with_trees(experiment(mask_from="trees"), gold, trees_for=["train", "valid", "test"])
+@pytest.mark.parametrize("trees", ["GoldTrees", "RightChain"])
+def test_messages_along_given_trees(place, capsys, trees):
+    given = {"class_path": f"depgen.annotation.trivial.{trees}"}
+    content = with_trees(experiment(mask_from="trees"), given, trees_for=["train", "valid", "test"])
     folder = place("told")
     checkpoints = fit(folder, content)
     assert len(losses(checkpoints)) == 3
@@ -176,3 +177,20 @@ def test_messages_along_given_trees(place, capsys):
     (folder / "untold.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     assert main(["fit", "--config", str(folder / "untold.yaml")]) == 2
     assert "mask_from: trees needs trees" in capsys.readouterr().err
+
+
+def test_messages_along_trees_that_a_run_has_induced(place, capsys):
+    """`--parser` is the annotator in words of one option, wherever it stands and whatever the YAML names."""
+    as_it_is = ("--data.init_args.annotator.init_args.form", "as_is")
+    parser = fit(place("parser"), experiment()).parent
+    chain = {"class_path": "depgen.annotation.trivial.RightChain"}
+    content = with_trees(experiment(mask_from="trees"), chain, trees_for=["train", "valid", "test"])
+    chained = fit(place("chained"), content)
+    capsys.readouterr()
+    told = fit(place("told"), content, *as_it_is, "--parser", str(parser))
+    annotator = yaml.safe_load((told.parent / "config.yaml").read_text())["data"]["init_args"]["annotator"]
+    assert annotator["class_path"] == "depgen.evaluation.induced_trees.InducedTrees"
+    assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(parser), "as_is")
+    assert losses(told) != losses(chained)
+    assert main(["test", "--run", str(told.parent), "--parser", str(parser)]) == 2
+    assert "depgen test reads by the run's own" in capsys.readouterr().err

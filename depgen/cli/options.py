@@ -20,7 +20,7 @@ HIDDEN_OF_TRAINER = (
     "enable_checkpointing", "model_registry", "plugins", "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
-_OF_FIT = ("resume", "resume_every_n_steps")
+_OF_FIT = ("resume", "resume_every_n_steps", "parser")
 HIDDEN = {
     "fit": ("run", "input", "ckpt_path"),
     "validate": (*_OF_FIT, "input", "verbose"),
@@ -59,6 +59,9 @@ def add_own_options(parser: LightningArgumentParser) -> None:
     parser.add_argument("--resume", nargs="?", const="", type=str, help="go on with this run, or with the newest")
     parser.add_argument("--run", type=str, help="the run; by default the newest")
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
+    parser.add_argument(
+        "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"
+    )
     parser.add_argument(
         "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
     )

@@ -17,6 +17,8 @@ from depgen.training.runs import (
     run_of_checkpoint,
 )
 
+_ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced_trees.InducedTrees"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -89,6 +91,26 @@ class Request:
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
+
+
+def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
+    """A command line with `--parser RUN` spelt out: the data's annotator is what that run has induced.
+
+    It stands behind the YAML files and before all that sets options of their annotator.
+
+    Raises:
+        UserError: the verb reads the trees of the run that it is about.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
+    parser.add_argument("-c", "--config", action="append", default=[])
+    parser.add_argument("--parser")
+    found, others = parser.parse_known_args(list(arguments))
+    if found.parser is None:
+        return list(arguments)
+    if verb != "fit":
+        raise UserError(f"--parser names the trees that depgen fit learns from; depgen {verb} reads by the run's own.")
+    files = [f"--config={path}" for path in found.config]
+    return [*files, f"{_ANNOTATOR}={_INDUCED}", f"{_ANNOTATOR}.init_args.run={found.parser}", *others]
 
 
 def refused_start(checkpoint: str) -> UserError:

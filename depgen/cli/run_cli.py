@@ -44,7 +44,7 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 NUMBERS = {"validate": DEV_NUMBERS, "test": TEST_NUMBERS}
 """The files that verbs keep their numbers in."""
-OWN_OPTIONS = ("resume", "run", "input", "wandb")
+OWN_OPTIONS = ("resume", "run", "input", "parser", "wandb")
 
 
 class _DataInstantiator(_InstantiatorFn):
@@ -143,7 +143,7 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "run", "input", "ckpt_path"):
+        for name in ("resume", "run", "input", "parser", "ckpt_path"):
             given = self.config[self.request.verb].get(name)
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request
+from depgen.cli.requests import Request, with_parser
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
@@ -26,6 +26,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         SystemExit: arguments that do not parse (2), help (0), a stop by Ctrl-C (130).
     """
     quiet_libraries()
+    arguments = with_parser(verb, arguments)
     request = Request.of(verb, arguments)
     if _only_looks(arguments):
         RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())

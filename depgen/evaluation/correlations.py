@@ -20,11 +20,12 @@ from torch import Tensor
 
 from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
+from depgen.data.experiment import data_of
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_model import LanguageModel
 from depgen.masked_language_model import LayerAttention, MaskedLanguageModel
 from depgen.metrics.correlation import RelationCorrelation
@@ -130,7 +131,7 @@ def head_correlations(
         if brought.name not in read:
             read[brought.name] = sentences_with_relations(brought, split)
         runs.append(str(trained.run))
-        found.append(correlate_heads(trained.model, trained.vocabulary, read[brought.name]))
+        found.append(correlations_of(trained, read[brought.name]))
     if len(read) > 1:
         raise UserError(
             f"Expected runs that read the same sentences, found {'; '.join(read)}: take runs of one form, "
@@ -177,8 +178,34 @@ def sentences_with_relations(corpus: Corpus, split: Split) -> list[Sentence]:
     return sentences
 
 
-def correlate_heads(model: LanguageModel, vocabulary: AnyVocabulary, sentences: Sequence[Sentence]) -> HeadCorrelations:
+def correlations_of(trained: Trained, sentences: Sequence[Sentence]) -> HeadCorrelations:
+    """What a run's heads have to do with the sentences' relations, read as it was trained to.
+
+    Where messages go along given trees (`mask_from: trees`), those are of the run's own annotator.
+
+    Raises:
+        UserError: the system is none that shows what its attention heads weigh.
+    """
+    along = None
+    if getattr(trained.model, "needs_trees", False):
+        along = data_of(trained.run / "config.yaml").annotator.annotate(sentences)
+    return correlate_heads(trained.model, trained.vocabulary, sentences, along=along)
+
+
+def correlate_heads(
+    model: LanguageModel,
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sentence],
+    *,
+    along: Sequence[Sentence] | None = None,
+) -> HeadCorrelations:
     """What a model's heads have to do with the sentences' relations, in one pass; the model is in evaluation mode.
+
+    Args:
+        model: a masked language model.
+        vocabulary: its own.
+        sentences: with heads and relations.
+        along: the same sentences with the trees that the model reads them by, where it needs such.
 
     Raises:
         UserError: the model is none that shows what its attention heads weigh.
@@ -192,11 +219,15 @@ def correlate_heads(model: LanguageModel, vocabulary: AnyVocabulary, sentences: 
     metric: RelationCorrelation | None = None
     unknown = words = 0
     with torch.inference_mode():
-        for batch in sentence_batches(vocabulary, sentences, tokens_per_batch=TOKENS_PER_BATCH):
-            here = batch.to(model.device)
+        batches, told = (
+            sentence_batches(vocabulary, each, tokens_per_batch=TOKENS_PER_BATCH)
+            for each in (sentences, along or sentences)
+        )
+        for batch, given in zip(batches, told, strict=True):
+            here, heads = batch.to(model.device), given.to(model.device).heads
             assert isinstance(here, WordBatch)
             assert here.heads is not None
-            attention = model.read(here.tokens, here.lengths, heads=here.heads, attention=True).attention
+            attention = model.read(here.tokens, here.lengths, heads=heads, attention=True).attention
             if attention is None:
                 raise UserError(f"{type(model).__name__} does not show what its attention heads weigh.")
             weights = edge_weights(attention, here.heads)

@@ -9,7 +9,7 @@ from depgen.evaluation.correlations import (
     Direction,
     HeadCorrelations,
     choose_relations,
-    correlate_heads,
+    correlations_of,
     sentences_with_relations,
 )
 from depgen.evaluation.forms import in_form_of_run
@@ -67,7 +67,7 @@ def draw_heat_map(
     trained = load_trained(chosen, device=device)
     corpus = in_form_of_run(trained.run, corpus, form)
     sentences = sentences_with_relations(corpus, split)
-    found = correlate_heads(trained.model, trained.vocabulary, sentences)
+    found = correlations_of(trained, sentences)
     shown = choose_relations(found.relations, relations or found.relations)
     save(heat_map_figure(found, shown, after_mask=after_mask), output)
     edges = sum(found.edges)

@@ -9,7 +9,7 @@ import numpy as np
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError, user_errors_unwrapped
-from depgen.evaluation.correlations import Direction, correlate_heads, sentences_with_relations
+from depgen.evaluation.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.evaluation.trained import Trained, load_trained
@@ -127,7 +127,7 @@ def measure_correlations(job: Job, run: Path) -> Numbers:
             f"{settings_path(job.definition.correlations)}: expected one split, found {', '.join(treebank.splits)}."
         )
     sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
-    found = correlate_heads(trained.model, trained.vocabulary, sentences)
+    found = correlations_of(trained, sentences)
     numbers = Numbers()
     for direction in get_args(Direction):
         best = found.of(direction).flatten(0, 1).amax(0)

@@ -1,12 +1,15 @@
 """Attention heads against relations: models whose attention is known, an invented treebank, and numpy's correlation."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from depgen.annotation.trivial import RightChain
 from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
@@ -17,6 +20,7 @@ from depgen.evaluation.correlations import (
     best_heads,
     choose_relations,
     correlate_heads,
+    correlations_of,
     head_correlations,
     sentences_with_relations,
 )
@@ -123,6 +127,20 @@ def test_messages_along_gold_trees_are_read_with_these():
     found = correlate_heads(model, KNOWN, SENTENCES)
     before, after = (found.of(after_mask=stage, quantity="mean_weight") for stage in (False, True))
     torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge
+
+
+def test_a_run_that_is_told_trees_is_read_along_those_of_its_annotator(monkeypatch):
+    torch.manual_seed(0)
+    model = UDGN(KNOWN.size, width=8, layers=2, attention_heads=2, head_size=4, mask_from="trees").eval()
+    data = SimpleNamespace(annotator=RightChain())
+    monkeypatch.setattr(correlations, "data_of", {Path("chained/config.yaml"): data}.get)
+    found = correlations_of(Trained(model, KNOWN, Path("chained"), Path("best.ckpt")), SENTENCES)
+    chained = [replace(each, heads=(*range(2, len(each) + 1), 0)) for each in SENTENCES]
+    expected = correlate_heads(model, KNOWN, SENTENCES, along=chained)
+    gold = correlate_heads(model, KNOWN, SENTENCES)
+    for name, values in found.values.items():
+        torch.testing.assert_close(values, expected.values[name], rtol=0, atol=0)
+        assert not torch.allclose(values, gold.values[name])
 
 
 def made(relations, edges, values):
