@@ -305,8 +305,19 @@ class MaskedLanguageModel(LanguageModel):
         return nll.sum(1), words.sum(1)
 
     def on_validation_epoch_end(self) -> None:
-        """Log the loss that phases are judged by."""
-        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
+        """Log the loss that phases are judged by.
+
+        Raises:
+            UserError: no word was masked, so that there is none.
+        """
+        loss = self.val_perplexity.compute().log()
+        if loss.isnan() and not self.val_perplexity.words.any() and not self.trainer.sanity_checking:
+            raise UserError(
+                f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a rate "
+                f"of {self.mask_rate}, so that no weights would be the best. <unk> is never masked: take more text, a "
+                "vocabulary that knows its words (min_count), or more evaluation_masks."
+            )
+        self.log("val/loss", loss, batch_size=1)
 
     def on_test_epoch_end(self) -> None:
         """Log the loss beside its exponential."""

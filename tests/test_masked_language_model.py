@@ -184,6 +184,15 @@ def test_a_batch_that_masks_nothing_leaves_the_figures():
     assert with_it["test/loss"] == pytest.approx(without["test/loss"], rel=1e-12)
 
 
+def test_validation_that_masks_nothing_has_no_best_weights_and_says_so():
+    model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
+    with pytest.raises(
+        UserError, match="Expected masked words in the validation split, found none in 3 passes at a rate of"
+    ):
+        evaluated(model, (2,), stage="val")
+    assert np.isnan(evaluated(model, (2,))[0]["test/loss"])
+
+
 def test_sentences_come_as_they_are():
     items = [TokenItem(k, np.array(ids, dtype=np.int32)) for k, ids in enumerate(SENTENCES)]
     batch = Neighbours().collate(ItemBatch(items, 25, mask=MASK))

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
@@ -16,7 +15,7 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from depgen.nn.mixture_attention import QueryKeyAttention
 from depgen.training.activation import ActivationRegularizer
-from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
+from tests.benchmarks.figures import figure, operation_seconds, paired_ratio, seconds, write_figures
 
 VOCABULARY, COLUMNS, BPTT, WINDOW, GOAL = 10_001, 20, 70, 16, 1.25
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -83,14 +82,8 @@ def test_a_step_beside_its_own_matrix_products(backbone):
     step = Step(CausalLM(backbone, VOCABULARY))
     step()
     whole = min(seconds(step) for _ in range(3))
-    devices = {ProfilerActivity.CPU, ProfilerActivity.CUDA if DEVICE == "cuda" else ProfilerActivity.CPU}
-    with profile(activities=list(devices)) as recorded:
-        step()
-    events = recorded.key_averages()
-    shares = {
-        each.key: (each.self_device_time_total if DEVICE == "cuda" else each.self_cpu_time_total) for each in events
-    }
-    products = sum(time for name, time in shares.items() if name in PRODUCTS) / 1e6
+    shares = operation_seconds(step)
+    products = sum(time for name, time in shares.items() if name in PRODUCTS)
     top = sorted(shares.items(), key=lambda item: -item[1])[:6]
     figures = {
         "step": figure(whole, "s"),

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from depgen.locations import results_root, write_atomically
 
@@ -19,6 +21,22 @@ def seconds(action: Callable[[], object]) -> float:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter() - start
+
+
+def operation_seconds(action: Callable[[], object]) -> dict[str, float]:
+    """Seconds of each operation of an action by itself, Python's own among them; a busy machine slows all alike.
+
+    On a GPU, of the kernels that an operation starts: the profiler lists these once more by themselves.
+    """
+    on_gpu = torch.cuda.is_available()
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    with profile(activities=activities) as recorded, record_function("between operations"):
+        action()
+    return {
+        each.key: (each.self_device_time_total if on_gpu else each.self_cpu_time_total) / 1e6
+        for each in recorded.key_averages()
+        if each.device_type == DeviceType.CPU
+    }
 
 
 def paired_ratio(first: Callable[[], object], second: Callable[[], object], *, pairs: int) -> float:
