@@ -156,7 +156,7 @@ def parses_by(
     if not isinstance(network, AttentionParser):
         return {}
     if network.parses_by is not None:
-        return {"attention_head": "layer {} head {}, given".format(*network.parses_by)}
+        return {"attention_head": "layer {} head {}, given (not in the paper)".format(*network.parses_by)}
     if set(choose_on) & set(splits):
         raise UserError(
             f"An attention head is chosen on {' '.join(choose_on)}, which can't judge it too: leave that out of "
@@ -166,7 +166,7 @@ def parses_by(
     found = network.choose_attention_head(
         sentence_batches(trained.vocabulary, sentences, tokens_per_batch=tokens_per_batch)
     )
-    return {"attention_head": "layer {} head {}, best UDA on {}".format(*found, " ".join(choose_on))}
+    return {"attention_head": "layer {} head {}, best UDA on {} (not in the paper)".format(*found, " ".join(choose_on))}
 
 
 def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None) -> list[Sentence]:

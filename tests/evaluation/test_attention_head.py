@@ -68,10 +68,10 @@ def test_scores_say_which_head_and_by_what_it_was_chosen(monkeypatch):
     model = model_of()
     layer, head = model_of().choose_attention_head(sentence_batches(VOCABULARY, sentences_of(2), tokens_per_batch=99))
     table = scores_of(monkeypatch, model)
-    assert f"attention_head\tlayer {layer} head {head}, best UDA on valid" in table.splitlines()
+    assert f"attention_head\tlayer {layer} head {head}, best UDA on valid (not in the paper)" in table.splitlines()
     assert model.parses_by == (layer, head)
     given = scores_of(monkeypatch, model_of(parses_by=(1, 1)), splits=["valid"])
-    assert "attention_head\tlayer 1 head 1, given" in given.splitlines()
+    assert "attention_head\tlayer 1 head 1, given (not in the paper)" in given.splitlines()
 
 
 def test_trees_that_choose_a_head_judge_nothing(monkeypatch):
