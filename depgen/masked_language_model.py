@@ -314,8 +314,8 @@ class MaskedLanguageModel(LanguageModel):
         if loss.isnan() and not self.val_perplexity.words.any() and not self.trainer.sanity_checking:
             raise UserError(
                 f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
-                f"rate of {self.mask_rate}, so that no weights would be the best. <unk> is never masked: take more text, a "
-                "vocabulary that knows its words (min_count), or more evaluation_masks."
+                f"rate of {self.mask_rate}, so that no weights would be the best. <unk> is never masked: "
+                "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
             )
         self.log("val/loss", loss, batch_size=1)
 
