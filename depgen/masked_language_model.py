@@ -311,12 +311,14 @@ class MaskedLanguageModel(LanguageModel):
             UserError: no word was masked, so that there is none.
         """
         loss = self.val_perplexity.compute().log()
-        if loss.isnan() and not self.val_perplexity.words.any() and not self.trainer.sanity_checking:
-            raise UserError(
-                f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
-                f"rate of {self.mask_rate}, so that no weights would be the best. <unk> is never masked: "
-                "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
-            )
+        if loss.isnan() and not self.trainer.sanity_checking:
+            words = cast(Tensor, self.all_gather(self.val_perplexity.words))  # the metric has this device's again
+            if not words.any():
+                raise UserError(
+                    f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
+                    f"rate of {self.mask_rate}: there is no loss to choose weights by. <unk> is never masked: "
+                    "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
+                )
         self.log("val/loss", loss, batch_size=1)
 
     def on_test_epoch_end(self) -> None:

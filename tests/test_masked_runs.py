@@ -192,5 +192,14 @@ def test_messages_along_trees_that_a_run_has_induced(place, capsys):
     assert annotator["class_path"] == "depgen.evaluation.induced_trees.InducedTrees"
     assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(parser), "as_is")
     assert losses(told) != losses(chained)
+    for more, said in (
+        (
+            ["--config", str(told.parent / "config.yaml"), "--data.init_args.annotator", "RightChain"],
+            "Give only one of",
+        ),
+        ([], "--parser goes with --config"),
+    ):
+        assert main(["fit", "--parser", str(parser), *more]) == 2
+        assert said in capsys.readouterr().err
     assert main(["test", "--run", str(told.parent), "--parser", str(parser)]) == 2
     assert "depgen test reads by the run's own" in capsys.readouterr().err

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from depgen.errors import UserError
+from depgen.locations import below_runs
 from depgen.training.checkpoints import RESUME
 from depgen.training.runs import (
     announced_run,
     best_checkpoint,
     find_run,
+    named_checkpoint,
     newest_run,
     resume_checkpoint,
     run_holding,
@@ -96,10 +98,12 @@ class Request:
 def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
     """A command line with `--parser RUN` spelt out: the data's annotator is what that run has induced.
 
-    It stands behind the YAML files and before all that sets options of their annotator.
+    It stands behind the YAML files and before all that sets options of their annotator. A name of several runs is that
+    of the newest one from now on.
 
     Raises:
-        UserError: the verb reads the trees of the run that it is about.
+        UserError: the verb reads the trees of the run that it is about; there is no such run; no YAML, or another
+            annotator.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
     parser.add_argument("-c", "--config", action="append", default=[])
@@ -109,8 +113,15 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
         return list(arguments)
     if verb != "fit":
         raise UserError(f"--parser names the trees that depgen fit learns from; depgen {verb} reads by the run's own.")
+    if not found.config and "--resume" not in {each.split("=")[0] for each in others}:
+        raise UserError("--parser goes with --config: it takes the place of the annotator that stands there.")
+    for name in (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run"):
+        if name in {each.split("=")[0] for each in others}:
+            raise UserError(f"Give only one of --parser and {name}.")
+    run, checkpoint = named_checkpoint(found.parser)
+    source = below_runs(str(checkpoint if Path(found.parser).is_file() else run))
     files = [f"--config={path}" for path in found.config]
-    return [*files, f"{_ANNOTATOR}={_INDUCED}", f"{_ANNOTATOR}.init_args.run={found.parser}", *others]
+    return [*files, f"{_ANNOTATOR}={_INDUCED}", f"{_ANNOTATOR}.init_args.run={source}", *others]
 
 
 def refused_start(checkpoint: str) -> UserError:

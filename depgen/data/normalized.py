@@ -12,7 +12,7 @@ from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
 RULES = "1"
-"""Raised when the rules of `depgen.trees.normalization` change."""
+"""Raised when the rules of `depgen.trees.normalization` change for the tags of the Penn Treebank or of UPOS."""
 
 
 class NormalizedTreebank:

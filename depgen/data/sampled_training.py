@@ -1,6 +1,6 @@
 """A corpus whose training split a system has written: what a reverse language-model score is trained on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics
 from depgen.data.text_lines import TextLines
@@ -25,6 +25,10 @@ class SampledTraining:
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split, in file order."""
         return self.samples.documents("train") if split == "train" else self.corpus.documents(split)
+
+    def drawn(self) -> Mapping[Split, Sequence[str]]:
+        """Nothing: the training text is a file."""
+        return {}
 
     def fingerprint(self, split: Split) -> str:
         """That of the samples or of the real corpus."""

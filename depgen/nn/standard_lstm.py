@@ -46,8 +46,8 @@ class StandardLSTM(nn.Module):
     ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
         """See `depgen.nn.peephole_lstm.PeepholeLSTM`.
 
-        A fused kernel of one step at a time takes longer than its parts, whose recurrent matrices get their gradients
-        once a sequence.
+        On a CPU a fused kernel of one step at a time takes longer than its parts, whose recurrent matrices get their
+        gradients once a sequence.
         """
         batch, length, size = known.shape
         projections: list[RecurrentProjection] = []
