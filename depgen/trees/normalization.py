@@ -40,6 +40,7 @@ def normalize(sentence: Sentence, vocabulary: Collection[str]) -> Sentence:
     >>> " ".join(bare.words), bare.heads
     ('<unk> sold N N', (2, 0, 4, 2))
     """
+    assert sentence.tags is not None
     bare = keep_words(sentence, kept_words(sentence))
     return replace(bare, words=tuple(normalize_word(word, vocabulary) for word in bare.words))
 

@@ -50,15 +50,16 @@ def corpus(documents):
 def test_coherence():
     vocabulary = Vocabulary([f"w{word}" for word in range(WORDS)], starts=True)
     asked, found = CoherenceTask(), corpus(DOCUMENTS)
-    figures = {}
+    figures, resampled = {}, []
     for name, context in MODELS.items():
         torch.manual_seed(0)
         model = DCLM(vocabulary.size, context=partial(context, size=SIZE), embedding_size=SIZE).eval()
 
         def assess(model=model):
             pairs = trials(asked, found)
-            return answers(pairs, score_trials(model, pairs, vocabulary=vocabulary)).accuracies(asked)
+            resampled.append(answers(pairs, score_trials(model, pairs, vocabulary=vocabulary)).accuracies(asked))
 
         figures[name] = figure(seconds(assess), "s", at_most=GOAL)
     write_figures("coherence", figures)
     assert len(figures) == len(MODELS)
+    assert [len(each) for each in resampled] == [asked.resamples] * len(MODELS)

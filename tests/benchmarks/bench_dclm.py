@@ -66,3 +66,4 @@ def test_training_steps(cell):
             goal = {"at_most": GOAL} if (name, cell) == ("CCDCLM", "standard") else {}
             figures[f"step of {name} / step of RNNLM"] = figure(paired_ratio(base, step, pairs=5), "x", **goal)
     write_figures(f"dclm_{cell}", figures)
+    assert all(each.get("met", True) for each in figures.values())
