@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, NoReturn
 
+import yaml
 from jsonargparse import ArgumentParser
 
 from depgen.errors import UserError, did_you_mean
@@ -15,11 +16,20 @@ NOISE = re.compile(
 )
 
 MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)|Option '([\w.]+)' is not accepted$")
+UNEXPECTED = "Unexpected config: "
+"""What jsonargparse says, without the file's name, where YAML holds no settings."""
 
 
 def short_message(message: str) -> str:
     """A complaint of jsonargparse without the lines that speak of its own types."""
     return "\n".join(line for line in message.splitlines() if not NOISE.match(line))
+
+
+def _holds_settings(path: str) -> bool:
+    try:
+        return isinstance(yaml.safe_load(Path(path).read_text(encoding="utf-8")), dict)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return True  # which has a complaint of its own
 
 
 class ShortComplaints(ArgumentParser):
@@ -32,12 +42,17 @@ class ShortComplaints(ArgumentParser):
         """The settings of a command line.
 
         Raises:
-            UserError: one of its YAML files is not in UTF-8.
+            UserError: what it says is refused, or one of its YAML files is empty, a list or the like, or not in UTF-8.
         """
+        files = [each for each in (str(each).rpartition("=")[2] for each in args or ()) if os.path.isfile(each)]
         try:
             return super().parse_args(args, *others, **named)
+        except UserError as error:
+            if UNEXPECTED not in str(error):
+                raise
+            where = next((each for each in files if not _holds_settings(each)), "a YAML file")
+            raise UserError(f"{where}: expected settings in YAML, each a `name: value`, found none.") from error
         except UnicodeDecodeError as error:
-            files = filter(os.path.isfile, (str(each).rpartition("=")[2] for each in args or ()))
             where = next((each for each in files if Path(each).read_bytes() == error.object), "a YAML file")
             raise UserError(f"{where}: expected UTF-8, found {error}; convert it, for instance by iconv.") from error
 
