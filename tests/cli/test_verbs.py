@@ -175,6 +175,17 @@ def test_a_yaml_in_another_encoding_is_named(monkeypatch, tmp_path, capsys, verb
         assert f"{path}: expected UTF-8, found " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", ["", "- a\n", "# nothing\n"])
+@pytest.mark.parametrize("verb", ["show", "fit"])
+def test_a_yaml_without_settings_is_named(monkeypatch, tmp_path, capsys, verb, content):
+    monkeypatch.setitem(cli.VERBS, "show", VERB)
+    path = tmp_path / "x.yaml"
+    path.write_text(content)
+    for given in (["--config", str(path)], [f"--config={path}"]):
+        assert main([verb, *given]) == 2
+        assert f"{path}: expected settings in YAML, each a `name: value`, found none" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
