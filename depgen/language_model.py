@@ -107,6 +107,12 @@ class LanguageModel(L.LightningModule):
         """
         return None
 
+    @property
+    def output_biases(self) -> list[Tensor]:
+        """The biases of all outputs over the vocabulary; none by default, or `output_bias` where a system has that."""
+        bias = getattr(self, "output_bias", None)
+        return [] if bias is None else [bias]
+
     # -- phases and optimisers ------------------------------------------------------------------------------------
 
     def enter_phase(self, index: int) -> None:

@@ -71,6 +71,11 @@ class LeftToRight(LanguageModel):
         if isinstance(made_from, MutableMapping) and "init_args" in made_from:  # by class path, as YAML does
             made_from["init_args"].update(backbone.arguments_found)
 
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
+        return self.backbone.output_bias
+
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:

@@ -275,6 +275,14 @@ class DocumentData(CorpusData):
             start=self.vocabulary.start,
         )
 
+    def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
+        """How often each token is to be predicted in an epoch of training: one end a sentence."""
+        data = self.segmented("train", longest=None)
+        sentences = [ids for item in map(data.__getitem__, range(len(data))) for ids in item.sentences]
+        counts = np.bincount(np.concatenate(sentences), minlength=self.vocabulary_size)
+        counts[data.encoded.eos] += len(sentences)
+        return counts
+
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled segments of this epoch."""
         assert self.trainer is not None

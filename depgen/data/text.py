@@ -225,6 +225,17 @@ class CorpusData(EncodedData[EncodedSplit]):
             raise UserError(f"The {split} split of {self.corpus.name} is empty.")
         return data
 
+    def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
+        """How often each token is to be predicted in an epoch of training: one end an item.
+
+        Raises:
+            UserError: the training split is empty.
+        """
+        data = self.filled_split("train")
+        counts = np.bincount(data.ids, minlength=self.vocabulary_size)
+        counts[data.eos] += len(data)
+        return counts
+
     def _collate(self) -> Callable[[ItemBatch], object]:
         """The system's own view of a batch of items."""
         assert self.trainer is not None

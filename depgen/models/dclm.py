@@ -49,6 +49,7 @@ Deviations
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -282,6 +283,7 @@ class AttentionContext(ContextNetwork):
         variant: see D5.
         layers: of the LSTM.
         cell: which.
+        output_bias: whether the output has a bias; None: the paper has none, the code one.
     """
 
     def __init__(
@@ -292,23 +294,21 @@ class AttentionContext(ContextNetwork):
         variant: Variant = "paper",
         layers: int = 2,
         cell: Cell = "cnn2015",
+        output_bias: bool | None = None,
     ) -> None:
         super().__init__()
         self.features, self.variant = size, variant
-        context = size if variant == "paper" else layers * size
+        paper = variant == "paper"
+        context = size if paper else layers * size
         self.core = recurrent_core(cell, embedding_size + context, size, layers=layers)
         self.query = nn.Linear(context, attention_size, bias=False)  # W_a
         self.key = nn.Linear(context, attention_size, bias=False)  # U_a
         self.weigh = nn.Linear(attention_size, 1, bias=False)  # v_a
-        self.from_context = nn.Linear(context, size, bias=variant == "paper")
-        self.output_bias = variant == "code2015"
-        if variant == "paper":
-            self.from_hidden: nn.Linear | None = nn.Linear(size, size, bias=False)
-            self.from_word: nn.Linear | None = None
-            self.first_context: nn.Parameter | None = nn.Parameter(_one_row(size))
-        else:
-            self.from_hidden, self.first_context = None, None
-            self.from_word = nn.Linear(embedding_size, size, bias=False)
+        self.from_context = nn.Linear(context, size, bias=paper)
+        self.from_hidden = nn.Linear(size, size, bias=False) if paper else None
+        self.from_word = None if paper else nn.Linear(embedding_size, size, bias=False)
+        self.first_context = nn.Parameter(_one_row(size)) if paper else None
+        self.output_bias = not paper if output_bias is None else output_bias
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -522,10 +522,9 @@ class DCLM(DocumentLanguageModel):
         self.save_hyperparameters()
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.context = context(embedding_size)
-        self.output = nn.Linear(self.context.features, vocabulary_size, bias=self.context.output_bias)
-        self.bag_output: nn.Linear | None = None
-        if isinstance(self.context, HierarchicalContext):
-            self.bag_output = nn.Linear(self.context.features, vocabulary_size, bias=self.context.output_bias)
+        output = partial(nn.Linear, self.context.features, vocabulary_size, bias=self.context.output_bias)
+        self.output = output()
+        self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, PairwiseContext)
         self.dropout, self.first_word_twice = dropout, first_word_twice
@@ -562,6 +561,12 @@ class DCLM(DocumentLanguageModel):
         """The output bias, where there is one."""
         return self.output.bias
 
+    @property
+    def output_biases(self) -> list[Tensor]:
+        """Those of words and of bags."""
+        bags = None if self.bag_output is None else self.bag_output.bias
+        return [bias for bias in (self.output_bias, bags) if bias is not None]
+
     def read(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         embedded = dropped(self.embedding(batch.inputs), self.dropout, training=self.training)
@@ -589,8 +594,7 @@ class DCLM(DocumentLanguageModel):
         words = batch.mask & (torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1)
         words[:, 0] = False  # nothing stands before the first
         states = output.bags.roll(1, 1)[:, :, None].expand(*words.shape, -1)[words]
-        weight, bias = self.bag_output.weight, self.bag_output.bias
-        nll = -word_log_probs(states, weight, bias, batch.targets[words])
+        nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[words])
         if self.first_word_twice:
             nll = nll * (1 + (words.nonzero()[:, 2] == 0))
         return nll.sum()

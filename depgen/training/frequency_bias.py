@@ -1,0 +1,59 @@
+"""An output bias that begins at how often each token stands in the training data.
+
+The first thing that a language model learns is the frequencies of tokens, whose logarithms span some ten nats. Where
+states are small at first, as an LSTM's are, they come about by the output bias alone, which an optimiser of the Adam
+family moves by no more than its rate a step. Until then the states that the network would learn from carry the
+frequencies instead.
+"""
+
+from typing import Any
+
+import lightning as L
+import torch
+from torch import Tensor
+
+from depgen.errors import UserError
+
+
+class FrequencyBias(L.Callback):
+    """Begins a model's output bias at log((n + 1) / (N + V)), for a token that is n of the N targets of training.
+
+    For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A run that goes on keeps what
+    it has learnt.
+
+    Raises:
+        UserError: at the start of `fit`, if there is no output bias, or the data does not count its targets.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Set the bias, once a run."""
+        if self.begun:
+            return
+        biases: list[Tensor] = getattr(pl_module, "output_biases", [])
+        if not biases:
+            raise UserError(
+                f"FrequencyBias found no output bias in {type(pl_module).__name__}: give its network one, or take the "
+                "callback out of trainer.callbacks."
+            )
+        data: Any = getattr(trainer, "datamodule", None)
+        if not hasattr(data, "target_counts"):
+            raise UserError(
+                f"FrequencyBias wants data that counts its targets, such as TextData or DocumentData, and found "
+                f"{type(data).__name__}: take the callback out of trainer.callbacks."
+            )
+        counts = torch.from_numpy(data.target_counts()).to(torch.float64) + 1
+        with torch.no_grad():
+            for bias in biases:
+                bias.copy_((counts / counts.sum()).log())
+        self.begun = True
+
+    def state_dict(self) -> dict[str, bool]:
+        """Whether it has been done."""
+        return {"begun": self.begun}
+
+    def load_state_dict(self, state_dict: dict[str, bool]) -> None:
+        """A run that goes on."""
+        self.begun = state_dict["begun"]
