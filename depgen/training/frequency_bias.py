@@ -18,8 +18,8 @@ from depgen.errors import UserError
 class FrequencyBias(L.Callback):
     """Begins a model's output bias at log((n + 1) / (N + V)), for a token that is n of the N targets of training.
 
-    For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A masked system, which predicts
-    neither ends nor unknown words, has these two to unlearn. A run that goes on keeps what it has learnt.
+    For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A masked system, which
+    predicts neither ends nor unknown words, has these two to unlearn. A run that goes on keeps what it has learnt.
 
     Raises:
         UserError: at the start of `fit`, if there is no output bias, or the data does not count its targets.
