@@ -25,12 +25,9 @@ class FrequencyBias(L.Callback):
         UserError: at the start of `fit`, if there is no output bias, or the data does not count its targets.
     """
 
-    def __init__(self) -> None:
-        self.begun = False
-
-    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Set the bias, once a run."""
-        if self.begun:
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Set the biases before a run that goes on gets its weights back."""
+        if stage != "fit":
             return
         biases: list[Tensor] = getattr(pl_module, "output_biases", [])
         if not biases:
@@ -48,12 +45,3 @@ class FrequencyBias(L.Callback):
         with torch.no_grad():
             for bias in biases:
                 bias.copy_((counts / counts.sum()).log())
-        self.begun = True
-
-    def state_dict(self) -> dict[str, bool]:
-        """Whether it has been done."""
-        return {"begun": self.begun}
-
-    def load_state_dict(self, state_dict: dict[str, bool]) -> None:
-        """A run that goes on."""
-        self.begun = state_dict["begun"]

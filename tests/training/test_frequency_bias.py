@@ -86,9 +86,7 @@ def test_a_run_that_goes_on_keeps_what_it_has_learnt(tmp_path):
     first.save_checkpoint(tmp_path / "half.ckpt")
     learnt = model.output_bias.detach().clone()
     again = small_lstm(data.vocabulary_size)
-    callback = FrequencyBias()
-    trainer(tmp_path, callback, max_epochs=1).fit(again, data, ckpt_path=tmp_path / "half.ckpt")
-    assert callback.begun
+    trainer(tmp_path, FrequencyBias(), max_epochs=1).fit(again, data, ckpt_path=tmp_path / "half.ckpt")
     assert torch.equal(again.output_bias, learnt)
 
 
