@@ -82,6 +82,8 @@ def test_it_takes_a_step(path, place, capsys):
         shutil.copytree(run, place / "runs" / data["encoder"], dirs_exist_ok=True)
     if "models.udgn" in path.read_text():  # quick: the small twin has the same code
         options += ["--model.init_args.width=16", "--model.init_args.layers=2"]
+    if "CorpusVocabulary" in path.read_text():  # of a whole corpus, of which there are a few lines here
+        options += ["--data.init_args.vocabulary.init_args.builder.init_args.min_count=1"]
     if "pretrained: gpt2" in path.read_text():
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
         options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
