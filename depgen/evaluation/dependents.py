@@ -7,16 +7,13 @@ what it leaves to the second phase shows on the others.
 from pathlib import Path
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
-from depgen.data.batch import collate_tokens
 from depgen.data.experiment import data_of
-from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.text import CorpusData, EncodedSplit
+from depgen.data.text import CorpusData
 from depgen.errors import UserError
+from depgen.evaluation.likelihood import sequence_losses
 from depgen.evaluation.trained import load_trained
-from depgen.left_to_right import LeftToRight
 from depgen.training.runs import newest_run
 from depgen.trees.future_dependents import future_dependents
 
@@ -38,18 +35,16 @@ def dependent_loss(*, config: Path, run: str | None = None, device: str | None =
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
-        UserError: no such run or experiment, an experiment without trees, or a system that does not score words.
+        UserError: no such run or experiment, an experiment without trees, or a system without an exact likelihood.
     """
     data = data_of(config)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
     trained = load_trained(run or newest_run(config.stem), device=device)
-    if not isinstance(trained.model, LeftToRight):
-        raise UserError(f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores.")
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
     assert split.heads is not None
-    nll = token_losses(trained.model, split, tokens_per_batch=TOKENS_PER_BATCH)
+    nll = sequence_losses(trained, np.split(split.ids, split.offsets[1:-1]), tokens_per_batch=TOKENS_PER_BATCH)
     kinds = [future_dependent_targets(split[item].heads) for item in range(len(split))]  # type: ignore[arg-type]
     losses, covered, adjacent = np.concatenate(nll), *(np.concatenate(each) for each in zip(*kinds, strict=True))
     end = np.zeros(len(losses), dtype=bool)
@@ -82,16 +77,3 @@ def future_dependent_targets(
     covered[targets - 1] = True
     adjacent[targets[positions == targets - 1] - 1] = True
     return covered, adjacent
-
-
-def token_losses(model: LeftToRight, split: EncodedSplit, *, tokens_per_batch: int) -> list[Float[np.ndarray, " _"]]:
-    """The negative log-likelihood (nats) of each target of each item, in full precision."""
-    found: list[np.ndarray] = [np.empty(0)] * len(split)
-    batches = TokenBudgetBatches(split.lengths, tokens_per_batch=tokens_per_batch, seed=0, epoch=0, shuffle=False)
-    with torch.inference_mode():
-        for share in batches:
-            batch = collate_tokens(split.__getitems__(share)).to(model.device)
-            nll = -model.log_probs(batch).double().cpu().numpy()
-            for row, item in enumerate(batch.items.tolist()):
-                found[item] = nll[row, : split.lengths[item]]
-    return found

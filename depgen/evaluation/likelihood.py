@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.errors import UserError
+from depgen.evaluation.trained import Trained
 from depgen.language_model import LanguageModel
 from depgen.progress import progress_bar
 
@@ -50,3 +52,26 @@ def score_documents(
                 found[place] = each
             advance(len(places))
     return found
+
+
+def sequence_losses(
+    trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]], *, tokens_per_batch: int = 16384
+) -> list[Float[np.ndarray, " tokens"]]:
+    """The negative log-likelihood (nats) of each token of sequences that are read by themselves, their ends included.
+
+    Args:
+        trained: a run's system.
+        sequences: token ids, without beginning and end; none is empty.
+        tokens_per_batch: a longer sequence is a batch by itself.
+
+    Raises:
+        UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.
+    """
+    if trained.model.likelihood != "exact":
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(trained.model).__name__}, whose likelihood of a text is "
+            f"{trained.model.likelihood}, not exact: name a run of a left-to-right system."
+        )
+    documents = [[ids.tolist()] for ids in sequences]
+    scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
+    return [-found.astype(np.float64) for (found,) in scores]

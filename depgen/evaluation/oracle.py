@@ -34,13 +34,11 @@ import yaml
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
-from depgen.data.text import EncodedSplit
-from depgen.data.vocabulary import AnyVocabulary, encode, load_vocabulary
+from depgen.data.vocabulary import encode, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.dependents import token_losses
+from depgen.evaluation.likelihood import sequence_losses
 from depgen.evaluation.outcome import ItemScores
 from depgen.evaluation.trained import load_trained
-from depgen.left_to_right import LeftToRight
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.training.runs import best_checkpoint, find_run
@@ -142,22 +140,20 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
         device: where it reads; by default a GPU where there is one.
 
     Raises:
-        UserError: the run holds no model that scores words.
+        UserError: the run holds no system with an exact likelihood.
     """
-    split = encoded(texts, load_vocabulary(oracle / "vocabulary"))
-    unknown, words = int((split.ids == split.unk).sum()), len(split.ids)
+    vocabulary = load_vocabulary(oracle / "vocabulary")
+    ids = [encode(vocabulary, text.split()).ids for text in texts]
+    unknown, words = sum(int((each == vocabulary.unk).sum()) for each in ids), sum(map(len, ids))
     if unknown:
         logger.info("%d of the texts' %d words are unknown to the oracle and read as <unk>.", unknown, words)
     digest = lines_sha256([file_sha256(best_checkpoint(oracle)), *texts])
     path = cache_root() / "text_losses" / f"{digest[:32]}.npz"
     if not path.is_file():
-        trained = load_trained(oracle, device=device)
-        if not isinstance(trained.model, LeftToRight):
-            raise UserError(
-                f"{trained.checkpoint} holds a {type(trained.model).__name__}, which gives words no scores."
-            )
-        losses = token_losses(trained.model, split, tokens_per_batch=TOKENS_PER_BATCH)
-        keep_losses(path, np.array([each.sum() for each in losses]), split.lengths)
+        filled = [each for each in ids if len(each)]
+        losses = iter(sequence_losses(load_trained(oracle, device=device), filled, tokens_per_batch=TOKENS_PER_BATCH))
+        found = [next(losses) if len(each) else np.zeros(1) for each in ids]  # (D2)
+        keep_losses(path, np.array([each.sum() for each in found]), np.array([len(each) for each in found]))
     nll, tokens = read_losses(path, texts)
     return TextLosses(nll, tokens, name_of(oracle), unknown / max(words, 1))
 
@@ -165,19 +161,6 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
 def name_of(oracle: Path) -> str:
     """What notes call an oracle: its experiment and the beginning of its weights' digest."""
     return f"oracle {oracle.absolute().parent.name} ({file_sha256(best_checkpoint(oracle))[:8]})"
-
-
-def encoded(texts: Sequence[str], vocabulary: AnyVocabulary) -> EncodedSplit:
-    """Texts as token ids."""
-    ids = [encode(vocabulary, text.split()).ids for text in texts]
-    offsets = np.concatenate([[0], np.cumsum([len(each) for each in ids])])
-    return EncodedSplit(
-        ids=np.concatenate([np.empty(0, dtype=np.int32), *ids]),
-        offsets=offsets,
-        heads=None,
-        eos=vocabulary.eos,
-        unk=vocabulary.unk,
-    )
 
 
 def keep_losses(path: Path, nll: Float[np.ndarray, " items"], tokens: Int[np.ndarray, " items"]) -> None:

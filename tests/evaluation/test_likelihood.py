@@ -1,12 +1,17 @@
 """Scores of documents do not depend on the batches they are read in, and are those of one document at a time."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from depgen.data.vocabulary import Vocabulary
-from depgen.evaluation.likelihood import score_documents
+from depgen.errors import UserError
+from depgen.evaluation.likelihood import score_documents, sequence_losses
+from depgen.evaluation.trained import Trained
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
+from depgen.models.udgn import UDGN
 
 VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
 
@@ -39,3 +44,17 @@ def test_a_first_word_has_the_probabilities_of_a_distribution(model):
 
 def test_no_document_is_no_score(model):
     assert score_documents(model, [], vocabulary=VOCABULARY) == []
+
+
+def test_sequences_cost_what_they_cost_by_themselves(model):
+    trained = Trained(model, VOCABULARY, Path("run"), Path("run/checkpoints/best.ckpt"))
+    sequences = [np.array([4, 5, 6]), np.array([7])]
+    for found, ids in zip(sequence_losses(trained, sequences), sequences, strict=True):
+        ((alone,),) = model.sentence_log_probs([[ids.tolist()]], vocabulary=VOCABULARY)
+        np.testing.assert_allclose(found, -alone, rtol=1e-12)
+
+
+def test_sequences_cost_nothing_under_a_system_that_hides_words_in_turn():
+    trained = Trained(UDGN(VOCABULARY.size, width=4, layers=1).eval(), VOCABULARY, Path("run"), Path("best.ckpt"))
+    with pytest.raises(UserError, match=r"best\.ckpt holds a UDGN, whose likelihood of a text is pseudo, not exact"):
+        sequence_losses(trained, [np.array([4])])
