@@ -1,5 +1,6 @@
 """The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
@@ -13,12 +14,15 @@ from torchmetrics import MeanMetric
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
 from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.text import TextData
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.language_model import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
 from depgen.metrics.masked_perplexity import MaskedPerplexity
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs
+
+log = logging.getLogger(__name__)
 
 MASKED_AT_ONCE = 16384
 """Tokens of the masked copies of sentences that are read at once, padding included."""
@@ -198,7 +202,31 @@ class MaskedLanguageModel(LanguageModel):
         """What a system adds to the loss in training."""
         return None
 
+    @property
+    def learns_from_trees(self) -> bool:
+        """Whether trees that are given have a part in training."""
+        return self.needs_trees
+
     # -- training -------------------------------------------------------------------------------------------------
+
+    def on_fit_start(self) -> None:
+        """Warn of documents that are read as single sentences, and of trees that have no part in training."""
+        data = getattr(self.trainer, "datamodule", None)
+        if not isinstance(data, TextData):
+            return
+        joined = data.joined_items("train")
+        if joined:
+            log.warning(
+                "%s reads sentences, but %d training documents of %s have several and are read as one sentence each, "
+                "trees included. depgen.data.sentences.SingleSentences around the corpus has them read by themselves.",
+                type(self).__name__, joined, data.corpus.name,
+            )  # fmt: skip
+        if data.annotator is not None and not self.learns_from_trees:
+            log.warning(
+                "data.init_args.annotator gives trees that this %s does not learn from: take it out, or ask for them "
+                "(in UDGN by model.init_args.mask_from: trees or a supervised_weight above 0).",
+                type(self).__name__,
+            )
 
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""

@@ -97,16 +97,32 @@ def test_kill_9_and_resume(place):
     assert losses(broken) == losses(whole)
 
 
-def test_trees_in_the_data_change_neither_weights_nor_selection(place):
+def test_trees_in_the_data_change_neither_weights_nor_selection(place, capsys):
     plain = fit(place("plain"), experiment())
+    unread = "gives trees that this UDGN does not learn from"
+    assert unread not in capsys.readouterr().err
     content = experiment()
     content["data"]["init_args"] |= {
         "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"}, "trees_for": ["train", "valid", "test"],
     }  # fmt: skip
     other = fit(place("gold"), content)
+    assert unread in capsys.readouterr().err
     assert losses(other) == losses(plain)
     assert same(plain, other, "best.ckpt")
     assert same(plain, other, "resume.ckpt")
+
+
+def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
+    content = experiment()
+    content["trainer"]["max_epochs"] = 1
+    fit(place("joined"), content)
+    assert "UDGN reads sentences, but 24 training documents of " in capsys.readouterr().err
+    stories = content["data"]["init_args"]["corpus"]
+    content["data"]["init_args"]["corpus"] = {
+        "class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": stories}
+    }  # fmt: skip
+    fit(place("alone"), content)
+    assert "reads sentences, but" not in capsys.readouterr().err
 
 
 def test_two_processes_see_the_loss_of_one(place):

@@ -283,6 +283,11 @@ class TextData(CorpusData):
         )  # fmt: skip
         self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
 
+    def joined_items(self, split: Split) -> int:
+        """How many items are documents of several sentences, which become one sequence."""
+        sentences = self._kept(split).with_format("arrow")[:]["sentence_lengths"].combine_chunks()
+        return int((np.diff(sentences.offsets.to_numpy()) > 1).sum())
+
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled batches of this epoch."""
         assert self.trainer is not None

@@ -22,16 +22,21 @@ Deviations
     D5. The inner width of a layer is heads times head size, 1,024, wider than the states; there is no layer
         normalisation inside the stack, and one after it.
     D6. `<unk>` is never masked and never predicted, as in the code.
-    D7. Batches are cut anew each epoch from sentences of like length; in the code their composition never changes.
+    D7. Batches are cut anew each epoch from sentences of like length, by a budget that counts padding and an end a
+        sentence; in the code their composition never changes, and the budget counts words.
     D8. The Kirchhoff variant: marginals of trees with a single root; how that root is scored is not stated, ours takes
-        each word's own place, which the softmax reads as "no head". Its mass is the root's marginal.
+        each word's own place, which the softmax reads as "no head". Its mass is the root's marginal. An arc
+        counts as at most 24 nats below its word's best.
     D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees (a root's target is
         its own place), and `mask_from: trees` lets messages pass along these instead of the parser's. Without either,
         trees never reach the model.
     D10. The paper has dropout before all linear layers; as in the code, there is none before the projection of Eq. 7.
     D11. The parser reads the masked sentence in training, as in the code, and the whole one where it parses.
-    D12. Under mixed precision the products behind p_ij and the competition are in bf16 in training and its validation,
-        where the baselines' attention is in full precision; tests and parses are in full precision.
+    D12. Under mixed precision the products behind p_ij and, on a CPU, the competition are in bf16 in training and its
+        validation, as is the masked Transformer's attention, where StructFormer's is in full precision; tests and
+        parses are in full precision. The gradients of trained networks stay as they are (cosines above 0.999).
+    D13. The paper's dropout on attention "drops heads"; ours, as the code's, drops each pair of words of each head by
+        itself.
 """
 
 from collections.abc import Iterator
@@ -183,6 +188,11 @@ class UDGN(MaskedLanguageModel):
     def parser_parameters(self) -> Iterator[nn.Parameter]:
         """The parser's, which has embeddings of its own."""
         yield from self.parser.parameters()
+
+    @property
+    def learns_from_trees(self) -> bool:
+        """Whether messages pass along given trees, or the parser learns from them."""
+        return self.needs_trees or self.supervised_weight > 0
 
     @property
     def _parser_learns(self) -> bool:

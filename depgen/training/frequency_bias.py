@@ -1,9 +1,8 @@
 """An output bias that begins at how often each token stands in the training data.
 
-The first thing that a language model learns is the frequencies of tokens, whose logarithms span some ten nats. Where
-states are small at first, as an LSTM's are, they come about by the output bias alone, which an optimiser of the Adam
-family moves by no more than its rate a step. Until then the states that the network would learn from carry the
-frequencies instead.
+The first thing that a language model learns is the frequencies of tokens, whose logarithms span some ten nats. States
+that are small at first, as an LSTM's are, leave this to the output bias, which an optimiser of the Adam family moves by
+little more than its rate a step: for hundreds of steps the network learns hardly anything else.
 """
 
 from typing import Any
@@ -16,7 +15,7 @@ from depgen.errors import UserError
 
 
 class FrequencyBias(L.Callback):
-    """Begins a model's output bias at log((n + 1) / (N + V)), for a token that is n of the N targets of training.
+    """Begins a model's output biases at log((n + 1) / (N + V)), for a token that is n of N targets in V types.
 
     For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A masked system, which
     predicts neither ends nor unknown words, has these two to unlearn. A run that goes on keeps what it has learnt.
