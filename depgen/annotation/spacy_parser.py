@@ -11,7 +11,7 @@ from depgen.annotation.spacy_documents import document, tree_of
 from depgen.annotation.spacy_pipelines import Pipeline, load_pipeline, pipeline_fingerprint
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
-from depgen.trees.annotator import SentenceError
+from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -73,20 +73,3 @@ class SpacyAnnotator:
         except UserError:
             return f"{self.pipeline}, spaCy"  # said with all remedies when trees are asked for
         return str(read_description(folder).get("scheme", f"{Path(self.pipeline).name}, spaCy"))
-
-
-def check_words(sentences: Sequence[Sentence]) -> None:
-    """Nothing, if every sentence has words and every word has a visible character.
-
-    Raises:
-        SentenceError: one has not.
-    """
-    for number, sentence in enumerate(sentences, start=1):
-        if not sentence.words:
-            raise SentenceError(number, "expected words to parse, found none.")
-        for position, word in enumerate(sentence.words, start=1):
-            if not word.strip():
-                raise SentenceError(
-                    number,
-                    f"expected words to parse, found {word!r} as word {position}: {' '.join(sentence.words[:8])!r}",
-                )

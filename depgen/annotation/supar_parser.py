@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
-from depgen.annotation.spacy_parser import check_words
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import SentenceError
+from depgen.trees.annotator import SentenceError, check_words
 from depgen.trees.sentence import Sentence
 
 MAX_WORDS = 900

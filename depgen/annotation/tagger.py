@@ -6,10 +6,10 @@ from importlib import resources
 from typing import Protocol, runtime_checkable
 
 from depgen.annotation.spacy_documents import document
-from depgen.annotation.spacy_parser import check_words
 from depgen.annotation.spacy_pipelines import load_pipeline, pipeline_fingerprint
 from depgen.annotation.treebank import lowercase
 from depgen.locations import lines_sha256
+from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 
 FUNCTION_WORDS = frozenset(resources.files("depgen.annotation").joinpath("function_words.txt").read_text().split())

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from depgen.annotation.spacy_parser import check_words
 from depgen.data.vocabulary import VOCABULARY_FILE, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
@@ -14,6 +13,7 @@ from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
+from depgen.trees.annotator import check_words
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName

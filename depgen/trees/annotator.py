@@ -23,6 +23,23 @@ class SentenceError(UserError):
         return f"sentence {self.number}: {self.complaint}"
 
 
+def check_words(sentences: Sequence[Sentence]) -> None:
+    """Nothing, if every sentence has words and every word has a visible character.
+
+    Raises:
+        SentenceError: one has not.
+    """
+    for number, sentence in enumerate(sentences, start=1):
+        if not sentence.words:
+            raise SentenceError(number, "expected words to parse, found none.")
+        for position, word in enumerate(sentence.words, start=1):
+            if not word.strip():
+                raise SentenceError(
+                    number,
+                    f"expected words to parse, found {word!r} as word {position}: {' '.join(sentence.words[:8])!r}",
+                )
+
+
 @runtime_checkable
 class Annotator(Protocol):
     """Anything that gives each sentence a dependency tree.
