@@ -57,7 +57,11 @@ def add_own_options(parser: LightningArgumentParser) -> None:
     parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
     modes = Literal["auto", "online", "offline"]
     parser.add_argument("--resume", nargs="?", const="", type=str, help="go on with this run, or with the newest")
-    parser.add_argument("--run", type=str, help="the run; by default the newest")
+    parser.add_argument(
+        "--run",
+        type=str,
+        help="a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run",
+    )
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
     parser.add_argument(
         "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"

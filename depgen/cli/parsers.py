@@ -16,6 +16,7 @@ NOISE = re.compile(
 )
 
 MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)|Option '([\w.]+)' is not accepted$")
+UNPLACED = re.compile(r"unrecognized arguments: ([^-\s]\S*)")
 UNEXPECTED = "Unexpected config: "
 """What jsonargparse says, without the file's name, where YAML holds no settings."""
 
@@ -69,8 +70,11 @@ class ShortComplaints(ArgumentParser):
         raise UserError(f"{short_message(message)}\n`{verb} --help` lists the options.") from ex
 
     def _meant(self, message: str) -> str:
-        """The option that a misspelt one is nearest to, as a question; empty where nothing is misspelt or near."""
-        found = MISSPELT.search(message)
+        """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""
+        unplaced, found = UNPLACED.search(message), MISSPELT.search(message)
+        if unplaced is not None:
+            option = "--run" if os.path.isdir(unplaced[1]) else "--input"
+            return f". Did you mean '{option} {unplaced[1]}'?" if option in self._option_string_actions else ""
         if found is None:
             return ""
         dashes = "--" if found[1] else ""

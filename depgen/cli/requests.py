@@ -10,7 +10,6 @@ from depgen.locations import below_runs
 from depgen.training.checkpoints import RESUME
 from depgen.training.runs import (
     announced_run,
-    best_checkpoint,
     find_run,
     named_checkpoint,
     newest_run,
@@ -86,9 +85,8 @@ class Request:
             named = find_run(self.resume, holding=RESUME) if self.resume else None
             run = told or named or newest_run(self.experiment, holding=RESUME)
             return run, resume_checkpoint(run)
-        named = find_run(self.run) if self.run is not None else self._run_of_config()
-        run = told or named or newest_run(self.experiment)
-        return run, best_checkpoint(run)
+        asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
+        return named_checkpoint(asked or self._run_of_config() or newest_run(self.experiment))
 
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None

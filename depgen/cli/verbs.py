@@ -2,9 +2,10 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections import abc
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from depgen.errors import user_errors_unwrapped
 
@@ -21,12 +22,12 @@ TRAINING_VERBS = {
 class Verb:
     """A verb, of one word or two, that is a function with typed keyword arguments; what it returns is printed as text.
 
+    Sequences are one or more values, separated by spaces; booleans that are false by default are a bare `--name`.
+
     Attributes:
         help: one line.
         target: "module:function", imported when the verb is called.
         positionals: parameters given by position; optional ones have a default.
-        lists: parameters of one or more values, separated by spaces.
-        flags: boolean parameters given as a bare `--name`.
         counts: whole numbers that are at least 1 where they are given.
         also: other names of parameters, of one letter or more.
     """
@@ -34,8 +35,6 @@ class Verb:
     help: str
     target: str
     positionals: tuple[str, ...] = ()
-    lists: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     also: Mapping[str, str] = field(default_factory=dict)
 
@@ -44,7 +43,6 @@ VERBS = {
     "generate": Verb(
         "write texts with a trained system, from prompts or from nothing",
         "depgen.evaluation.generation:generate",
-        flags=("json", "greedy"),
         counts=("number", "sentences", "max_new_tokens", "batch_size"),
         also={"number": "n", "run": "checkpoint"},
     ),
@@ -57,13 +55,11 @@ VERBS = {
         "log-probability and surprisal of the words, sentences and documents of a text, under any system",
         "depgen.evaluation.score:score",
         positionals=("file",),
-        flags=("json",),
         counts=("tokens_per_batch",),
     ),
     "coherence": Verb(
         "how often a run finds documents likelier than other orders, places of a sentence, or endings",
         "depgen.evaluation.coherence.assessment:coherence",
-        flags=("json",),
         counts=(
             "max_documents",
             "sentences",
@@ -78,7 +74,6 @@ VERBS = {
         "text metrics on a file of one text a line",
         "depgen.evaluation.evaluate_text:evaluate_text",
         positionals=("file",),
-        flags=("json", "download", "reverse"),
         counts=("resamples",),
     ),
     "train-oracle": Verb(
@@ -93,21 +88,17 @@ VERBS = {
     "train-parser": Verb(
         "train a dependency parser on a treebank",
         "depgen.annotation.train_parser:train_parser",
-        flags=("overwrite",),
     ),
     "train-union": Verb(
         "train the story metric UNION on a corpus",
         "depgen.evaluation.union.train_union:train_union",
-        flags=("overwrite",),
     ),
     "parser-agreement": Verb(
         "how often two annotators give a word the same head",
         "depgen.annotation.agreement:parser_agreement",
         counts=("documents",),
     ),
-    "data-statistics": Verb(
-        "sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics", flags=("json",)
-    ),
+    "data-statistics": Verb("sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics"),
     "delexicalize": Verb(
         "replace names of people in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
     ),
@@ -115,20 +106,16 @@ VERBS = {
         "train and test the rows of a table that are not done yet",
         "depgen.reporting.reproduce:reproduce",
         positionals=("table",),
-        flags=("redo", "remeasure"),
     ),
     "grid": Verb(
         "train a table's systems at every combination of some sizes; --adopt: the best goes into the table",
         "depgen.reporting.grid:grid_of_table",
         positionals=("table",),
-        lists=("vary",),
-        flags=("adopt",),
     ),
     "table": Verb(
         "render a table, or all, from the results at hand, beside the published numbers",
         "depgen.reporting.tables:table",
         positionals=("table",),
-        flags=("files",),
     ),
     "record": Verb(
         "copy the results of a table, or of all, into the tracked measurements",
@@ -148,7 +135,6 @@ VERBS = {
         "draw validation perplexity against tokens, steps or minutes of training, one line a run",
         "depgen.reporting.curves:draw_curves",
         positionals=("table",),
-        lists=("runs",),
     ),
     "series": Verb(
         "draw a table's measures against what its rows vary, such as the number of attention heads",
@@ -163,32 +149,24 @@ VERBS = {
     "bracketing-f1": Verb(
         "unlabelled F1 of the constituents that a run's network has found, beside floors",
         "depgen.evaluation.bracketing:bracketing_f1",
-        flags=("json",),
         counts=("max_words", "seeds", "batch_size"),
     ),
     "head-correlations": Verb(
         "which attention head goes with which dependency relation, and how closely",
         "depgen.evaluation.correlations:head_correlations",
-        lists=("run", "relations"),
-        flags=("after_mask", "json"),
     ),
     "heat-map": Verb(
         "draw how closely each attention head goes with each dependency relation",
         "depgen.reporting.heat_map:draw_heat_map",
-        lists=("relations",),
-        flags=("after_mask",),
     ),
     "parsing-scores": Verb(
         "how right the dependency trees are that a run has learnt without trees, beside floors",
         "depgen.evaluation.parsing:parsing_scores",
-        lists=("splits",),
-        flags=("json",),
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "human-eval export": Verb(
         "write blinded questionnaires: two systems compared, or a Turing test of several",
         "depgen.reporting.human_export:export",
-        lists=("texts",),
         counts=("number", "raters"),
         also={"number": "n"},
     ),
@@ -196,8 +174,6 @@ VERBS = {
         "people's answers to such questionnaires, beside the published ones",
         "depgen.reporting.human_scores:score",
         positionals=("folders",),
-        lists=("folders",),
-        flags=("json",),
     ),
     "export-pretrained": Verb(
         "write a run's backbone so that the transformers library loads it",
@@ -208,7 +184,6 @@ VERBS = {
         "draw dependency trees, those of a second file or of a run below the gold ones, as HTML or SVG",
         "depgen.reporting.trees:draw_trees",
         positionals=("files",),
-        lists=("files",),
         also={"number": "n"},
     ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
@@ -233,7 +208,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """
     function = _target(verb.target)
     parser = _parser(name, verb, function)
-    config = parser.parse_args(_spread([_underscored(each) for each in arguments], verb.lists))
+    config = parser.parse_args(_spread([_underscored(each) for each in arguments], _lists(function)))
     with user_errors_unwrapped():
         ready = parser.instantiate_classes(config)
     result = function(
@@ -250,7 +225,23 @@ def _underscored(argument: str) -> str:
     return f"--{name[2:].replace('-', '_')}{separator}{value}"
 
 
-def _spread(arguments: Sequence[str], lists: Sequence[str]) -> list[str]:
+def _lists(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters that are sequences, and of what."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        for kind in (parameter.annotation, *get_args(parameter.annotation)):  # a union's
+            if get_origin(kind) in (list, abc.Sequence):
+                found[name] = get_args(kind)[0]
+    return found
+
+
+def _flags(function: Callable[..., Any]) -> list[str]:
+    """The parameters that are booleans and false by default."""
+    parameters = inspect.signature(function).parameters.items()
+    return [name for name, each in parameters if each.annotation is bool and each.default is False]
+
+
+def _spread(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
     """Arguments in which options of several values, written as a list in YAML (`--splits [a, b]`), have these apart."""
     found, option = list[str](), ""
     for argument in arguments:
@@ -287,26 +278,30 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
         each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
     }
     kinds = {each: parameter.annotation for each, parameter in parameters.items()}
-    kinds |= {each: get_args(kinds[each])[0] for each in verb.lists}
+    lists, flags = _lists(function), _flags(function)
+    kinds |= lists
     kinds |= {each: PositiveInt if kinds[each] is int else PositiveInt | None for each in verb.counts}
     for positional in verb.positionals:
         parameter = parameters[positional]
         optional = parameter.default is not inspect.Parameter.empty
         extra = {"nargs": "?", "default": parameter.default} if optional else {}
-        if positional in verb.lists:
+        if positional in lists:
             extra["nargs"] = "*" if optional else "+"
         parser.add_argument(positional, type=kinds[positional], help=described.get(positional), **extra)
-    for name in sorted({*verb.lists} - {*verb.positionals}):
-        required = parameters[name].default is inspect.Parameter.empty
-        extra = {"required": True} if required else {"default": list(parameters[name].default)}
+    for name in sorted({*lists} - {*verb.positionals}):
+        default = parameters[name].default
+        if default is inspect.Parameter.empty:
+            extra = {"required": True}
+        else:
+            extra = {"default": default if default is None else list(default)}
         parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
-    for flag in verb.flags:
+    for flag in flags:
         parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
     for name in dict.fromkeys((*verb.also, *verb.counts)):
         names, other = [f"--{name}"], verb.also.get(name)
         if other is not None:
             names = [f"-{other}", *names] if len(other) == 1 else [*names, f"--{other}"]
         parser.add_argument(*names, type=kinds[name], default=parameters[name].default, help=described[name])
-    own: set[str | int] = {*verb.positionals, *verb.lists, *verb.flags, *verb.counts, *verb.also}
+    own: set[str | int] = {*verb.positionals, *lists, *flags, *verb.counts, *verb.also}
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

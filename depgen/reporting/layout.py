@@ -161,7 +161,8 @@ def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> 
         lines.append(_line(row, columns, ours.results, found, "joined" if ours.joined else "local"))
     if row.values and ours.shown:
         cells = tuple(_difference(row, column, summarise(ours.shown, column.key)) for column in columns)
-        lines.append(Line(row, "difference", cells))
+        if any(cell.value is not None for cell in cells):
+            lines.append(Line(row, "difference", cells))
     if not lines:
         lines.append(Line(row, "local", tuple(Cell() for _ in columns)))
     return lines

@@ -203,14 +203,9 @@ def _systems(layout: Layout) -> Iterator[ShownSystem]:
 
 
 def _telling(lines: Sequence[Line]) -> list[Line]:
-    """A system's lines less a tracked one that the local one repeats, and less differences of nothing."""
+    """A system's lines less a tracked one that the local one repeats."""
     local = next((_words(line) for line in lines if line.numbers == "local"), None)
-    return [
-        line
-        for line in lines
-        if not (line.numbers == "measured" and _words(line) == local)
-        and not (line.numbers == "difference" and all(cell.value is None for cell in line.cells))
-    ]
+    return [line for line in lines if not (line.numbers == "measured" and _words(line) == local)]
 
 
 def _words(line: Line) -> list[tuple[str, tuple[str, ...]]]:

@@ -66,8 +66,8 @@ class Resume(Checkpoint):
     """Keeps the latest state as `resume.ckpt`: every some steps, at each epoch's end, and when interrupted.
 
     On an epoch's last batch it waits for the epoch's end: Lightning would otherwise skip that epoch's validation, and
-    the start of the next one, after a resume; where a validation follows within an epoch, for the batch after it. It
-    must be the last callback, so that the others' states are settled.
+    the start of the next one, after a resume; where a validation follows within an epoch, for the batch after it. As
+    a `Checkpoint` it is called behind all other callbacks, wherever it stands, so that their states are settled.
     """
 
     def __init__(self, folder: Path, *, every_n_steps: int, interrupt: InterruptGuard | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 from depgen.locations import runs_root, write_atomically
 from depgen.processes import process_rank
 from depgen.training.checkpoints import BEST, RESUME
@@ -222,7 +222,11 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)
-    raise UserError(f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.")
+    meant = did_you_mean(str(reference), dict.fromkeys(run.parent.name for run in all_runs()))
+    raise UserError(
+        f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
+        "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."
+    )
 
 
 def run_of_checkpoint(checkpoint: Path) -> Path | None:

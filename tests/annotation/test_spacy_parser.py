@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from depgen.annotation.spacy_parser import SpacyAnnotator, check_words
+from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.annotation.conftest import toy_sentences

@@ -56,7 +56,8 @@ def test_test_takes_the_newest_run_and_prints_its_path(run, capsys):
 
 def test_test_by_yaml_by_run_and_by_checkpoint_agree(run, tiny, capsys):
     values = []
-    for arguments in (["--config", tiny], ["--run", str(run)], ["--ckpt_path", str(run / "checkpoints" / "best.ckpt")]):
+    best = str(run / "checkpoints" / "best.ckpt")
+    for arguments in (["--config", tiny], ["--run", str(run)], ["--run", best], ["--ckpt_path", best]):
         assert main(["test", *arguments]) == 0
         values.append(capsys.readouterr().out.split("test/loss\t")[1])
     assert len(set(values)) == 1
@@ -225,7 +226,7 @@ def test_a_whole_test_keeps_numbers_and_scores_with_the_checkpoint_they_are_of(s
 @pytest.mark.parametrize(
     "options",
     [["--trainer.fast_dev_run=1"], ["--trainer.limit_test_batches=1"], ["--trainer.limit_test_batches=0.5"],
-     ["--ckpt_path=checkpoints/first-best.ckpt"], ["--ckpt_path=checkpoints/resume.ckpt"]],
+     ["--ckpt_path=checkpoints/first-best.ckpt"], ["--run=checkpoints/resume.ckpt"]],
 )  # fmt: skip
 def test_other_tests_are_printed_only(scored, options, monkeypatch, capsys):
     monkeypatch.chdir(scored)

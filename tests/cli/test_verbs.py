@@ -85,7 +85,7 @@ def show(file: str, corpus: str, count: int = 3, json: bool = False, ratio: floa
     return repr((file, corpus, count, json, ratio))
 
 
-VERB = Verb("show", f"{__name__}:show", positionals=("file",), flags=("json",))
+VERB = Verb("show", f"{__name__}:show", positionals=("file",))
 
 
 def test_a_verb_is_parsed_by_its_functions_signature():
@@ -100,25 +100,30 @@ def test_a_bare_overwrite_is_understood_as_messages_advise(verb, capsys):
     assert "overwrite: true" in capsys.readouterr().out
 
 
-def show_lists(*, names: Sequence[str], files: list[Path], sizes: Sequence[int] = (1,)) -> str:
+def show_lists(
+    *, names: Sequence[str], files: list[Path], sizes: Sequence[int] = (1,), seeds: Sequence[int] | None = None
+) -> str:
     """Shows what it is given.
 
     Args:
         names: some names.
         files: some files.
         sizes: some sizes.
+        seeds: some seeds.
     """
-    return repr((names, files, sizes))
+    return repr((names, files, sizes)) + ("" if seeds is None else repr(seeds))
 
 
 def test_a_verb_takes_lists_of_values():
-    verb = Verb("show", f"{__name__}:show_lists", positionals=("files",), lists=("files", "names", "sizes"))
+    verb = Verb("show", f"{__name__}:show_lists", positionals=("files",))
     shown = run_function("show", verb, ["a.txt", "b.txt", "--names", "A=x, y", "--sizes", "2", "3"])
     assert shown == repr((["A=x, y"], [Path("a.txt"), Path("b.txt")], [2, 3]))
     assert run_function("show", verb, ["a", "--names", "b"]) == repr((["b"], [Path("a")], [1]))
     for apart in (["--sizes", "[2, 3]"], ["--sizes=[2,3]"], ["--sizes", "2", "[3]"]):
         shown = run_function("show", verb, ["[a]", "--names", "[b]", "c [d]", *apart])
         assert shown == repr((["b", "c [d]"], [Path("[a]")], [2, 3]))
+    for seeds in (["1", "2"], ["[1,2]"]):
+        assert run_function("show", verb, ["a", "--names", "b", "--seeds", *seeds]).endswith("[1])[1, 2]")
     for arguments in (["a"], ["--names", "b"], ["a", "--names"], ["a", "--names", "b", "--sizes", "c"]):
         with pytest.raises(UserError):
             run_function("show", verb, arguments)
@@ -204,6 +209,17 @@ def test_a_verbs_mistakes_exit_with_2_and_name_the_option(monkeypatch, capsys, a
     assert message in error
     assert "Traceback" not in error
     assert len(error.splitlines()) < 6
+
+
+def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
+    text = tmp_path / "x.txt"
+    text.write_text("a b\n")
+    assert main(["parse", str(text), "--run", str(tmp_path)]) == 2
+    assert f"Did you mean '--input {text}'?" in capsys.readouterr().err
+    assert main(["parse", "--input", str(text), str(tmp_path)]) == 2
+    assert f"Did you mean '--run {tmp_path}'?" in capsys.readouterr().err
+    assert main(["train-parser", str(text)]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):
