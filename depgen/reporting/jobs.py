@@ -33,6 +33,7 @@ class Job:
         profile: which size.
         seed: of training.
         pretrained: the weights that it begins from (`depgen.reporting.pretrained`); None: as its experiment says.
+        precision: that it is trained in; None: as its experiment says.
     """
 
     definition: TableDefinition
@@ -40,6 +41,7 @@ class Job:
     profile: str
     seed: int
     pretrained: str | None = None
+    precision: str | None = None
 
     @property
     def name(self) -> str:
@@ -103,7 +105,7 @@ class Job:
         """Another row at the same profile and seed."""
         table, _, row = reference.partition("/")
         definition = load_definition(table)
-        found = Job(definition, definition.row(row), self.profile, self.seed)
+        found = Job(definition, definition.row(row), self.profile, self.seed, precision=self.precision)
         if found.row.experiment is None:
             raise UserError(f"{self.name} goes on from {reference}, which no experiment makes.")
         return found
@@ -114,7 +116,7 @@ class Job:
         table = self.definition.argument if self.owner == self.definition.table else self.owner
         weights = "" if self.pretrained is None else f" --pretrained {shlex.quote(self.pretrained)}"
         anew = f"depgen reproduce {table} --row {self._trained_as[1]} --profile {self.profile}{weights} --redo"
-        return Training(self.name, self.config, self.seed, self.runs, anew)
+        return Training(self.name, self.config, self.seed, self.runs, anew, precision=self.precision)
 
 
 def fit(job: Job, depgen: Depgen) -> FinishedRun:

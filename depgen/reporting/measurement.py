@@ -21,7 +21,7 @@ from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
-from depgen.reporting.run_facts import facts_of
+from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
@@ -65,6 +65,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         config_sha256=trained.config_sha256,
         generation=job.generation,
         weights_sha256=trained.weights_sha256,
+        precision=other_precision(trained.run, job.config),
     )
 
 

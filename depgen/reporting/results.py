@@ -68,6 +68,7 @@ class Result:
             keep it.
         beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
             every other network, or where an older version did not keep it.
+        precision: that it was trained in where its experiment asks for another one.
     """
 
     table: str
@@ -93,6 +94,7 @@ class Result:
     beginning: str | None = None
     weights_sha256: str | None = None
     processor_seconds: float | None = None
+    precision: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""

@@ -88,6 +88,15 @@ def beginning_of(config: Path) -> str | None:
     return Path(name).name if names_a_folder(name) else name
 
 
+def other_precision(run: Path, experiment: Path) -> str | None:
+    """The precision that a run was trained in, where its experiment asks for another one."""
+    trained, asked = (
+        (yaml.safe_load(path.read_text(encoding="utf-8")).get("trainer") or {}).get("precision")
+        for path in (run / "config.yaml", experiment)
+    )
+    return None if trained == asked else str(trained)
+
+
 Points = tuple[tuple[float, float], ...]
 
 

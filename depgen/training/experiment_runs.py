@@ -83,6 +83,7 @@ class Training:
         root: where its runs lie and no others, so that no other run is ever taken for one of its.
         anew: the command that begins it anew.
         options: what `depgen fit` is told besides.
+        precision: of the trainer, in place of the experiment's.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Training:
     root: Path
     anew: str
     options: tuple[str, ...] = ()
+    precision: str | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -150,6 +152,8 @@ def _fit(training: Training, depgen: Depgen) -> FinishedRun:
         write_atomically(begun, f"{asked}\n")
         arguments = ["fit", "--config", str(training.config), "--seed_everything", str(training.seed)]
         arguments += training.options
+        if training.precision is not None:
+            arguments += ["--trainer.precision", training.precision]
         if runs and (checkpoint_folder(runs[-1]) / RESUME).is_file():
             logger.info("%s: going on with %s", training.name, runs[-1])
             arguments += ["--resume", str(runs[-1])]
