@@ -6,6 +6,8 @@
 #   PYTHON   the interpreter for .venv; unset: the first of python3.11, python3.12, python3, python that is 3.11 or 3.12.
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
+#   PRECISION of training, in place of the experiments': 32-true on a CPU without bf16 instructions, where it is twice as
+#            fast (`depgen fit` says so there).
 #   K, H     sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
 #   GRID     the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
 #   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of that table.
@@ -22,6 +24,7 @@ TORCH ?= torch==2.13.0
 PYTHON ?=
 PROFILE ?=
 SEEDS ?=
+PRECISION ?=
 GPT2 ?=
 FIGURE3 ?= table4
 K ?= 32 48 64 96 128 256
@@ -38,6 +41,7 @@ comma := ,
 space := $(subst ,, )
 profile := $(if $(strip $(PROFILE)),--profile $(strip $(PROFILE)))
 seeds := $(if $(strip $(SEEDS)),--seeds '[$(subst $(space),$(comma),$(strip $(SEEDS)))]')
+precision := $(if $(strip $(PRECISION)),--precision $(strip $(PRECISION)))
 pretrained = $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))')
 
 # The tables, and their rows as `depgen reproduce` spells them.
@@ -104,7 +108,7 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
 	@echo '  Rows of these tables, one target each (table2-PRPN, ...):'
 	@printf '    %-10s %s\n' $(foreach table,$(call short,$(tables)),'$(table)-' '$(rows_$(table))')
-	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  GPT2=FOLDER  TORCH=torch==2.13.0  PYTHON=python3.11'
+	@echo 'Variables: PROFILE=small|paper  SEEDS="1 2"  PRECISION=32-true  GPT2=FOLDER  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(ready) ## make .venv and install depgen with everything for development
 
@@ -212,7 +216,7 @@ scoreboard: reproduce-scoreboard ## the same as reproduce-scoreboard
 
 define table_rules
 $(addprefix $(2)-,$(rows_$(2))): $(2)-%: $$(ready)
-	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds)) \
+	$$(depgen) reproduce $(subst -,_,$(1)) --row '$$*' $(if $(filter $(1),$(unsized)),,$$(profile) $$(seeds) $$(precision)) \
 	    $(if $(filter $(1),$(weighted)),$$(if $$(filter GPT-2 DM-GPT-2,$$*),$$(pretrained)))
 
 reproduce-$(1): $(addprefix $(2)-,$(rows_$(2)))

@@ -165,6 +165,8 @@ def test_the_grid_of_sizes():
 def test_profile_and_seeds_are_passed_on():
     text = dry_run("table2-DM-Transformer", "PROFILE=small", "SEEDS=3 4")
     assert "--row 'DM-Transformer' --profile small --seeds '[3,4]'" in text
+    row = dry_run("table2-DM-Transformer", "PROFILE=small", "PRECISION=32-true")
+    assert "--row 'DM-Transformer' --profile small  --precision 32-true" in row
     assert commands("record", "PROFILE=paper") == ["record --profile paper"]
     assert commands("tables", "PROFILE=small") == [
         "table --profile small --format text --files",

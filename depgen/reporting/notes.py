@@ -45,6 +45,7 @@ def notes_of(
     lines += _time(definition, shown)
     lines += _data(definition, shown)
     lines += _weights(definition, shown)
+    lines += _precision(definition, shown)
     for row in definition.rows:
         each = ours[row.name]
         lines += _origin(row, "local and measured" if each.joined else "local", each.results)
@@ -306,6 +307,20 @@ def _weights(definition: TableDefinition, shown: Results) -> Iterator[str]:
         if len(begun) > 1:
             parts = " | ".join(f"{_listed(names)} ({beginning})" for beginning, names in begun.items())
             yield f"NOT begun from the same weights, so these don't compare: {parts}."
+
+
+def _precision(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """Which rows were trained in another precision than their experiments ask for, and by which seeds."""
+    for row in definition.rows:
+        others: dict[str, list[str]] = {}
+        for result in shown.get(row.name, ()):
+            if result.precision is not None:
+                others.setdefault(result.precision, []).append(str(result.seed))
+        for precision, seeds in others.items():
+            yield (
+                f"{row.name}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}: trained in {precision}, not in "
+                "the precision of the experiment; networks differ by rounding, as they do between machines."
+            )
 
 
 def _listed(names: Sequence[str]) -> str:

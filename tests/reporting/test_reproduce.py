@@ -52,8 +52,18 @@ def test_a_row_is_fitted_tested_written_and_measured(stub, job):
     tokens = result.budget.train_tokens / 3
     assert result.curve == ((tokens, 90.0), (2 * tokens, 80.0))
     assert set(result.items) >= {"bleu1", "selfbleu2"}
-    assert result.beginning is None
+    assert (result.beginning, result.precision) == (None, None)
     assert all((job.result.parent / path).is_file() for path in result.items.values())
+
+
+def test_another_precision_is_trained_in_and_kept(stub, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
+    run(stub, row="DM-Base", profile="small", seeds=[1], precision="32-true")
+    assert stub.calls[0][0][-2:] == ["--trainer.precision", "32-true"]
+    run(stub, row="DM-Base", profile="small", seeds=[2])
+    text = reproduce.render_table("toy", profile="small", format="text")
+    assert "DM-Base, seed 1: trained in 32-true, not in the precision of the experiment;" in text
+    assert text.count("trained in 32-true") == 1
 
 
 def test_a_result_without_texts_of_other_weights_than_the_runs_is_said_to_be(stub, project, job):

@@ -4,6 +4,7 @@ import time
 from collections import namedtuple
 
 import pytest
+import torch
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
@@ -79,6 +80,23 @@ def test_the_projected_time_is_said_after_twenty_steps_of_each_phase(tmp_path, c
     assert len(said) == 2
     assert "an epoch of" in said[0]
     assert "validation aside; 6 epochs" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("features", "precision", "said"),
+    [
+        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "bf16-mixed", True),
+        ({"architecture": "x86_64", "avx512_bf16": True, "amx_bf16": False}, "bf16-mixed", False),
+        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "32-true", False),
+        ({"architecture": "aarch64"}, "bf16-mixed", False),
+    ],
+)
+def test_without_bf16_instructions_the_faster_precision_is_named(
+    tmp_path, caplog, monkeypatch, features, precision, said
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
+    fit(tmp_path, model=TinyModel(3, first=1, second=1), max_epochs=2, precision=precision)
+    assert ("--trainer.precision 32-true is faster" in caplog.text) is said
 
 
 def test_durations():
