@@ -64,6 +64,7 @@ from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.nn.dropout import dropped
 from depgen.nn.length_groups import read_by_length
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
+from depgen.nn.sentence_contexts import last_states, left_behind, longest_of_each, read_in_turn
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
 
@@ -204,13 +205,14 @@ class ContextToContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """Sentence by sentence."""
-        context = self.first_context.expand(len(embedded), -1)
-        found = []
-        for sentence, longest in enumerate(_longest(lengths)):
-            hidden, _ = self.core(embedded[:, sentence, :longest], constant=context)
-            context = _last(hidden, lengths[:, sentence], otherwise=context)
-            found.append(F.pad(hidden, (0, 0, 0, embedded.shape[2] - longest)))
-        return DocumentOutput(torch.stack(found, 1))
+
+        def read(
+            sentence: int, longest: int, context: Float[Tensor, "batch size"]
+        ) -> Float[Tensor, "batch longest size"]:
+            hidden: Tensor = self.core(embedded[:, sentence, :longest], constant=context)[0]
+            return hidden
+
+        return DocumentOutput(read_in_turn(read, lengths, embedded.shape[2], self.first_context))
 
     def read_on(
         self,
@@ -269,8 +271,7 @@ class ContextToOutput(ContextNetwork):
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and behind each sentence."""
         hidden = _alone(self.core, embedded, lengths)
-        last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        return hidden, torch.cat((self.first_context.expand(len(last), 1, -1), last), 1)
+        return hidden, left_behind(hidden, lengths, self.first_context)
 
 
 class AttentionContext(ContextNetwork):
@@ -315,7 +316,7 @@ class AttentionContext(ContextNetwork):
     ) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
         found, memory = [], self._beginning(embedded)
-        for sentence, longest in enumerate(_longest(lengths)):
+        for sentence, longest in enumerate(longest_of_each(lengths)):
             features, states = self._read(embedded[:, sentence, :longest], memory)
             found.append(F.pad(features, (0, 0, 0, embedded.shape[2] - longest)))
             memory = self._remembered(memory, states, lengths[:, sentence])
@@ -378,7 +379,7 @@ class AttentionContext(ContextNetwork):
         if self.variant == "paper":
             kept = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
             return self._memory(states, kept)
-        more = self._memory(_last(states, lengths)[:, None], (lengths > 0)[:, None])
+        more = self._memory(last_states(states, lengths)[:, None], (lengths > 0)[:, None])
         return _Memory(*(torch.cat(parts, 1) for parts in zip(memory, more, strict=True)))
 
 
@@ -458,21 +459,6 @@ def _alone(
 
 def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tensor, "batch sentence word"]:
     return torch.arange(embedded.shape[2], device=lengths.device) < lengths[:, :, None]
-
-
-def _longest(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
-    """How far each sentence of a batch goes at most; at least one word."""
-    found: list[int] = lengths.amax(0).clamp_min(1).tolist()
-    return found
-
-
-def _last(
-    hidden: Float[Tensor, "rows word size"], lengths: Int[Tensor, " rows"], *, otherwise: Tensor | None = None
-) -> Float[Tensor, "rows size"]:
-    """What each row's last word has left; `otherwise`, or anything, where there is none."""
-    rows = torch.arange(len(hidden), device=hidden.device)
-    found = hidden[rows, (lengths - 1).clamp_min(0)]
-    return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
 
 
 def _of_the_sentence_before(

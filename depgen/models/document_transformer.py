@@ -36,6 +36,7 @@ from depgen.document_language_model import DocumentLanguageModel, DocumentOutput
 from depgen.errors import UserError
 from depgen.language_model import OptimizerFactory, SchedulerFactory
 from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
+from depgen.nn.sentence_contexts import left_behind, read_in_turn
 
 POSITIONS_AT_ONCE = 1 << 16
 """Read by one call where sentences are read again behind each other, which multiplies a batch's tokens."""
@@ -127,14 +128,13 @@ class PrefixContext(SentenceContext):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """Sentence by sentence."""
-        context = self.first_context.expand(len(inputs), -1)
-        found = []
-        for sentence, longest in enumerate(lengths.amax(0).clamp_min(1).tolist()):
-            hidden = self._read(backbone, inputs[:, sentence, :longest], context)
-            length = lengths[:, sentence]
-            context = torch.where((length > 0)[:, None], _last(hidden, length), context)
-            found.append(F.pad(hidden, (0, 0, 0, inputs.shape[2] - longest)))
-        return torch.stack(found, 1)
+
+        def read(
+            sentence: int, longest: int, context: Float[Tensor, "batch width"]
+        ) -> Float[Tensor, "batch longest width"]:
+            return self._read(backbone, inputs[:, sentence, :longest], context)
+
+        return read_in_turn(read, lengths, inputs.shape[2], self.first_context)
 
     def read_on(
         self,
@@ -196,9 +196,7 @@ class OutputContext(SentenceContext):
     ) -> SeparateFeatures:
         """The two summands."""
         hidden = _alone(backbone, inputs, lengths)
-        last = _last(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        contexts = torch.cat((self.first_context.expand(len(last), 1, -1), last), 1)
-        return SeparateFeatures(hidden, self.from_context(contexts))
+        return SeparateFeatures(hidden, self.from_context(left_behind(hidden, lengths, self.first_context)))
 
 
 class AttentionContext(SentenceContext):
@@ -354,11 +352,6 @@ def _alone(
         return output.hidden
 
     return read_by_length(read, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD).view(*inputs.shape, -1)
-
-
-def _last(hidden: Float[Tensor, "rows word width"], lengths: Int[Tensor, " rows"]) -> Float[Tensor, "rows width"]:
-    """What each row's last word has left; anything where there is none."""
-    return hidden[torch.arange(len(hidden), device=hidden.device), (lengths - 1).clamp_min(0)]
 
 
 ContextFactory = Callable[[int], SentenceContext]

@@ -1,0 +1,64 @@
+"""What the sentences of a document leave behind for those after them, where these are read one after another."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def last_states(
+    states: Float[Tensor, "rows word size"], lengths: Int[Tensor, " rows"], *, otherwise: Tensor | None = None
+) -> Float[Tensor, "rows size"]:
+    """The states at each row's last word; `otherwise`, or anything, where there is none.
+
+    >>> last_states(torch.arange(6.0).view(2, 3, 1), torch.tensor([2, 3]))
+    tensor([[1.],
+            [5.]])
+    """
+    rows = torch.arange(len(states), device=states.device)
+    found = states[rows, (lengths - 1).clamp_min(0)]
+    return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
+
+
+def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
+    """How far each sentence of a batch goes at most; at least one word.
+
+    >>> longest_of_each(torch.tensor([[2, 0], [3, 0]]))
+    [3, 1]
+    """
+    found: list[int] = lengths.amax(0).clamp_min(1).tolist()
+    return found
+
+
+def read_in_turn(
+    read: Callable[[int, int, Float[Tensor, "batch size"]], Float[Tensor, "batch longest size"]],
+    lengths: Int[Tensor, "batch sentence"],
+    longest: int,
+    first: Float[Tensor, " size"],
+) -> Float[Tensor, "batch sentence {longest} size"]:
+    """States of sentences that are read one after another, each given the last state of the one before.
+
+    Args:
+        read: from a sentence's number, how far it goes at most, and what each document has left before it, to states.
+        lengths: of the sentences; one of length 0 hands on what it was given.
+        longest: length of what is returned, at least that of the longest sentence.
+        first: what the first sentence is given.
+    """
+    context, found = first.expand(len(lengths), -1), []
+    for sentence, reach in enumerate(longest_of_each(lengths)):
+        states = read(sentence, reach, context)
+        context = last_states(states, lengths[:, sentence], otherwise=context)
+        found.append(F.pad(states, (0, 0, 0, longest - reach)))
+    return torch.stack(found, 1)
+
+
+def left_behind(
+    states: Float[Tensor, "batch sentence word size"],
+    lengths: Int[Tensor, "batch sentence"],
+    first: Float[Tensor, " size"],
+) -> Float[Tensor, "batch before size"]:
+    """What a document's beginning gives (0), and the last states of each of its sentences (from 1 on)."""
+    last = last_states(states.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+    return torch.cat((first.expand(len(last), 1, -1), last), 1)

@@ -1,0 +1,48 @@
+"""Contexts from sentence to sentence, beside reading every document by itself, sentence by sentence."""
+
+import torch
+
+from depgen.nn.sentence_contexts import last_states, left_behind, read_in_turn
+
+LENGTHS = torch.tensor([[3, 1, 2], [2, 0, 4], [1, 4, 0]])
+LONGEST, SIZE = 5, 2
+
+
+def read(words, context):
+    """States that depend on the words so far and on the context."""
+    return words.cumsum(-2) + 10 * context[..., None, :]
+
+
+def by_hand(words, first):
+    """Each document's states and what its sentences have left."""
+    states, left = [], []
+    for document, lengths in zip(words, LENGTHS.tolist(), strict=True):
+        context = first
+        for sentence, length in zip(document, lengths, strict=True):
+            if length:
+                found = read(sentence[:length], context)
+                states.append(found)
+                context = found[-1]
+            left.append(context)
+    return torch.cat(states), torch.stack(left)
+
+
+def test_sentences_are_read_in_turn_as_by_hand():
+    torch.manual_seed(0)
+    words, first = torch.randn(3, 3, LONGEST, SIZE), torch.randn(SIZE)
+    found = read_in_turn(
+        lambda sentence, longest, context: read(words[:, sentence, :longest], context), LENGTHS, LONGEST, first
+    )
+    states, left = by_hand(words, first)
+    assert found.shape == words.shape
+    filled = torch.arange(LONGEST) < LENGTHS[:, :, None]
+    assert torch.allclose(found[filled], states)
+    behind = left_behind(found, LENGTHS, first)
+    assert torch.equal(behind[:, 0], first.expand(3, -1))
+    assert torch.allclose(behind[:, 1:][LENGTHS > 0], left.view(3, 3, SIZE)[LENGTHS > 0])
+
+
+def test_a_row_without_words_keeps_what_was_given():
+    states, given = torch.randn(3, 4, SIZE), torch.randn(3, SIZE)
+    found = last_states(states, torch.tensor([0, 1, 4]), otherwise=given)
+    assert torch.equal(found, torch.stack((given[0], states[1, 0], states[2, 3])))
