@@ -6,8 +6,8 @@
 #   PYTHON   the interpreter for .venv; unset: the first of python3.11, python3.12, python3, python that is 3.11 or 3.12.
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
-#   PRECISION of training, in place of the experiments': 32-true on a CPU without bf16 instructions, where it is twice as
-#            fast (`depgen fit` says so there).
+#   PRECISION of training, in place of the experiments': 32-true on a CPU without bf16 instructions, where it is up to
+#            twice as fast (`depgen fit` says so there).
 #   K, H     sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
 #   GRID     the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
 #   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of that table.

@@ -59,8 +59,9 @@ def reproduce(
         pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
             experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
             gives the pieces, the experiment of the paper's size the learning rate, the profile the budget.
-        precision: of training in place of the experiments', which stands in the table's notes: `32-true` takes half the
-            time of `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision either way.
+        precision: of training in place of the experiments', which stands in the table's notes: `32-true` is up to
+            twice as fast as `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision
+            either way.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:

@@ -245,8 +245,8 @@ class ProjectedTime(L.Callback):
         on_cpu = trainer.strategy.root_device.type == "cpu"
         if str(trainer.precision).startswith("bf16") and on_cpu and not has_bf16_instructions():
             logger.warning(
-                "This processor has no bf16 instructions: %s takes longer here than full precision, by a factor of "
-                "about 2. --trainer.precision 32-true is faster (depgen reproduce: --precision 32-true).",
+                "This processor has no bf16 instructions: %s takes up to twice as long here as full precision. "
+                "--trainer.precision 32-true is faster (depgen reproduce: --precision 32-true).",
                 trainer.precision,
             )
 
