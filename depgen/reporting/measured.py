@@ -64,6 +64,11 @@ def measured_path(table: str, row_slug: str) -> Path:
     return experiments_root() / "measured" / table / f"{row_slug}.yaml"
 
 
+def measured_page(table: str, profile: str) -> Path:
+    """The file that shows a table's tracked results whole."""
+    return experiments_root() / "measured" / table / f"table-{profile}.md"
+
+
 def read_measured_file(path: Path) -> dict[str, Any]:
     """The file's plain content; empty where there is none.
 

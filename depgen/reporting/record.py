@@ -12,8 +12,17 @@ from depgen.reporting.asked import asked_for
 from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored, starred
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals, with_intervals
-from depgen.reporting.measured import Ours, judged_otherwise, measured_path, read_measured_file, read_ours
+from depgen.reporting.measured import (
+    Ours,
+    judged_otherwise,
+    measured_page,
+    measured_path,
+    read_measured,
+    read_measured_file,
+    read_ours,
+)
 from depgen.reporting.results import Result
+from depgen.reporting.tables import tracked_page
 
 logger = logging.getLogger(__name__)
 CURVE_POINTS = 40
@@ -21,6 +30,9 @@ CURVE_POINTS = 40
 
 def record(table: str | None = None, *, profile: str | None = None) -> str:
     """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a profile's entry in each.
+
+    Beside them `table-<profile>.md` shows the table of all tracked results; it is written anew where the table's
+    definition has changed alone, too.
 
     Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
     Figures are over both, intervals and tests over the seeds whose per-item scores are here, which the file names. A
@@ -41,12 +53,24 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
                 f"{definition.table}. {reason}" if table is None else reason,
                 *_record(definition, chosen, ours),
             ]
+        tracked = read_measured(definition, profile=chosen)
+        if tracked:
+            written += _show(definition, chosen)
         elif table is not None:
             raise UserError(
                 f"No results of profile {chosen} under {results_root() / definition.table}. "
                 f"Make them first: depgen reproduce {definition.argument} --profile {chosen}."
             )
     return "\n".join(written) or f"No results under {results_root()}: nothing to record."
+
+
+def _show(definition: TableDefinition, profile: str) -> list[str]:
+    """The page of a table's tracked results, written where it has changed; one line then."""
+    path, text = measured_page(definition.table, profile), tracked_page(definition, profile)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return []
+    write_atomically(path, text)
+    return [f"{path}: the tracked results, profile {profile}"]
 
 
 def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours]) -> list[str]:

@@ -13,7 +13,7 @@ from depgen.reporting.asked import asked_for
 from depgen.reporting.definition import TableDefinition
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.layout import Cell, Layout, lay_out
-from depgen.reporting.measured import read_ours
+from depgen.reporting.measured import Ours, read_measured, read_ours
 
 Format = Literal["markdown", "latex", "csv", "text"]
 Spread = Literal["bounds", "half_width", "seeds"]
@@ -69,6 +69,13 @@ def _write(layout: Layout, spread: Spread) -> None:
 def layout_of(definition: TableDefinition, profile: str) -> Layout:
     """The table of the local and tracked results at a profile."""
     return lay_out(definition, profile=profile, ours=read_ours(definition, profile=profile))
+
+
+def tracked_page(definition: TableDefinition, profile: str) -> str:
+    """The table of the tracked results alone in Markdown, the same on every machine."""
+    tracked = read_measured(definition, profile=profile)
+    ours = {row.name: Ours(apart=tracked.get(row.name)) for row in definition.rows}
+    return render(lay_out(definition, profile=profile, ours=ours), format="markdown")
 
 
 def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:

@@ -7,6 +7,7 @@ from depgen.errors import UserError
 from depgen.reporting.definition import load_definition
 from depgen.reporting.measured import measured_path, read_measured
 from depgen.reporting.record import record, thin
+from depgen.reporting.tables import tracked_page
 
 
 def test_values_per_seed_with_their_origin(store, project):
@@ -26,6 +27,30 @@ def test_values_per_seed_with_their_origin(store, project):
         assert entry["seeds"][1][name]
     assert entry["stars"] == ["bleu1"]
     assert entry["comparisons"][0]["verdict"] == "wins"
+
+
+def test_the_page_shows_what_is_tracked_whatever_lies_here(store, project):
+    store("Base", 1, {"bleu1": 11.0})
+    text = record("toy", profile="small")
+    page = project / "experiments/measured/toy/table-small.md"
+    assert "experiments/measured/toy/table-small.md: the tracked results, profile small" in text
+    before = page.read_text()
+    assert "| Base | paper |" in before
+    assert "|  | measured | 11.00 |" in before
+    store("Base", 1, {"bleu1": 12.0})
+    assert tracked_page(load_definition("toy"), "small") == before
+    assert "|  | measured | 12.00 |" in (record("toy", profile="small") and page.read_text())
+
+
+def test_a_page_follows_its_tables_definition_without_local_results(store, project):
+    store("Base", 1, {"bleu1": 11.0})
+    record("toy", profile="small")
+    shutil.rmtree(project / "results")
+    assert "nothing to record" in record("toy", profile="small")
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + "notes: [Another word]\n")
+    assert record("toy", profile="small").endswith("toy/table-small.md: the tracked results, profile small")
+    assert "Another word." in (project / "experiments/measured/toy/table-small.md").read_text()
 
 
 def test_what_is_recorded_reads_back(store):
@@ -110,7 +135,8 @@ def test_all_tables_that_have_results_are_recorded_at_once(store, project):
     assert record(profile="small").startswith("No results under results: nothing to record.")
     store("Base", 1, {"bleu1": 10.0})
     assert record(profile="small").splitlines()[1:] == [
-        "experiments/measured/toy/Base.yaml: Base, profile small, seeds 1"
+        "experiments/measured/toy/Base.yaml: Base, profile small, seeds 1",
+        "experiments/measured/toy/table-small.md: the tracked results, profile small",
     ]
     assert not (project / "experiments/measured/only").exists()
 

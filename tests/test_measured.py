@@ -1,0 +1,21 @@
+"""Every tracked result: its table's page shows it, as `depgen record` writes that."""
+
+from pathlib import Path
+
+import pytest
+
+from depgen.reporting.definition import load_definition
+from depgen.reporting.measured import measured_page, read_measured
+from depgen.reporting.tables import tracked_page
+
+TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_page_of_a_table_shows_its_tracked_results(table):
+    definition = load_definition(table)
+    tracked = [profile for profile in definition.profiles if read_measured(definition, profile=profile)]
+    assert tracked
+    for profile in tracked:
+        page = measured_page(table, profile).read_text(encoding="utf-8")
+        assert page == tracked_page(definition, profile), f"depgen record {table} --profile {profile} writes it anew"
