@@ -48,8 +48,8 @@ class MaskedOutput:
     Attributes:
         hidden: of every position, ready for the output matrix.
         head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
-            position means that it has no head. Not normalised in models whose heads are not. None in models that learn
-            no heads from trees.
+            position means that it has no head. Not normalised in models whose heads are not. None in models
+            without a parser, and in UDGN where given trees stand in its parser's place.
         attention: one a layer, where it was asked for.
     """
 
@@ -65,7 +65,10 @@ class HeadNetwork(Protocol):
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """p[b, i, j]: word i depends on word j; 0 on the diagonal and at padding. In evaluation mode."""
+        """p[b, i, j]: word i depends on word j; p[b, i, i]: word i is the root. 0 at padding. In evaluation mode.
+
+        The diagonal is 0 in networks that have not been taught what a root is.
+        """
         ...
 
 

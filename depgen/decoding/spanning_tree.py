@@ -66,11 +66,15 @@ def maximum_spanning_trees(
 
 
 def argmax_heads(
-    probabilities: Float[np.ndarray, "batch dependents heads"], lengths: Int[np.ndarray, " batch"]
+    probabilities: Float[np.ndarray, "batch dependents heads"],
+    lengths: Int[np.ndarray, " batch"],
+    *,
+    root_probabilities: Float[np.ndarray, "batch dependents"] | None = None,
 ) -> Int[np.ndarray, "batch length"]:
-    """Each word's most probable head among the other words, tree or not: 1-based heads, -1 at padding.
+    """Each word's most probable head among the other words, tree or not: 1-based heads, 0 = root, -1 at padding.
 
-    As Shen et al. (2022) evaluate: a sentence of one word is its own root (0), and no other word ever is one.
+    As Shen et al. (2022) evaluate: a sentence of one word is its own root, and no other word ever is one; but words
+    that are likelier to be a root than to have any of these heads are.
 
     Raises:
         ValueError: NaN among a sentence's probabilities.
@@ -86,6 +90,8 @@ def argmax_heads(
         raise ValueError(f"Sentence {item + 1} of the batch has a probability that is NaN.")
     heads = 1 + candidates.argmax(2)
     heads[lengths == 1] = 0
+    if root_probabilities is not None:
+        heads[root_probabilities > candidates.max(2)] = 0
     return np.where(words, heads, -1)
 
 

@@ -19,7 +19,7 @@ from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
 from depgen.trees.tree import cut_cycles
 
-RULES = "3"
+RULES = "4"
 """Raised when the trees of the same run change."""
 
 

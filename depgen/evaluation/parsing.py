@@ -261,7 +261,8 @@ def predicted_heads(
         vocabulary: what it was trained with.
         sentences: words in the form of the text that it has learnt from.
         decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
-            head by itself, which is no tree and has no root in sentences of more than one word.
+            head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
+            been taught roots.
         tokens_per_batch: padding included; the heads do not depend on it.
     """
     read = [Sentence(tuple(words)) for words in sentences]
@@ -300,9 +301,12 @@ def _own_heads(
 def _decoded(
     probabilities: Float[np.ndarray, "batch dependents heads"], lengths: Int[np.ndarray, " batch"], decoding: Decoding
 ) -> Int[np.ndarray, "batch length"]:
+    """Heads of a `HeadNetwork`'s probabilities; in one that knows no roots, every word is as good a root."""
+    probabilities = probabilities.astype(np.float64)
+    roots = probabilities.diagonal(axis1=1, axis2=2)
     if decoding == "argmax":
-        return argmax_heads(probabilities, lengths)
-    return maximum_spanning_trees(np.log(probabilities.astype(np.float64) + SMALLEST), lengths)
+        return argmax_heads(probabilities, lengths, root_probabilities=roots)
+    return maximum_spanning_trees(np.log(probabilities + SMALLEST), lengths, root_scores=np.log1p(roots / SMALLEST))
 
 
 def _answers(

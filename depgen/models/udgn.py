@@ -27,9 +27,10 @@ Deviations
     D8. The Kirchhoff variant: marginals of trees with a single root; how that root is scored is not stated, ours takes
         each word's own place, which the softmax reads as "no head". Its mass is the root's marginal. An arc
         counts as at most 24 nats below its word's best.
-    D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees (a root's target is
-        its own place), and `mask_from: trees` lets messages pass along these instead of the parser's. Without either,
-        trees never reach the model.
+    D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees, the mean over the
+        words of the batch that have one; a root's target is its own place, by which roots are then found, too.
+        `mask_from: trees` lets messages pass along given trees instead of the parser's. Without either, trees never
+        reach the model.
     D10. The paper has dropout before all linear layers; as in the code, there is none before the projection of Eq. 7.
     D11. The parser reads the masked sentence in training, as in the code, and the whole one where it parses.
     D12. Under mixed precision the products behind p_ij and, on a CPU, the competition are in bf16 in training and its
@@ -212,7 +213,7 @@ class UDGN(MaskedLanguageModel):
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """p_ij without the diagonal (`HeadNetwork`).
+        """p_ij (`HeadNetwork`), without the diagonal unless trees have taught the parser its roots (D9).
 
         Raises:
             UserError: the parser has not been trained.
@@ -223,7 +224,10 @@ class UDGN(MaskedLanguageModel):
                 "0), so that it has no trees of its own. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
-        return without_own_place(self.head_log_probs(tokens, lengths).exp(), word_mask(tokens, lengths))
+        probabilities, words = self.head_log_probs(tokens, lengths).exp(), word_mask(tokens, lengths)
+        if self.supervised_weight:
+            return probabilities.masked_fill(~(words[:, :, None] & words[:, None, :]), 0)
+        return without_own_place(probabilities, words)
 
     # -- the dependency graph network, Eq. 6 to 15 ------------------------------------------------------------------
 

@@ -170,6 +170,9 @@ def test_the_best_heads_are_other_words():
     probabilities[1] = 1.0
     assert argmax_heads(probabilities, np.array([3, 1, 4])).tolist() == [[3, 3, 1, -1], [0, -1, -1, -1], [2, 1, 1, 1]]
     assert argmax_heads(np.log(probabilities + 1e-9), np.array([3, 1, 4])).tolist()[0] == [3, 3, 1, -1]
+    roots = np.array([[0.2, 0.9, 0.0, 0.9], [0.0] * 4, [0.0, 0.1, 0.0, 0.0]])
+    found = argmax_heads(probabilities, np.array([3, 1, 4]), root_probabilities=roots).tolist()
+    assert found == [[0, 0, 1, -1], [0, -1, -1, -1], [2, 0, 1, 1]]
     probabilities[0, :, 3], probabilities[0, 3, :], probabilities[0, 1, 1] = np.nan, np.nan, np.nan
     assert argmax_heads(probabilities, np.array([3, 1, 4])).tolist()[0] == [3, 3, 1, -1]
     probabilities[2, 1, 2] = np.nan

@@ -89,11 +89,28 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
 
 def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
     seen, search = [], parsing.maximum_spanning_trees
-    monkeypatch.setattr(parsing, "maximum_spanning_trees", lambda *given: seen.append(given) or search(*given))
+    monkeypatch.setattr(
+        parsing, "maximum_spanning_trees", lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots)
+    )
     assert predicted_heads(network, KNOWN, [["next", "zebra"]], decoding="tree") == [[2, 0]]
-    ((weights, lengths),) = seen  # and no scores of roots
+    ((weights, lengths, roots),) = seen
+    assert not roots["root_scores"].any()
     np.testing.assert_allclose(np.exp(weights[0]), [[1e-9, 0.9 + 1e-9], [1e-9, 1e-9]], rtol=1e-6)
     assert lengths.tolist() == [2]
+
+
+class KnowsRoots(ByWord):
+    """60 % for the first word as root, 20 % for the second, which 45 % have below the third."""
+
+    def head_probabilities(self, tokens, lengths):
+        return torch.tensor([[[0.6, 0.4, 0.0], [0.35, 0.2, 0.45], [0.0, 1.0, 0.0]]]).expand(len(tokens), -1, -1)
+
+
+def test_a_network_that_has_been_taught_roots_is_asked_for_them():
+    """0.6 x 0.35 x 1 with the first word as root, 0.2 x 0.4 x 1 with the second, which is ahead but for its root."""
+    words = [["next", "next", "zebra"]]
+    assert predicted_heads(KnowsRoots().eval(), KNOWN, words, decoding="tree") == [[0, 1, 2]]
+    assert predicted_heads(KnowsRoots().eval(), KNOWN, words, decoding="argmax") == [[0, 3, 2]]
 
 
 def test_a_sentence_of_500_words_and_one_without_known_words():
