@@ -8,7 +8,7 @@ from typing import Literal
 from depgen.reporting.comparison import Summary, compare, starred, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.intervals import Bounds, intervals, with_intervals
-from depgen.reporting.measured import Ours
+from depgen.reporting.measured import Ours, tracked_stars
 from depgen.reporting.notes import notes_of, why_missing
 from depgen.reporting.results import Result
 
@@ -116,7 +116,8 @@ def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Our
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
         won = {key for name, key in stars if name == row.name}
-        first, *others = _lines(definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})))
+        recorded = tracked_stars(definition, row, ours)
+        first, *others = _lines(definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})), recorded)
         ran = asked_of_people or bool(ours[row.name].shown)
         made = is_made(row, profile=profile)
         lines += [dataclasses.replace(first, head=_head(row, ran=ran, made=made, published=published)), *others]
@@ -144,7 +145,7 @@ class _Found:
     intervals: Bounds
 
 
-def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> list[Line]:
+def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found, recorded: set[str]) -> list[Line]:
     """A row's lines; one that has no numbers at all keeps a line that says so."""
     columns = definition.columns
     lines = []
@@ -155,8 +156,8 @@ def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found) -> 
         )
         lines.append(Line(row, "paper", cells))
     if ours.apart is not None:
-        recorded = _Found(set(ours.apart.stars), ours.apart.intervals)
-        lines.append(_line(row, columns, ours.apart.results, recorded, "measured"))
+        tracked = _Found(recorded, ours.apart.intervals)
+        lines.append(_line(row, columns, ours.apart.results, tracked, "measured"))
     if ours.results:
         lines.append(_line(row, columns, ours.results, found, "joined" if ours.joined else "local"))
     if row.values and ours.shown:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.reporting.comparison import judges
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.comparison import LEVEL, best_other, judges
+from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import entries, mapping, read_yaml
 from depgen.reporting.intervals import Bounds
@@ -21,13 +21,13 @@ class Measured:
 
     Attributes:
         results: one a seed.
-        stars: the measures in which it was starred when recorded.
+        beaten: (system, measure) that it was significantly better than, by a test when recorded.
         intervals: low and high end of the bootstrap interval by measure, as recorded.
         scored_seeds: the seeds that intervals and tests were over, where these were not all.
     """
 
     results: tuple[Result, ...]
-    stars: tuple[str, ...] = ()
+    beaten: frozenset[tuple[str, str]] = frozenset()
     intervals: Bounds = field(default_factory=dict)
     scored_seeds: tuple[int, ...] = ()
 
@@ -97,7 +97,7 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
             entry = mapping(entry, where)
             found[row.name] = Measured(
                 _seeds(entry, definition, row.name, profile, where),
-                entries(entry.get("stars") or (), str, f"{where}.stars"),
+                _beaten(entry, where),
                 _intervals(entry, where),
                 entries(entry.get("scored_seeds") or (), int, f"{where}.scored_seeds"),
             )
@@ -125,8 +125,20 @@ def read_ours(definition: TableDefinition, *, profile: str) -> dict[str, Ours]:
     return found
 
 
+def tracked_stars(definition: TableDefinition, row: Row, ours: Mapping[str, Ours]) -> set[str]:
+    """The measures in which a row's tracked results are significantly better than the best other system of its block.
+
+    As it is now: a test against one that others have overtaken since gives no star.
+    """
+    apart, shown = ours[row.name].apart, {name: each.shown for name, each in ours.items()}
+    if apart is None:
+        return set()
+    rivals = {column.key: best_other(definition, shown, row, column) for column in definition.columns}
+    return {key for key, rival in rivals.items() if rival is not None and (rival.name, key) in apart.beaten}
+
+
 def _joined(local: tuple[Result, ...], tracked: Measured) -> Ours:
-    """Local results with the tracked ones that join them; what is left of the others loses stars and intervals."""
+    """Local results with the tracked ones that join them; what is left of the others loses tests and intervals."""
     both = join(local, tracked.results)
     if len(both) == len(local):
         return Ours(local, tracked)
@@ -172,6 +184,20 @@ def _seeds(
         for told in [f"{where}.seeds.{seed}"]
         for result in [Result.from_dict({**place, "seed": seed, **mapping(content, told)}, where=told)]
     )
+
+
+def _beaten(entry: Mapping[str, Any], where: str) -> frozenset[tuple[str, str]]:
+    compared = entries(entry.get("comparisons") or (), dict, f"{where}.comparisons")
+    try:
+        return frozenset(
+            (str(each["against"]), str(each["column"]))
+            for each in compared
+            if each["gain"] > 0 and each["p_value"] is not None and each["p_value"] < LEVEL
+        )
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{where}.comparisons: expected against, column, gain and p_value of each, found {compared!r}."
+        ) from error
 
 
 def _intervals(entry: Mapping[str, Any], where: str) -> dict[str, tuple[float, float]]:

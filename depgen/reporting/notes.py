@@ -66,7 +66,10 @@ def _marks(definition: TableDefinition, ours: Mapping[str, Ours], tests: int) ->
     if any(row.values for row in definition.rows):
         yield f"paper: {definition.source}; * there is the paper's own mark."
     if measured:
-        yield "measured: tracked in experiments/measured, * as when recorded."
+        yield (
+            "measured: tracked in experiments/measured; * significantly better than the best other system of its "
+            "block, by a test when recorded."
+        )
     if local and all(column.higher_better is None for column in definition.columns):
         yield f"local: from results/{definition.table}."
     elif local:

@@ -9,7 +9,7 @@ import yaml
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.asked import asked_for
-from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored, starred
+from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.measured import (
@@ -86,7 +86,7 @@ def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours])
     compared = [each for each in compare(definition, results)[0] if ours[each.row].results]
     kept = [each for each in compared if _is_recorded(definition, each, results)]
     comparisons = with_intervals(definition, results, kept)
-    stars, bounds = starred(definition, results, comparisons), intervals(definition, results)
+    bounds = intervals(definition, results)
     written = []
     for row in rows:
         path = measured_path(definition.table, row.slug)
@@ -95,7 +95,6 @@ def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours])
         having = seeds_scored(definition, results[row.name])
         profiles[profile] = {
             "seeds": {result.seed: _plain(result) for result in results[row.name]},
-            "stars": [column.key for column in definition.columns if (row.name, column.key) in stars],
             "intervals": {key: [float(f"{end:.6g}") for end in each] for key, each in bounds.get(row.name, {}).items()},
             "comparisons": _plain_comparisons(row, comparisons),
             **({"scored_seeds": having} if 0 < len(having) < len(results[row.name]) else {}),

@@ -90,7 +90,9 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
 def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
     seen, search = [], parsing.maximum_spanning_trees
     monkeypatch.setattr(
-        parsing, "maximum_spanning_trees", lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots)
+        parsing,
+        "maximum_spanning_trees",
+        lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
     )
     assert predicted_heads(network, KNOWN, [["next", "zebra"]], decoding="tree") == [[2, 0]]
     ((weights, lengths, roots),) = seen

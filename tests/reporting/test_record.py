@@ -25,7 +25,7 @@ def test_values_per_seed_with_their_origin(store, project):
     }  # fmt: skip
     for name in ("config_sha256", "commit", "hardware", "date", "budget", "trees", "curve"):
         assert entry["seeds"][1][name]
-    assert entry["stars"] == ["bleu1"]
+    assert read_measured(load_definition("toy"), profile="small")["DM-Base"].beaten == {("Base", "bleu1")}
     assert entry["comparisons"][0]["verdict"] == "wins"
 
 
@@ -40,6 +40,19 @@ def test_the_page_shows_what_is_tracked_whatever_lies_here(store, project):
     store("Base", 1, {"bleu1": 12.0})
     assert tracked_page(load_definition("toy"), "small") == before
     assert "|  | measured | 12.00 |" in (record("toy", profile="small") and page.read_text())
+
+
+def test_a_tracked_star_fades_where_another_row_has_come_to_be_the_best(store, project):
+    page = project / "experiments/measured/toy/table-small.md"
+    store("Base", 1, {"bleu1": 10.0}, {"bleu1": [1.0, 2.0, 3.0]})
+    store("DM-Base", 1, {"bleu1": 20.0}, {"bleu1": [2.0, 3.1, 4.0]})
+    record("toy", profile="small")
+    assert "|  | measured | 20.00\\* |" in page.read_text()
+    for later, star in ((9.0, "\\*"), (15.0, ""), (21.0, "")):  # no better than its rival; its rival; better than it
+        shutil.rmtree(project / "results")
+        store("DM-Base, left chain", 1, {"bleu1": later})
+        record("toy", profile="small")
+        assert f"|  | measured | 20.00{star} |" in page.read_text()
 
 
 def test_a_page_follows_its_tables_definition_without_local_results(store, project):
@@ -66,7 +79,7 @@ def test_the_other_profile_stays(store, project):
     store("Base", 1, {"bleu1": 10.0})
     path = measured_path("toy", "Base")
     path.parent.mkdir(parents=True)
-    path.write_text("row: Base\nprofiles: {paper: {seeds: {}, stars: []}}\n")
+    path.write_text("row: Base\nprofiles: {paper: {seeds: {}}}\n")
     record("toy", profile="small")
     assert set(yaml.safe_load(path.read_text())["profiles"]) == {"paper", "small"}
 
@@ -81,6 +94,16 @@ def test_a_broken_tracked_file_is_named(project):
     path.parent.mkdir(parents=True)
     path.write_text("row: Base\n")
     with pytest.raises(UserError, match=r"Base\.yaml: profiles: expected names and values"):
+        read_measured(load_definition("toy"), profile="small")
+
+
+def test_a_tracked_comparison_without_its_measure_is_named(store):
+    store("Base", 1, {"bleu1": 10.0}, {"bleu1": [1.0, 2.0, 3.0]})
+    store("DM-Base", 1, {"bleu1": 20.0}, {"bleu1": [2.0, 3.1, 4.0]})
+    record("toy", profile="small")
+    path = measured_path("toy", "DM-Base")
+    path.write_text(path.read_text().replace("column:", "measure:"))
+    with pytest.raises(UserError, match=r"small\.comparisons: expected against, column, gain and p_value of each"):
         read_measured(load_definition("toy"), profile="small")
 
 
@@ -104,7 +127,6 @@ def test_a_machine_with_one_seed_keeps_the_tracked_other(store, project, caplog)
     entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
     assert {seed: each["metrics"]["bleu1"] for seed, each in entry["seeds"].items()} == {1: 20.0, 2: 22.0}
     assert entry["scored_seeds"] == [2]
-    assert entry["stars"] == []
     assert [(each["column"], each["gain"]) for each in entry["comparisons"]] == [("perplexity", 9.0)]
     assert "DM-Base against Base in B-1 is not recorded: no per-item scores of Base on this machine" in caplog.text
 
