@@ -269,11 +269,13 @@ def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(su
     for part, times in parts.items():
         other = yaml.safe_load(Path(f"experiments/udgn_wikinews{part}{suffix}.yaml").read_text())
         assert other["trainer"].pop("max_epochs") == times * whole["trainer"]["max_epochs"]
+        assert other["trainer"].pop("check_val_every_n_epoch", 1) == times, "validated as often"
         assert times * other["data"]["init_args"].pop("max_documents") == whole["data"]["init_args"]["max_documents"]
         assert other["data"]["init_args"] == {
             name: value for name, value in whole["data"]["init_args"].items() if name != "max_documents"
         }
         assert other["model"] == whole["model"]
+        assert other["trainer"] == {name: value for name, value in whole["trainer"].items() if name != "max_epochs"}
 
 
 AUTHORS_CODE = Path("experiments/presets/dclm_code2015.yaml")

@@ -148,7 +148,7 @@ def finished_run(job: Job) -> Path | None:
 
 
 def run_of_row(table: str, row: str, profile: str | None) -> Path:
-    """The finished run of a table's row, of the first of the table's seeds that has one.
+    """The finished run of a table's row, of the first of the table's seeds that has one, or else of any other seed.
 
     Raises:
         UserError: there is no such table, row or profile, or the row is not trained.
@@ -156,7 +156,9 @@ def run_of_row(table: str, row: str, profile: str | None) -> Path:
     definition = load_definition(table)
     chosen, _ = choose_profile(definition.profiles, profile)
     system = definition.row(row)
-    for seed in definition.seeds:
+    begun = Job(definition, system, chosen, 0).runs.parent.glob(f"{chosen}-seed*")
+    others = sorted(int(number) for folder in begun if (number := folder.name.rpartition("seed")[2]).isdecimal())
+    for seed in dict.fromkeys((*definition.seeds, *others)):
         run = finished_run(Job(definition, system, chosen, seed))
         if run is not None:
             return run

@@ -135,6 +135,10 @@ def measure_correlations(job: Job, run: Path) -> Numbers:
             key = f"{direction}_{relation}"
             numbers.metrics[key] = value
             numbers.settings[key] = _judged_by(treebank, len(sentences))
+    for column in job.definition.ours:
+        direction, _, relation = column.key.rpartition("_")
+        if direction in get_args(Direction) and relation not in found.relations:
+            numbers.not_computed[column.key] = f"{treebank.corpus.name} has no such relation"
     return numbers
 
 

@@ -383,7 +383,9 @@ def test_the_run_of_a_row_is_that_of_its_first_trained_seed(project):
     command = "depgen reproduce toy --row DM-Base --profile small"
     with pytest.raises(UserError, match=f"DM-Base of toy is not trained at profile small. Train it: {command}$"):
         run_of_row("toy", "DM-Base", "small")
-    second, first = (Job(definition, definition.row("DM-Base"), "small", seed) for seed in (2, 1))
+    second, first, other = (Job(definition, definition.row("DM-Base"), "small", seed) for seed in (2, 1, 13))
+    fit(other, Stub())
+    assert run_of_row("toy", "DM-Base", "small") == finished_run(other), "a seed that was asked for by --seeds alone"
     fit(second, Stub())
     assert run_of_row("toy", "DM-Base", "small") == finished_run(second)
     fit(first, Stub())

@@ -159,6 +159,15 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
     )
 
 
+def test_a_relation_that_the_treebank_lacks_is_told_of(run, job):
+    keys = ("child_to_parent_nsubj", "parent_to_child_prep", "perplexity")
+    found = measure_correlations(
+        job("UDGN", columns=[{"key": key, "header": key, "higher_better": True} for key in keys]), run
+    )
+    assert found.not_computed == {"parent_to_child_prep": "generated has no such relation"}
+    assert "child_to_parent_nsubj" in found.metrics
+
+
 def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
     monkeypatch.setattr(forms, "form_of_run", {run: "lower"}.get)
     for measure in (measure_trees, measure_correlations):
