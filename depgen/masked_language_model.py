@@ -93,6 +93,10 @@ class AttentionParser(HeadNetwork, Protocol):
 
     parses_by: tuple[int, int] | None
 
+    def parse_by(self, attention_head: tuple[int, int]) -> None:
+        """Parse by this layer's attention head from here on, both 0-based."""
+        ...
+
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
         """Parse by the best attention head on these sentences, all with trees, from here on; its layer and number."""
         ...

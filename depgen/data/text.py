@@ -307,11 +307,31 @@ class TextData(CorpusData):
 
     def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
         data = self.filled_split(split)
+        self._check_that_all_are_read(split, data)
         world, rank = self.processes
         batches = TokenBudgetBatches(
             data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
         )
         return self.loader(data, batches)
+
+    def _check_that_all_are_read(self, split: Split, data: EncodedSplit) -> None:
+        """Whether the system has positions for the longest document, which else would stop an epoch on its way.
+
+        Raises:
+            UserError: it has not.
+        """
+        model = None if self.trainer is None else self.trainer.lightning_module
+        limit = getattr(model, "longest_scored", None)
+        lengths = data.lengths - 1
+        over = [] if limit is None else np.flatnonzero(lengths > limit).tolist()
+        if over:
+            first = over[0]
+            words = " ".join(self._kept(split)[first]["words"][:5])
+            raise UserError(
+                f"{self.corpus.name}, {split}, document {first + 1} ({words!r} …): expected at most {limit} tokens, as "
+                f"many as {type(model).__name__} has positions for, found {lengths[first]}; {len(over)} such "
+                "documents. Cut them, or train with more positions (max_length)."
+            )
 
 
 def _interned(column: Any) -> Shaped[np.ndarray, " words"]:  # noqa: ANN401

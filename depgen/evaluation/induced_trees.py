@@ -12,6 +12,7 @@ from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs, file_sha256, lines_sha256
+from depgen.masked_language_model import AttentionParser
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import check_words
 from depgen.trees.removal import put_words_back
@@ -37,8 +38,11 @@ class InducedTrees:
             cut at their first words: one of them is the root, and the others hang on it.
         form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
             which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
-        tokens_per_batch: parsed at a time, padding included; no tree depends on it.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
+        attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
+            `depgen parsing-scores` chooses; by default those that it was trained with, if any.
     """
 
     def __init__(
@@ -48,9 +52,10 @@ class InducedTrees:
         form: FormName | None = None,
         tokens_per_batch: int = 8192,
         device: str | None = None,
+        attention_head: tuple[int, int] | None = None,
     ) -> None:
         self.run, self.decoding, self.form = run, decoding, form
-        self.tokens_per_batch, self.device = tokens_per_batch, device
+        self.tokens_per_batch, self.device, self.attention_head = tokens_per_batch, device, attention_head
         self.scheme = f"induced by {below_runs(run)} ({decoding})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,6 +70,8 @@ class InducedTrees:
         run, checkpoint = self.source
         files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
         parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
+        if self.attention_head is not None:
+            parts.append("attention head {} {}".format(*self.attention_head))
         return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -134,5 +141,18 @@ class InducedTrees:
 
     @cached_property
     def trained(self) -> Trained:
-        """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device)
+        """The system, in evaluation mode.
+
+        Raises:
+            UserError: an attention head was named for a system that has its own parser, or there is no such head.
+        """
+        trained = load_trained(self.source[1], device=self.device)
+        if self.attention_head is not None:
+            network = parser_of(trained)
+            if not isinstance(network, AttentionParser):
+                raise UserError(
+                    f"attention_head is of masked Transformers: {trained.checkpoint} holds a {type(network).__name__}, "
+                    "which has a parser of its own."
+                )
+            network.parse_by(self.attention_head)
+        return trained

@@ -41,6 +41,7 @@ def parse(
     tags: TagColumn = "xpos",
     tokens_per_batch: int = 8192,
     device: str | None = None,
+    attention_head: tuple[int, int] | None = None,
 ) -> str | None:
     """Parse raw text or CoNLL-U with a run of UDGN, or of another system that parses, into CoNLL-U.
 
@@ -58,15 +59,19 @@ def parse(
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
         tokens: (text) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
-        tokens_per_batch: parsed at a time, padding included; no tree depends on it.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
+        attention_head: (masked Transformer) `[layer,head]` that it parses by, both 0-based, such as `depgen
+            parsing-scores` chooses; by default those that it was trained with, if any.
 
     Raises:
-        UserError: no such file, run or form, a run that does not parse, CoNLL-U that is none (line named).
+        UserError: no such file, run, form or attention head, a run that does not parse, CoNLL-U that is none (line
+            named).
     """
     if output is not None:
         check_output(output)
-    trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device)
+    trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device, attention_head)
     parser = _Parser(trees)
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
     content = "".join(parser.parsed_conllu(input, tags) if conllu else parser.parsed_text(input, tokens))

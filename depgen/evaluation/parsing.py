@@ -95,7 +95,8 @@ def parsing_scores(
             one hangs on its nearest ancestor that stays.
         seeds: the random floor is the mean over so many seeds.
         resamples: of the sentences, for the intervals.
-        tokens_per_batch: parsed at a time, padding included; no figure depends on it.
+        tokens_per_batch: parsed at a time, padding included; no figure depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
 
@@ -263,7 +264,8 @@ def predicted_heads(
         decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
             head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
             been taught roots.
-        tokens_per_batch: padding included; the heads do not depend on it.
+        tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
+            what is in a batch (StructFormer with `calibration: batch`).
     """
     read = [Sentence(tuple(words)) for words in sentences]
     return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch)[decoding]

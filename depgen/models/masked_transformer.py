@@ -83,12 +83,9 @@ class MaskedTransformer(MaskedLanguageModel):
         )  # fmt: skip
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
-        sizes = self.backbone.attention_layers, self.backbone.attention_heads
-        if parses_by is not None and not all(0 <= part < size for part, size in zip(parses_by, sizes, strict=True)):
-            raise UserError(
-                f"parses_by: expected [layer, head] below {list(sizes)} and not negative, found {list(parses_by)}."
-            )
-        self.parses_by = parses_by
+        self.parses_by: tuple[int, int] | None = None
+        if parses_by is not None:
+            self.parse_by(parses_by)
 
     def read(
         self,
@@ -112,6 +109,20 @@ class MaskedTransformer(MaskedLanguageModel):
 
     # -- trees, which the paper does not take from it (D3) ----------------------------------------------------------
 
+    def parse_by(self, attention_head: tuple[int, int]) -> None:
+        """Parse by this attention head from here on; see `AttentionParser`.
+
+        Raises:
+            UserError: there is no such layer or head.
+        """
+        sizes = self.backbone.attention_layers, self.backbone.attention_heads
+        if not all(0 <= part < size for part, size in zip(attention_head, sizes, strict=True)):
+            raise UserError(
+                f"Parsing by an attention head: expected [layer, head] below {list(sizes)} and not negative, found "
+                f"{list(attention_head)}."
+            )
+        self.parses_by = attention_head
+
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
@@ -122,9 +133,9 @@ class MaskedTransformer(MaskedLanguageModel):
         """
         if self.parses_by is None:
             raise UserError(
-                "A masked Transformer parses by one of its attention heads, and none is chosen: `depgen "
-                "parsing-scores` chooses one on a treebank, for its own figures; to have trees from a run, train it "
-                "with model.init_args.parses_by: [layer, head]."
+                "A masked Transformer parses by one of its attention heads, and none is chosen: name it by "
+                "--attention_head [layer,head] (attention_head of an InducedTrees annotator). `depgen parsing-scores` "
+                "chooses one on a treebank and says which."
             )
         layer, head = self.parses_by
         read = self.read(tokens, lengths, attention=True).attention

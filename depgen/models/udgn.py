@@ -40,6 +40,8 @@ Deviations
         itself.
 """
 
+import inspect
+import logging
 from collections.abc import Iterator
 from typing import Literal
 
@@ -56,6 +58,8 @@ from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
 from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
 from depgen.nn.vocabulary import full_precision
+
+log = logging.getLogger(__name__)
 
 TINY = 1e-30
 
@@ -269,7 +273,7 @@ class UDGN(MaskedLanguageModel):
         if self.mask_from == "parser":
             assert parsed is not None
             return undirected(without_own_place(parsed.exp(), words))
-        given = _given(heads, "mask_from: trees")
+        given = _given(heads, "mask_from: trees", splits="[train, valid, test]")
         if (words & (given < 0)).any():
             raise UserError(
                 "mask_from: trees needs a tree of every sentence, but the annotator leaves some out: name one under "
@@ -286,21 +290,39 @@ class UDGN(MaskedLanguageModel):
             )
         return self.positions.weight[:length]
 
-    # -- supervision ----------------------------------------------------------------------------------------------
+    # -- training ---------------------------------------------------------------------------------------------------
+
+    def on_fit_start(self) -> None:
+        """Warn of settings that others leave without effect, too; see `MaskedLanguageModel.on_fit_start`."""
+        super().on_fit_start()
+        defaults = inspect.signature(type(self)).parameters
+        for cause, names in self._ignored():
+            if told := [name for name in names if self.hparams[name] != defaults[name].default]:
+                log.warning("Without effect with %s: %s.", cause, ", ".join(told))
+
+    def _ignored(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """What leaves which settings without effect."""
+        if self.positions is None:
+            yield "positions: false", ("max_length",)
+        if not self.hparams["relative_bias"]:
+            yield "relative_bias: false", ("scaled_bias",)
+        if not self._parser_learns:
+            names = ("marginals", "tags", "parser_layers", "parser_hidden_size", "parser_dropout")
+            yield "mask_from: trees and supervised_weight: 0", names
 
     def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
         """The weighted cross-entropy of given heads (D9)."""
         if not self.supervised_weight:
             return None
         assert output.head_log_probs is not None
-        nll, count = supervised_nll(output.head_log_probs, _given(batch.heads, "supervised_weight"))
+        nll, count = supervised_nll(output.head_log_probs, _given(batch.heads, "supervised_weight", splits="[train]"))
         return self.supervised_weight * self.log_train(nll, self.summed_over_devices(count), name="head_nll")
 
 
-def _given(heads: Int[Tensor, "batch length"] | None, option: str) -> Int[Tensor, "batch length"]:
+def _given(heads: Int[Tensor, "batch length"] | None, option: str, *, splits: str) -> Int[Tensor, "batch length"]:
     if heads is None:
         raise UserError(
             f"{option} needs trees: name an annotator under data.init_args.annotator, and the splits that get trees "
-            "under data.init_args.trees_for: [train, valid, test]."
+            f"under data.init_args.trees_for: {splits}."
         )
     return heads

@@ -15,6 +15,7 @@ from depgen.evaluation.induced_trees import InducedTrees
 from depgen.locations import write_atomically
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -73,6 +74,8 @@ def draw_trees(
     corpus: Corpus | None = None,
     split: Split = "test",
     run: str | None = None,
+    attention_head: tuple[int, int] | None = None,
+    form: FormName | None = None,
     first: int = 1,
     number: int = 10,
     output: Path = Path("trees.html"),
@@ -86,6 +89,9 @@ def draw_trees(
         corpus: where the sentences come from in place of a file, with trees or without.
         split: of the corpus.
         run: a run whose trees are set below; words that it does not read, such as punctuation, hang on the word before.
+        attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
+        form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
+            for a corpus that is in a form of its own; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
         output: `.html` makes one page, with a figure a sentence; `.svg` one picture.
@@ -108,7 +114,8 @@ def draw_trees(
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
     if run is not None:
-        below = _induced(run, corpus, [sentence for _, sentence in chosen])
+        trees = _induced(run, corpus, form, attention_head)
+        below = trees.annotate([sentence for _, sentence in chosen])
         drawn = [_trees(*each, ("induced", tree)) for each, tree in zip(chosen, below, strict=True)]
     elif len(files) == 2:
         below = list(_same_sentences(files[0], files[1], first, number))
@@ -129,13 +136,15 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
             yield f"{origin}, sentence {number} ({document.identifier})", sentence
 
 
-def _induced(run: str, corpus: Corpus | None, sentences: Sequence[Sentence]) -> list[Sentence]:
-    """A run's trees; a corpus that is in a form of its own is read as it is."""
-    if corpus is None or form_of(corpus) is None:
-        return InducedTrees(run).annotate(sentences)
-    trees = InducedTrees(run, form="as_is")
-    warn_of_another_form(trees.source[0], corpus)
-    return trees.annotate(sentences)
+def _induced(
+    run: str, corpus: Corpus | None, form: FormName | None, attention_head: tuple[int, int] | None
+) -> InducedTrees:
+    """What gives a run's trees; unless told otherwise, a corpus that is in a form of its own is read as it is."""
+    if form is None and corpus is not None and form_of(corpus) is not None:
+        trees = InducedTrees(run, form="as_is", attention_head=attention_head)
+        warn_of_another_form(trees.source[0], corpus)
+        return trees
+    return InducedTrees(run, form=form, attention_head=attention_head)
 
 
 def _same_sentences(gold: Path, other: Path, first: int, number: int) -> Iterator[Sentence]:

@@ -1,14 +1,18 @@
 """Runs of masked language models: they are tested, and what a checkpoint holds parses by itself."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
 from depgen.cli import main
+from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.trained import load_trained
 from depgen.masked_language_model import word_mask
+from depgen.trees.conllu import read_conllu
+from depgen.trees.sentence import Sentence
 from tests.invented_data import write_corpora
 from tests.models.encoders import SHAPE
 
@@ -46,18 +50,27 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_checkpoint_holds_the_system_that_was_trained(system, place, capsys):
+def fit(system, options, place):
     settings = {
         "seed_everything": 1,
-        "model": {"class_path": f"depgen.models.{system}", "init_args": SYSTEMS[system]},
+        "model": {"class_path": f"depgen.models.{system}", "init_args": options},
         "data": DATA,
         "trainer": {"accelerator": "cpu", "max_epochs": 1, "precision": "bf16-mixed", "gradient_clip_val": 0.25},
     }
     (place / "tiny.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["fit", "--config", "tiny.yaml"]) == 0, capsys.readouterr().err
-    assert main(["test"]) == 0, capsys.readouterr().err
+    return main(["fit", "--config", "tiny.yaml"])
+
+
+def run_of(system, options, place):
+    assert fit(system, options, place) == 0
     (run,) = (place / "runs" / "tiny").iterdir()
+    return run
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_checkpoint_holds_the_system_that_was_trained(system, place, capsys):
+    run = run_of(system, SYSTEMS[system], place)
+    assert main(["test"]) == 0, capsys.readouterr().err
     metrics = json.loads((run / "test.json").read_text())["metrics"]
     assert 1 < metrics["test/perplexity"] < 1000
 
@@ -74,3 +87,55 @@ def test_a_checkpoint_holds_the_system_that_was_trained(system, place, capsys):
     assert (p[~(words[:, :, None] & words[:, None, :])] == 0).all()
     assert (p.sum(2)[words] > 0).all()
     assert (p.sum(2) < 1 + 1e-5).all()
+
+
+def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, capsys):
+    run = run_of("masked_transformer.MaskedTransformer", {"backbone": BACKBONE}, place)
+    (place / "text.txt").write_text("the market fell\nno one saw it\n")
+    parse = ["parse", "--input", "text.txt", "--run", str(run), "--form", "as_is"]
+    assert main(parse) == 2
+    assert "name it by --attention_head [layer,head]" in capsys.readouterr().err
+    assert main([*parse, "--attention_head", "[2,0]"]) == 2
+    assert "expected [layer, head] below [2, 2] and not negative, found [2, 0]" in capsys.readouterr().err
+    named = {}
+    for layer in range(2):
+        assert main([*parse, "--attention_head", f"[{layer},1]", "--output", f"{layer}.conllu"]) == 0
+        trees = InducedTrees(str(run), form="as_is", attention_head=(layer, 1))
+        named[trees.fingerprint()] = [s.heads for d in read_conllu(Path(f"{layer}.conllu")) for s in d.sentences]
+        sentences = [Sentence(tuple(line.split())) for line in (place / "text.txt").read_text().splitlines()]
+        assert list(named.values())[-1] == [sentence.heads for sentence in trees.annotate(sentences)]
+        probabilities = trees.trained.model.head_probabilities(torch.tensor([[5, 6, 7]]), torch.tensor([3]))
+        read = trees.trained.model.read(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
+        weights = read.attention[layer].after[:, 1]
+        assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
+    assert len(named) == 2
+    draw = ["draw", "0.conllu", "--run", str(run), "--attention_head", "[0,1]"]
+    assert main([*draw, "--output", "trees.html"]) == 2
+    assert "does not say in which form its text is" in capsys.readouterr().err
+    assert main([*draw, "--form", "as_is", "--output", "trees.html"]) == 0
+    assert "3 of 3 heads as above" in (place / "trees.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [
+        ("udgn.UDGN", {**SYSTEMS["udgn.UDGN"], "positions": True, "relative_bias": False, "max_length": 3}),
+        (
+            "masked_transformer.MaskedTransformer",
+            {"backbone": {**BACKBONE, "init_args": {**BACKBONE["init_args"], "max_length": 3}}},
+        ),
+    ],
+)
+def test_a_text_that_does_not_fit_is_named_before_anything_is_trained(system, options, place, capsys):
+    assert fit(system, options, place) == 2
+    message = capsys.readouterr().err
+    assert ", document 1 ('" in message
+    assert "expected at most 3 tokens, as many as" in message
+
+
+def test_an_attention_head_is_no_matter_of_systems_with_a_parser(place, capsys):
+    run = run_of("udgn.UDGN", SYSTEMS["udgn.UDGN"], place)
+    (place / "text.txt").write_text("the market fell\n")
+    parse = ["parse", "--input", "text.txt", "--run", str(run), "--form", "as_is"]
+    assert main([*parse, "--attention_head", "[0,0]"]) == 2
+    assert "attention_head is of masked Transformers" in capsys.readouterr().err

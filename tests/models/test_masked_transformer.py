@@ -129,7 +129,7 @@ class Planted(MaskedTransformer):
 def test_the_best_head_on_a_treebank_is_chosen_and_parsed_by():
     model, batch = Planted(encoder(), VOCABULARY).train(), batch_of(*SENTENCES, heads=HEADS)
     assert isinstance(model, AttentionParser)
-    with pytest.raises(UserError, match="none is chosen: `depgen parsing-scores` chooses one on a treebank"):
+    with pytest.raises(UserError, match=r"none is chosen: name it by --attention_head \[layer,head\]"):
         model.head_probabilities(batch.tokens, batch.lengths)
     assert model.choose_attention_head([batch, batch_of(SENTENCES[0], heads=HEADS[:1])]) == (1, 0)
     assert model.training
@@ -156,7 +156,7 @@ def test_a_head_is_not_chosen_without_trees(batches):
 
 @pytest.mark.parametrize("given_head", [(2, 0), (0, 2), (-1, 0)])
 def test_a_head_that_is_not_there_is_refused(given_head):
-    with pytest.raises(UserError, match=r"parses_by: expected \[layer, head\] below \[2, 2\]"):
+    with pytest.raises(UserError, match=r"attention head: expected \[layer, head\] below \[2, 2\]"):
         model_of(parses_by=given_head)
 
 

@@ -1,6 +1,7 @@
 """UDGN: the paper's equations by scalar loops, its size, what it may not depend on, and that it learns."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -214,10 +215,36 @@ def test_a_parser_that_was_not_trained_gives_no_trees():
     assert model_of(**TOLD).head_probabilities(batch.tokens, batch.lengths).sum() > 0
 
 
-@pytest.mark.parametrize("options", [{"supervised_weight": 1.0}, {"mask_from": "trees"}], ids=["loss", "mask"])
-def test_missing_trees_are_asked_for(options):
-    with pytest.raises(UserError, match=r"needs trees: name an annotator under data\.init_args\.annotator"):
+@pytest.mark.parametrize(
+    ("options", "splits"),
+    [({"supervised_weight": 1.0}, r"\[train\]"), ({"mask_from": "trees"}, r"\[train, valid, test\]")],
+    ids=["loss", "mask"],
+)
+def test_missing_trees_are_asked_for(options, splits):
+    with pytest.raises(UserError, match=rf"needs trees: name an annotator under .*trees_for: {splits}\.$"):
         trained(model_of(**options), [batch_of(*SENTENCES)], steps=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ({}, None),
+        ({"positions": True, "max_length": 9}, None),
+        ({"max_length": 9}, "Without effect with positions: false: max_length."),
+        ({"relative_bias": False, "scaled_bias": False}, "Without effect with relative_bias: false: scaled_bias."),
+        ({**TOLD, "tags": 2}, None),
+        (
+            {"mask_from": "trees", "tags": 2, "marginals": "kirchhoff"},
+            "Without effect with mask_from: trees and supervised_weight: 0: marginals, tags, parser_layers, "
+            "parser_hidden_size, parser_dropout.",
+        ),
+    ],
+)
+def test_a_setting_without_effect_is_told_of(options, warning, caplog):
+    model = model_of(**options)
+    model.trainer = SimpleNamespace(datamodule=None)
+    model.on_fit_start()
+    assert caplog.messages == [each for each in [warning] if each]
 
 
 def test_some_trees_are_enough_to_learn_from_and_too_few_to_read_by():

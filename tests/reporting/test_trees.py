@@ -9,6 +9,7 @@ import pytest
 from depgen.cli import main
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
+from depgen.evaluation.induced_trees import InducedTrees
 from depgen.reporting import trees
 from depgen.reporting.trees import draw_trees, tree_picture
 from depgen.trees.conllu import write_conllu
@@ -133,11 +134,11 @@ def test_one_file_is_drawn_alone(files, tmp_path):
 # -- a run ----------------------------------------------------------------------------------------------------------
 
 
-class RightChain:
+class RightChain(InducedTrees):
     """Stands in for the trees of a run."""
 
-    def __init__(self, run, form=None):
-        assert run == "some/run"
+    def __init__(self, run, form=None, attention_head=None):
+        assert (run, attention_head) == ("some/run", None)
         self.form = form
         self.source = run, "best.ckpt"
 
