@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from depgen.trees.sentence import Sentence
-
-PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
-"""What ROCStories' delexicalised files have in place of names."""
+from depgen.trees.text_form import PLACEHOLDERS
 
 NAME_TAGS = frozenset({"PROPN", "NNP"})
 NAME_RELATIONS = frozenset({"nsubj", "nsubj:pass", "vocative", "nmod:poss", "iobj"})

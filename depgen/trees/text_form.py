@@ -18,7 +18,7 @@ from depgen.trees.sentence import Sentence
 
 FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
 
-PLACEHOLDERS = frozenset({"[MALE]", "[FEMALE]", "[NEUTRAL]"})
+PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
 """What stands for people's names in the stories of Kong et al. (2021)."""
 
 _BARE_NUMBER = re.compile(r"(?<!N)N(?:st|nd|rd|th|s|d)?(?![^\W_])")

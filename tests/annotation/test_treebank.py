@@ -1,7 +1,8 @@
 """Treebanks made to look like delexicalised stories."""
 
-from depgen.annotation.treebank import PLACEHOLDERS, lowercase, replace_names, transform
+from depgen.annotation.treebank import lowercase, replace_names, transform
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import PLACEHOLDERS
 
 
 def sentence(*rows):
