@@ -11,7 +11,7 @@ from typing import Any, Literal
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, did_you_mean
 from depgen.reporting.experiments import experiment_file, table_names, table_path
-from depgen.reporting.fields import part, parts, read_yaml
+from depgen.reporting.fields import entries, part, parts, read_yaml
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
@@ -179,7 +179,7 @@ class TableDefinition:
         caption: printed over it.
         source: where the published numbers stand.
         profiles: sizes it can be made at; a single one leaves no choice.
-        seeds: the seeds unless others are asked for.
+        seeds: the seeds unless others are asked for; by profile where that differs.
         columns: measures, in order.
         rows: systems, in order.
         generation: how texts are made; None where no measure needs any.
@@ -203,7 +203,7 @@ class TableDefinition:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     profiles: tuple[str, ...] = ("small", "paper")
-    seeds: tuple[int, ...] = (1, 2)
+    seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
     generation: Generation | None = None
     oracle: str | None = None
     parsing: str | None = None
@@ -219,6 +219,10 @@ class TableDefinition:
     def argument(self) -> str:
         """What a command is given for this table: the path that it was read from, else its name."""
         return shlex.quote(self.given or self.table)
+
+    def seeds_at(self, profile: str) -> tuple[int, ...]:
+        """The seeds of a profile."""
+        return self.seeds[profile] if isinstance(self.seeds, Mapping) else self.seeds
 
     def row(self, name: str) -> Row:
         """The row of that name or slug.
@@ -276,9 +280,17 @@ def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
         "rows": parts(Row, content.get("rows"), f"{where}: rows"),
         "generation": None if generation is None else part(Generation, generation, f"{where}: generation"),
     }
+    if "seeds" in content:
+        content["seeds"] = _seeds(content["seeds"], f"{where}: seeds")
     definition = part(TableDefinition, content, where)
     _check(definition, where)
     return definition
+
+
+def _seeds(given: object, where: str) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
+    if not isinstance(given, Mapping):
+        return entries(given, int, where)
+    return {str(profile): entries(seeds, int, f"{where}.{profile}") for profile, seeds in given.items()}
 
 
 def _check(definition: TableDefinition, where: str) -> None:
@@ -287,8 +299,14 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
-    for kind, found in (("profiles", definition.profiles), ("seeds", definition.seeds)):
-        if not found:
+    if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.profiles):
+        expected, found = ", ".join(definition.profiles), ", ".join(definition.seeds)
+        raise UserError(f"{where}: seeds: expected those of the profiles {expected}, found those of {found}.")
+    for kind, some in (
+        ("profiles", [definition.profiles]),
+        ("seeds", [definition.seeds_at(each) for each in definition.profiles]),
+    ):
+        if not all(some):
             raise UserError(f"{where}: {kind}: expected at least one.")
     for name in (definition.table, *definition.profiles, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):

@@ -83,7 +83,7 @@ def grid_of_table(
     for each in rows:
         if each.experiment is None:
             raise UserError(f"Row {each.name} of {definition.table} has no experiment whose sizes could be varied.")
-        jobs.append(Job(definition, each, chosen, definition.seeds[0] if seed is None else seed))
+        jobs.append(Job(definition, each, chosen, definition.seeds_at(chosen)[0] if seed is None else seed))
         _check(jobs[-1], values, adopt)
     return "\n\n".join(grid(job, values, adopt=adopt) for job in jobs)
 

@@ -158,7 +158,7 @@ def run_of_row(table: str, row: str, profile: str | None) -> Path:
     system = definition.row(row)
     begun = Job(definition, system, chosen, 0).runs.parent.glob(f"{chosen}-seed*")
     others = sorted(int(number) for folder in begun if (number := folder.name.rpartition("seed")[2]).isdecimal())
-    for seed in dict.fromkeys((*definition.seeds, *others)):
+    for seed in dict.fromkeys((*definition.seeds_at(chosen), *others)):
         run = finished_run(Job(definition, system, chosen, seed))
         if run is not None:
             return run

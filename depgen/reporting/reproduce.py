@@ -79,7 +79,7 @@ def reproduce(
         for each in named
         if row is None and each not in rows
     ]
-    seeds = _checked(definition.seeds if seeds is None else seeds)
+    seeds = _checked(definition.seeds_at(profile) if seeds is None else seeds)
     for job in _jobs(definition, rows, profile, seeds, pretrained, precision):
         line = make(job, remeasure=remeasure, redo=redo, options=text_options)
         logger.info("%s", line)
@@ -104,7 +104,7 @@ def _jobs(
     jobs = [
         Job(definition, row, profile, seed, precision=precision)
         for row in rows
-        for seed in (seeds if not row.is_floor else definition.seeds[:1])
+        for seed in (seeds if not row.is_floor else definition.seeds_at(profile)[:1])
     ]
     if pretrained is None:
         return jobs

@@ -39,6 +39,10 @@ def test_reads_columns_rows_and_slugs(project):
         ("name: Later", "name: DM-Base left chain", "'DM-Base, left chain' and 'DM-Base left chain' share the folder"),
         ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds: expected a list of int, found 'one'"),
+        ("seeds: [1, 2]", "seeds: []", "seeds: expected at least one"),
+        ("seeds: [1, 2]", "seeds: {small: [1], paper: []}", "seeds: expected at least one"),
+        ("seeds: [1, 2]", "seeds: {small: 1, paper: [1]}", r"seeds\.small: expected a list, found 1"),
+        ("seeds: [1, 2]", "seeds: {small: [1]}", "seeds: expected those of the profiles small, paper, found those of"),
         ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
         ("against: [Base]", "against: Base", r"rows\[2\] .*: against: expected a list, found 'Base'"),
         ("seeds: [1, 2]", "given: x", "unknown given"),
@@ -113,6 +117,13 @@ def test_whole_numbers_serve_where_a_number_is_wanted(project):
     definition = load_definition("toy")
     found = [*(column.top_p for column in definition.columns), *(row.x for row in definition.rows)]
     assert [(each, type(each)) for each in found if each is not None] == [(1.0, float), (3.0, float)]
+
+
+def test_seeds_are_those_of_a_profile_where_they_differ(project):
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(TABLE.replace("seeds: [1, 2]", "seeds: {paper: [1, 2, 3], small: [4]}"))
+    definition = load_definition("toy")
+    assert (definition.seeds_at("small"), definition.seeds_at("paper")) == ((4,), (1, 2, 3))
 
 
 def test_reading_a_table_does_not_wait_for_torch():

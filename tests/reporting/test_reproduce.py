@@ -179,6 +179,10 @@ def test_the_whole_table(stub, monkeypatch):
     text = reproduce.reproduce("toy", row="DM-Base-left-chain", seeds=[7], profile="paper")
     assert made[-1] == ("DM-Base, left chain", "paper", 7)
     assert text == "Profile paper: as asked for.\nDM-Base, left chain, paper, seed 7: done"
+    path = Path("experiments/published/toy.yaml")
+    path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [1], paper: [1, 2, 3]}"))
+    reproduce.reproduce("toy", row="DM-Base", profile="paper")
+    assert made[-3:] == [("DM-Base", "paper", seed) for seed in (1, 2, 3)]
 
 
 def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
