@@ -56,7 +56,7 @@ class LanguageModel(L.LightningModule):
         sentences_in_pairs: whether a sentence's score depends on the sentence before it alone, and there is a table of
             all pairs, `pair_log_likelihoods`.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
-            for any.
+            for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
     """
 
     likelihood: Likelihood = "exact"

@@ -48,8 +48,9 @@ class MaskedOutput:
     Attributes:
         hidden: of every position, ready for the output matrix.
         head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
-            position means that it has no head. Not normalised in models whose heads are not. None in models
-            without a parser, and in UDGN where given trees stand in its parser's place.
+            position means that it has no head, or is the root where that was taught. Not normalised in models whose
+            heads are not. None in models that learn no heads from trees, and in UDGN where it is told its trees and
+            its parser does not learn.
         attention: one a layer, where it was asked for.
     """
 

@@ -166,7 +166,7 @@ def similarity_words(text: str, numbers: Numbers = "runs") -> tuple[str, ...]:
     ('at', 'N', 'a', '3rd', 'dog', 'did', "n't", 'eat', 'N', 'bones')
     """
     tokens = tokenize(text.lower())
-    written = (lowered(token) if numbers == "whole" else re.sub("[0-9]+", NUMBER, token) for token in tokens)
+    written = (lowered(token) if numbers == "whole" else re.sub(r"\d+", NUMBER, token) for token in tokens)
     return tuple(token for token in written if any(character.isalpha() for character in token))
 
 

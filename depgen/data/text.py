@@ -329,8 +329,8 @@ class TextData(CorpusData):
             words = " ".join(self._kept(split)[first]["words"][:5])
             raise UserError(
                 f"{self.corpus.name}, {split}, document {first + 1} ({words!r} …): expected at most {limit} tokens, as "
-                f"many as {type(model).__name__} has positions for, found {lengths[first]}; {len(over)} such "
-                "documents. Cut them, or train with more positions (max_length)."
+                f"many as this {type(model).__name__} reads at once, found {lengths[first]}; {len(over)} such "
+                "documents. Cut them, or train one with more positions (max_length of the model or of its backbone)."
             )
 
 

@@ -35,7 +35,8 @@ class InducedTrees:
         run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
             paths from here or below `$DEPGEN_RUNS`.
         decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
-            cut at their first words: one of them is the root, and the others hang on it.
+            cut at their first words: one of them is the root (or the first of those that a parser taught by trees
+            takes for one), and the others hang on it.
         form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
             which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
@@ -49,6 +50,7 @@ class InducedTrees:
         self,
         run: str,
         decoding: Decoding = "tree",
+        *,
         form: FormName | None = None,
         tokens_per_batch: int = 8192,
         device: str | None = None,
@@ -56,7 +58,8 @@ class InducedTrees:
     ) -> None:
         self.run, self.decoding, self.form = run, decoding, form
         self.tokens_per_batch, self.device, self.attention_head = tokens_per_batch, device, attention_head
-        self.scheme = f"induced by {below_runs(run)} ({decoding})"
+        by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
+        self.scheme = f"induced by {below_runs(run)} ({decoding}{by})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "trained"}

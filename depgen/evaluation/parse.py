@@ -71,7 +71,10 @@ def parse(
     """
     if output is not None:
         check_output(output)
-    trees = InducedTrees(str(run or newest_run()), decoding, form, tokens_per_batch, device, attention_head)
+    trees = InducedTrees(
+        str(run or newest_run()), decoding, form=form, tokens_per_batch=tokens_per_batch, device=device,
+        attention_head=attention_head,
+    )  # fmt: skip
     parser = _Parser(trees)
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
     content = "".join(parser.parsed_conllu(input, tags) if conllu else parser.parsed_text(input, tokens))

@@ -1,8 +1,9 @@
 """Dependency trees that a system has found by itself: its heads of any sentences, and their accuracy on a treebank.
 
 Argmax heads are what Table 4 of Shen et al. (2022) calls so; trees have one root and maximise the sum of log(p + 1e-9),
-as in their code, where every word is as good a root as any other. A network whose own paper decodes by another rule has
-a row for that, the own rule. Floors stand beside.
+as in their code, where every word is as good a root as any other; where a network has learnt roots from trees, the
+logarithm of the root's probability counts too. A network whose own paper decodes by another rule has a row for that,
+the own rule. Floors stand beside.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -117,7 +117,9 @@ def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Our
     for row in definition.rows:
         won = {key for name, key in stars if name == row.name}
         recorded = tracked_stars(definition, row, ours)
-        first, *others = _lines(definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})), recorded)
+        first, *others = _lines(
+            definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})), recorded=recorded
+        )
         ran = asked_of_people or bool(ours[row.name].shown)
         made = is_made(row, profile=profile)
         lines += [dataclasses.replace(first, head=_head(row, ran=ran, made=made, published=published)), *others]
@@ -145,7 +147,7 @@ class _Found:
     intervals: Bounds
 
 
-def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found, recorded: set[str]) -> list[Line]:
+def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found, *, recorded: set[str]) -> list[Line]:
     """A row's lines; one that has no numbers at all keeps a line that says so."""
     columns = definition.columns
     lines = []

@@ -1,18 +1,22 @@
 """What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a profile."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.reporting.comparison import LEVEL, best_other, judges
+from depgen.reporting.comparison import LEVEL, best_other, gain, judges, summarise
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import entries, mapping, read_yaml
 from depgen.reporting.intervals import Bounds
 from depgen.reporting.results import Result, read_results
+
+_ROUNDING = 1e-2
+"""How far a recorded gain and that of recorded figures may be apart, of the former."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +25,13 @@ class Measured:
 
     Attributes:
         results: one a seed.
-        beaten: (system, measure) that it was significantly better than, by a test when recorded.
+        beaten: by (system, measure), the gain over what it was significantly better than, by a test when recorded.
         intervals: low and high end of the bootstrap interval by measure, as recorded.
         scored_seeds: the seeds that intervals and tests were over, where these were not all.
     """
 
     results: tuple[Result, ...]
-    beaten: frozenset[tuple[str, str]] = frozenset()
+    beaten: Mapping[tuple[str, str], float] = field(default_factory=dict)
     intervals: Bounds = field(default_factory=dict)
     scored_seeds: tuple[int, ...] = ()
 
@@ -128,13 +132,21 @@ def read_ours(definition: TableDefinition, *, profile: str) -> dict[str, Ours]:
 def tracked_stars(definition: TableDefinition, row: Row, ours: Mapping[str, Ours]) -> set[str]:
     """The measures in which a row's tracked results are significantly better than the best other system of its block.
 
-    As it is now: a test against one that others have overtaken since gives no star.
+    As it is now: a test against one that others have overtaken since gives no star, nor one of other figures.
     """
     apart, shown = ours[row.name].apart, {name: each.shown for name, each in ours.items()}
     if apart is None:
         return set()
-    rivals = {column.key: best_other(definition, shown, row, column) for column in definition.columns}
-    return {key for key, rival in rivals.items() if rival is not None and (rival.name, key) in apart.beaten}
+    stars = set()
+    for column in definition.columns:
+        mine, rival = summarise(apart.results, column.key), best_other(definition, shown, row, column)
+        theirs = None if rival is None else summarise(shown[rival.name], column.key)
+        if mine is None or rival is None or theirs is None:
+            continue
+        tested = apart.beaten.get((rival.name, column.key), math.inf)
+        if math.isclose(gain(column, mine.mean, theirs.mean), tested, rel_tol=_ROUNDING):
+            stars.add(column.key)
+    return stars
 
 
 def _joined(local: tuple[Result, ...], tracked: Measured) -> Ours:
@@ -186,14 +198,14 @@ def _seeds(
     )
 
 
-def _beaten(entry: Mapping[str, Any], where: str) -> frozenset[tuple[str, str]]:
+def _beaten(entry: Mapping[str, Any], where: str) -> dict[tuple[str, str], float]:
     compared = entries(entry.get("comparisons") or (), dict, f"{where}.comparisons")
     try:
-        return frozenset(
-            (str(each["against"]), str(each["column"]))
+        return {
+            (str(each["against"]), str(each["column"])): float(each["gain"])
             for each in compared
             if each["gain"] > 0 and each["p_value"] is not None and each["p_value"] < LEVEL
-        )
+        }
     except (KeyError, TypeError) as error:
         raise UserError(
             f"{where}.comparisons: expected against, column, gain and p_value of each, found {compared!r}."

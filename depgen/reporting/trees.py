@@ -108,13 +108,15 @@ def draw_trees(
         raise UserError(
             "Name one file of gold trees or --corpus, and for the trees to set below them a second file or --run."
         )
+    if run is None and (form, attention_head) != (None, None):
+        raise UserError("form and attention_head say how a run reads and parses: name one by --run.")
     origin = str(files[0]) if corpus is None else f"{corpus.name}, {split}"
     documents = read_conllu(files[0], by_document=False) if corpus is None else corpus.documents(split)
     chosen = list(islice(_numbered(documents, origin), first - 1, first - 1 + number))
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
     if run is not None:
-        trees = _induced(run, corpus, form, attention_head)
+        trees = _induced(run, corpus, form=form, attention_head=attention_head)
         below = trees.annotate([sentence for _, sentence in chosen])
         drawn = [_trees(*each, ("induced", tree)) for each, tree in zip(chosen, below, strict=True)]
     elif len(files) == 2:
@@ -137,7 +139,7 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
 
 
 def _induced(
-    run: str, corpus: Corpus | None, form: FormName | None, attention_head: tuple[int, int] | None
+    run: str, corpus: Corpus | None, *, form: FormName | None, attention_head: tuple[int, int] | None
 ) -> InducedTrees:
     """What gives a run's trees; unless told otherwise, a corpus that is in a form of its own is read as it is."""
     if form is None and corpus is not None and form_of(corpus) is not None:

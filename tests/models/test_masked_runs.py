@@ -94,7 +94,7 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
     (place / "text.txt").write_text("the market fell\nno one saw it\n")
     parse = ["parse", "--input", "text.txt", "--run", str(run), "--form", "as_is"]
     assert main(parse) == 2
-    assert "name it by --attention_head [layer,head]" in capsys.readouterr().err
+    assert "take --attention_head [layer,head]" in capsys.readouterr().err
     assert main([*parse, "--attention_head", "[2,0]"]) == 2
     assert "expected [layer, head] below [2, 2] and not negative, found [2, 0]" in capsys.readouterr().err
     named = {}
@@ -108,29 +108,34 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
         read = trees.trained.model.read(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
         weights = read.attention[layer].after[:, 1]
         assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
+        assert trees.scheme.endswith(f"(tree, layer {layer} head 1)")
     assert len(named) == 2
     draw = ["draw", "0.conllu", "--run", str(run), "--attention_head", "[0,1]"]
     assert main([*draw, "--output", "trees.html"]) == 2
     assert "does not say in which form its text is" in capsys.readouterr().err
     assert main([*draw, "--form", "as_is", "--output", "trees.html"]) == 0
     assert "3 of 3 heads as above" in (place / "trees.html").read_text()
+    assert main(["draw", "0.conllu", "1.conllu", "--attention_head", "[0,1]"]) == 2
+    assert "name one by --run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("system", "options"),
-    [
-        ("udgn.UDGN", {**SYSTEMS["udgn.UDGN"], "positions": True, "relative_bias": False, "max_length": 3}),
-        (
-            "masked_transformer.MaskedTransformer",
-            {"backbone": {**BACKBONE, "init_args": {**BACKBONE["init_args"], "max_length": 3}}},
-        ),
-    ],
-)
-def test_a_text_that_does_not_fit_is_named_before_anything_is_trained(system, options, place, capsys):
-    assert fit(system, options, place) == 2
+def with_positions(system, number):
+    if system == "udgn.UDGN":
+        return {**SYSTEMS[system], "positions": True, "relative_bias": False, "max_length": number}
+    causal = system == "causal_lm.CausalLM"
+    own = {**BACKBONE["init_args"], "positions": "learned", "max_length": number + causal, "causal": causal}
+    return {"backbone": {**BACKBONE, "init_args": own}}
+
+
+@pytest.mark.parametrize("system", ["udgn.UDGN", "masked_transformer.MaskedTransformer", "causal_lm.CausalLM"])
+def test_a_text_that_does_not_fit_is_named_before_anything_is_trained(system, place, capsys):
+    texts = [(place / "data" / "ptb" / f"ptb.{split}.txt").read_text() for split in ("train", "valid")]
+    longest = max(len(line.split()) for text in texts for line in text.splitlines())
+    assert fit(system, with_positions(system, longest), place) == 0
+    assert fit(system, with_positions(system, longest - 1), place) == 2
     message = capsys.readouterr().err
-    assert ", document 1 ('" in message
-    assert "expected at most 3 tokens, as many as" in message
+    assert f"expected at most {longest - 1} tokens, as many as this {system.partition('.')[2]} reads" in message
+    assert f"found {longest}; " in message
 
 
 def test_an_attention_head_is_no_matter_of_systems_with_a_parser(place, capsys):

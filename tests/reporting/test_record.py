@@ -25,7 +25,7 @@ def test_values_per_seed_with_their_origin(store, project):
     }  # fmt: skip
     for name in ("config_sha256", "commit", "hardware", "date", "budget", "trees", "curve"):
         assert entry["seeds"][1][name]
-    assert read_measured(load_definition("toy"), profile="small")["DM-Base"].beaten == {("Base", "bleu1")}
+    assert read_measured(load_definition("toy"), profile="small")["DM-Base"].beaten == {("Base", "bleu1"): 10.0}
     assert entry["comparisons"][0]["verdict"] == "wins"
 
 
@@ -51,6 +51,17 @@ def test_a_tracked_star_fades_where_another_row_has_come_to_be_the_best(store, p
     for later, star in ((9.0, "\\*"), (15.0, ""), (21.0, "")):  # no better than its rival; its rival; better than it
         shutil.rmtree(project / "results")
         store("DM-Base, left chain", 1, {"bleu1": later})
+        record("toy", profile="small")
+        assert f"|  | measured | 20.00{star} |" in page.read_text()
+
+
+def test_a_tracked_star_fades_where_its_rival_has_other_figures_now(store, project):
+    page = project / "experiments/measured/toy/table-small.md"
+    for score, star in ((10.0, "\\*"), (25.0, ""), (15.0, "")):
+        shutil.rmtree(project / "results", ignore_errors=True)
+        store("Base", 1, {"bleu1": score}, {"bleu1": [1.0, 2.0, 3.0]})
+        if star:
+            store("DM-Base", 1, {"bleu1": 20.0}, {"bleu1": [2.0, 3.1, 4.0]})
         record("toy", profile="small")
         assert f"|  | measured | 20.00{star} |" in page.read_text()
 

@@ -183,6 +183,8 @@ def test_the_whole_table(stub, monkeypatch):
     path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [1], paper: [1, 2, 3]}"))
     reproduce.reproduce("toy", row="DM-Base", profile="paper")
     assert made[-3:] == [("DM-Base", "paper", seed) for seed in (1, 2, 3)]
+    reproduce.reproduce("toy", row="DM-Base", profile="small")
+    assert made[-1] == ("DM-Base", "small", 1)
 
 
 def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
@@ -266,6 +268,9 @@ def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     reproduce.reproduce("toy", row="Floor", profile="small", seeds=[7, 8])
     assert [path.name for path in (project / "results/toy/Floor").glob("*.json")] == ["small-seed1.json"]
+    path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [4, 5], paper: [1]}"))
+    reproduce.reproduce("toy", row="Floor", profile="small")
+    assert (project / "results/toy/Floor/small-seed4.json").is_file()
 
 
 def test_item_scores_are_written_whole(stub, job, monkeypatch):
