@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
+from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Document
 
@@ -188,6 +189,14 @@ class SentencePairs(EncodedData[PairSplit]):
             UserError: there is no such run, or it holds no checkpoint.
         """
         return named_checkpoint(self.encoder)[1]
+
+    def encoder_content(self) -> dict[str, Any]:
+        """The content of that file: `hyper_parameters` and `state_dict` among it.
+
+        Raises:
+            UserError: it is no checkpoint, or damaged.
+        """
+        return load_checkpoint(self.encoder_checkpoint)
 
     def _own_vocabulary(self) -> AnyVocabulary:
         """The encoder's; a run takes it over and needs the encoder's no more."""

@@ -23,7 +23,7 @@ Deviations
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -40,7 +40,6 @@ from depgen.masked_language_model import MaskedLanguageModel, word_mask
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import dropped
 from depgen.nn.vocabulary import full_precision
-from depgen.training.checkpoints import load_checkpoint
 from depgen.training.phases import Phase
 
 log = logging.getLogger(__name__)
@@ -57,17 +56,21 @@ Finetune = Literal["full", "frozen_parser", "classifier"]
 # -- the encoder ------------------------------------------------------------------------------------------------------
 
 
-def architecture_of(checkpoint: Path) -> str:
+def architecture_of(content: Mapping[str, Any], *, origin: Path) -> str:
     """The class and the settings that a masked language model's network is built from, as JSON.
+
+    Args:
+        content: of a checkpoint.
+        origin: its file, for messages.
 
     Raises:
         UserError: the checkpoint is of another kind of system.
     """
-    settings: dict[str, Any] = load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
+    settings: dict[str, Any] = content.get("hyper_parameters") or {}
     kept = {name: value for name, value in settings.items() if name not in (*_NOT_BUILT_BY, "_instantiator")}
     if _masked_language_model(kept) is None:
         raise UserError(
-            f"{checkpoint}: expected a masked language model, such as UDGN, found {kept.get('_class_path', 'another')}."
+            f"{origin}: expected a masked language model, such as UDGN, found {kept.get('_class_path', 'another')}."
             " Name a run of one by data.init_args.encoder."
         )
     return json.dumps(kept, sort_keys=True)
@@ -196,10 +199,10 @@ class SentenceSimilarity(LanguageModel):
             return
         weights = None
         if self.architecture is None:
-            checkpoint = self._data().encoder_checkpoint
-            self.architecture = self.hparams["architecture"] = architecture_of(checkpoint)
-            weights = load_checkpoint(checkpoint)["state_dict"]
-            log.info("Encoder: %s", checkpoint)
+            content, origin = self._data().encoder_content(), self._data().encoder_checkpoint
+            self.architecture = self.hparams["architecture"] = architecture_of(content, origin=origin)
+            weights = content["state_dict"]
+            log.info("Encoder: %s", origin)
         self.encoder = built(self.architecture)
         if self.encoder.needs_trees:
             raise UserError(
