@@ -65,12 +65,11 @@ def _marks(definition: TableDefinition, ours: Mapping[str, Ours], tests: int) ->
     measured = any(each.apart is not None for each in ours.values())
     if any(row.values for row in definition.rows):
         yield f"paper: {definition.source}; * there is the paper's own mark."
+    sizes = all(column.higher_better is None for column in definition.columns)
     if measured:
-        yield (
-            "measured: tracked in experiments/measured; * significantly better than the best other system of its "
-            "block, by a test when recorded."
-        )
-    if local and all(column.higher_better is None for column in definition.columns):
+        best = "; * significantly better than the best other system of its block, by a test when recorded"
+        yield f"measured: tracked in experiments/measured{'' if sizes else best}."
+    if local and sizes:
         yield f"local: from results/{definition.table}."
     elif local:
         star = (
