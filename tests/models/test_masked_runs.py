@@ -97,19 +97,20 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
     assert "take --attention_head [layer,head]" in capsys.readouterr().err
     assert main([*parse, "--attention_head", "[2,0]"]) == 2
     assert "expected [layer, head] below [2, 2] and not negative, found [2, 0]" in capsys.readouterr().err
-    named = {}
+    fingerprints = set()
+    sentences = [Sentence(tuple(line.split())) for line in (place / "text.txt").read_text().splitlines()]
     for layer in range(2):
         assert main([*parse, "--attention_head", f"[{layer},1]", "--output", f"{layer}.conllu"]) == 0
         trees = InducedTrees(str(run), form="as_is", attention_head=(layer, 1))
-        named[trees.fingerprint()] = [s.heads for d in read_conllu(Path(f"{layer}.conllu")) for s in d.sentences]
-        sentences = [Sentence(tuple(line.split())) for line in (place / "text.txt").read_text().splitlines()]
-        assert list(named.values())[-1] == [sentence.heads for sentence in trees.annotate(sentences)]
+        fingerprints.add(trees.fingerprint())
+        parsed = [each.heads for document in read_conllu(Path(f"{layer}.conllu")) for each in document.sentences]
+        assert parsed == [sentence.heads for sentence in trees.annotate(sentences)]
         probabilities = trees.trained.model.head_probabilities(torch.tensor([[5, 6, 7]]), torch.tensor([3]))
         read = trees.trained.model.read(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
         weights = read.attention[layer].after[:, 1]
         assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
         assert trees.scheme.endswith(f"(tree, layer {layer} head 1)")
-    assert len(named) == 2
+    assert len(fingerprints) == 2
     draw = ["draw", "0.conllu", "--run", str(run), "--attention_head", "[0,1]"]
     assert main([*draw, "--output", "trees.html"]) == 2
     assert "does not say in which form its text is" in capsys.readouterr().err
