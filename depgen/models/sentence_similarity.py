@@ -169,8 +169,8 @@ class SentenceSimilarity(LanguageModel):
 
     Logged on the validation split: `loss` (mean squared error), `spearman` and `pearson` (points), and one minus the
     correlation that selects; on the test split, of each set: both correlations, the 95 % bootstrap interval of
-    Spearman's (`_low`, `_high`), Spearman's over the pairs that were neither trained nor chosen on
-    (`_unseen_spearman`), and the means of these over the sets.
+    Spearman's (`_low`, `_high`), both over the pairs that were neither trained nor chosen on (`_unseen_spearman`,
+    `_unseen_pearson`), and the means of these over the sets.
     """
 
     encoder: MaskedLanguageModel
@@ -325,7 +325,8 @@ def similarity_figures(pairs: PairScores) -> dict[str, float]:
             f"{name}_spearman_high": interval.high,
             f"{name}_pearson": pearson(here.predicted, here.judged),
             f"{name}_unseen_spearman": spearman(unseen.predicted, unseen.judged),
+            f"{name}_unseen_pearson": pearson(unseen.predicted, unseen.judged),
         }
-    for kind in ("spearman", "pearson", "unseen_spearman"):
+    for kind in ("spearman", "pearson", "unseen_spearman", "unseen_pearson"):
         figures[f"mean_{kind}"] = sum(figures.get(f"{name}_{kind}", math.nan) for name in TEST_SETS) / len(TEST_SETS)
     return figures

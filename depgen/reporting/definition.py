@@ -92,6 +92,7 @@ class Row:
         encoder_of: `<table>/<row>`: the row whose run, at the same profile and seed, the experiment goes on from, by
             `data.init_args.encoder`. It is trained first where it is not there yet.
         trees_of: the same of the row whose run parses for the experiment, by `data.init_args.annotator.init_args.run`.
+        reads: by column key, the measure of the run that stands there in place of the one named like the column.
         x: where the row stands in a picture of the table as a series.
         note: one line for the notes.
     """
@@ -112,6 +113,7 @@ class Row:
     runs_of: str | None = None
     encoder_of: str | None = None
     trees_of: str | None = None
+    reads: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     note: str | None = None
 
@@ -360,7 +362,7 @@ def _check_row(
 ) -> None:
     if row.floor is not None and definition.parsing is None:
         raise UserError(f"{where}: floor: expected `parsing`, the trees that it is judged by.")
-    strangers = sorted((set(row.values) | set(row.stars)) - set(keys))
+    strangers = sorted({*row.values, *row.stars, *row.reads} - set(keys))
     if strangers:
         raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
     alone = sorted(set(row.deviations) - set(row.values))

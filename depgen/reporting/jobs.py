@@ -75,9 +75,9 @@ class Job:
         return self.result.with_suffix("")
 
     @property
-    def owner(self) -> str:
-        """The table whose runs these are."""
-        return self._trained_as[0]
+    def owns_its_runs(self) -> bool:
+        """Whether the row trains its own system, and shows no other row's."""
+        return self._trained_as == (self.definition.table, self.row.slug)
 
     @property
     def _trained_as(self) -> tuple[str, str]:
@@ -113,9 +113,10 @@ class Job:
     @property
     def training(self) -> Training:
         """The training of the row's experiment, in run folders of the job's own."""
-        table = self.definition.argument if self.owner == self.definition.table else self.owner
+        owner, row = self._trained_as
+        table = self.definition.argument if owner == self.definition.table else owner
         weights = "" if self.pretrained is None else f" --pretrained {shlex.quote(self.pretrained)}"
-        anew = f"depgen reproduce {table} --row {self._trained_as[1]} --profile {self.profile}{weights} --redo"
+        anew = f"depgen reproduce {table} --row {row} --profile {self.profile}{weights} --redo"
         return Training(self.name, self.config, self.seed, self.runs, anew, precision=self.precision)
 
 

@@ -58,7 +58,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     if facts.parameters is not None and any(column.key == "parameters" for column in job.definition.columns):
         found.metrics["parameters"] = facts.parameters / 1e6
     return dataclasses.replace(
-        _result(job, sift(job, found), facts.data),
+        _result(job, sift(job, found.read_by(job.row.reads)), facts.data),
         **{name: getattr(facts, name) for name in _OF_THE_RUN},
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),

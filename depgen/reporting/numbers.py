@@ -1,6 +1,6 @@
 """What is measured of a row, before it becomes a result."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,3 +31,14 @@ class Numbers:
             dict(self.settings),
             dict(self.not_computed),
         )
+
+    def read_by(self, sources: Mapping[str, str]) -> "Numbers":
+        """The same with other measures under some names, whose intervals go; what was not measured is not there.
+
+        >>> Numbers({"mean": 2.0, "mean_low": 1.5, "mean_unseen": 1.0}).read_by({"mean": "mean_unseen"}).metrics
+        {'mean_unseen': 1.0, 'mean': 1.0}
+        """
+        found = self.without([f"{name}{end}" for name in sources for end in ("", "_low", "_high")])
+        found.metrics.update({name: self.metrics[each] for name, each in sources.items() if each in self.metrics})
+        found.items.update({name: self.items[each] for name, each in sources.items() if each in self.items})
+        return found

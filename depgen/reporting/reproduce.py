@@ -223,11 +223,11 @@ def _texts(job: Job, options: TextOptions | None) -> str:
 
 
 def _put_aside(job: Job) -> None:
-    """Rename what an earlier attempt left; nothing is deleted. Runs of another table stay where they are."""
+    """Rename what an earlier attempt left; nothing is deleted. Runs of another row stay where they are."""
     for path in (job.result, job.folder):
         _rename(path)
-    if job.owner == job.definition.table:
-        with job.training.lock():  # another table may be training into it
+    if job.owns_its_runs:
+        with job.training.lock():  # another row may be training into it
             _rename(job.runs)
 
 

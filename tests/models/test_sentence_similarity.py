@@ -258,6 +258,7 @@ def test_figures_are_correlations_of_each_set_and_their_means():
         ("spearman", stats.spearmanr, slice(None)),
         ("pearson", stats.pearsonr, slice(None)),
         ("unseen_spearman", stats.spearmanr, ~seen),
+        ("unseen_pearson", stats.pearsonr, ~seen),
     ):
         expected = []
         for number, name in enumerate(TEST_SETS):

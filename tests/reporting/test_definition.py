@@ -52,6 +52,8 @@ def test_reads_columns_rows_and_slugs(project):
             "row Old: floor: expected `parsing`, the trees that it is judged by",
         ),
         ("name: Later", "name: Later, encoder_of: toy", "row Later: encoder_of: expected <table>/<row>, found 'toy'"),
+        ("name: Later", "name: Later, reads: {other: bleu1}", "row Later: other are no columns"),
+        ("name: Later", "name: Later, reads: {bleu1: 2}", r"reads: expected names, each with text, found"),
         ("table: toy", "[", "expected YAML in UTF-8"),
         ("name: Later", "name: 0.1", r"rows\[4\] .*: name: expected text, found 0.1"),
         ("decimals: 1", "decimals: '1'", r"columns\[1\] \(\w+\): decimals: expected a whole number, found '1'"),

@@ -367,7 +367,7 @@ def test_a_row_may_show_the_runs_of_another_tables_row(project, reference):
     definition = load_definition("toy")
     row = dataclasses.replace(definition.row("Base"), runs_of=reference)
     other = Job(dataclasses.replace(definition, table="other", given="other"), row, "small", 2)
-    assert other.owner == "toy"
+    assert not other.owns_its_runs
     assert other.runs == Path("runs/toy/DM-Base-left-chain/small-seed2")
     assert other.result == Path("results/other/Base/small-seed2.json")
     assert other.training.anew == "depgen reproduce toy --row DM-Base-left-chain --profile small --redo"

@@ -119,6 +119,26 @@ def test_the_items_of_the_test_are_kept_for_the_paired_test(stub, job):
     assert item_scores([read_result(job.result)], "perplexity").tolist() == [2.0, 3.0]
 
 
+def test_a_row_may_read_other_measures_of_another_rows_run(stub, project, job):
+    part = "  - {name: Part, experiment: dm_toy, runs_of: toy/DM-Base, reads: {bleu1: selfbleu2, perplexity: lost}}\n"
+    path = project / "experiments/published/toy.yaml"
+    path.write_text(path.read_text() + part)
+    definition = load_definition("toy")
+    other = Job(definition, definition.row("Part"), "small", 2)
+    reproduce.make(other, depgen=stub)
+    assert stub.verbs == ["fit", "test"]
+    reproduce.make(job, depgen=stub)
+    assert stub.verbs == ["fit", "test"], "both rows are of one run"
+    whole, read = read_result(job.result), read_result(other.result)
+    assert whole.metrics["bleu1"] != whole.metrics["selfbleu2"] == read.metrics["bleu1"] == read.metrics["selfbleu2"]
+    assert item_scores([read], "bleu1").tolist() == item_scores([whole], "selfbleu2").tolist()
+    assert "perplexity" not in read.metrics
+    assert read.not_computed["perplexity"] == "nothing here computes it yet"
+    reproduce.make(other, depgen=stub, redo=True)
+    assert stub.verbs == ["fit", "test"], "the run is another row's, and stays"
+    assert other.result.with_name("replaced-1-small-seed2.json").is_file()
+
+
 def test_redo_puts_the_old_aside(stub, job):
     reproduce.make(job, depgen=stub)
     reproduce.make(job, depgen=stub, redo=True)

@@ -184,7 +184,7 @@ def test_a_single_row_may_show_anothers_trained_system(stub, project):
     (project / "experiments/published/other.yaml").write_text(content)
     assert a_job("other").runs == first.runs
     base = Job(load_definition("other"), load_definition("other").row("Base"), "small", 2)
-    assert base.owner == "other"
+    assert base.owns_its_runs
 
 
 def test_a_column_of_union_asks_for_the_scorer_of_stories_unless_another_is_named(stub):
