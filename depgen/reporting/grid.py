@@ -79,12 +79,14 @@ def grid_of_table(
     logger.info("%s", reason)
     values = _settings(vary)
     rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.experiment]
-    jobs = []
+    jobs = list[Job]()
     for each in rows:
         if each.experiment is None:
             raise UserError(f"Row {each.name} of {definition.table} has no experiment whose sizes could be varied.")
-        jobs.append(Job(definition, each, chosen, definition.seeds_at(chosen)[0] if seed is None else seed))
-        _check(jobs[-1], values, adopt)
+        job = Job(definition, each, chosen, definition.seeds_at(chosen)[0] if seed is None else seed)
+        if all(job.runs != other.runs for other in jobs):  # else it shows the runs of a row before
+            _check(job, values, adopt)
+            jobs.append(job)
     return "\n\n".join(grid(job, values, adopt=adopt) for job in jobs)
 
 

@@ -1,6 +1,7 @@
 """Sizes tried one combination after the other, gone on with, and the best taken into the table."""
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 
@@ -110,6 +111,23 @@ def test_a_run_that_was_not_adopted_is_in_the_way_before_anything_is_trained(job
     with pytest.raises(UserError, match="DM-Base, left chain, small, seed 1 has a run of its own"):
         grid_of_table("toy", vary=[f"{K}=32"], profile="small", adopt=True)
     assert depgen.calls == []
+
+
+def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_profile(job, project, monkeypatch):
+    path = project / "experiments/published/toy.yaml"
+    content = path.read_text().replace("seeds: [1, 2]", "seeds: {small: [7, 1], paper: [3]}")
+    path.write_text(content + "  - {name: Part, experiment: base_toy, runs_of: toy/Base}\n")
+    for name in ("dm_toy", "chain_toy"):
+        (project / f"experiments/{name}_small.yaml").write_text(SIZED)
+    depgen = Sized()
+    monkeypatch.setattr("depgen.reporting.grid.grid", functools.partial(grid, depgen=depgen))
+    text = grid_of_table("toy", vary=[f"{K}=32"], profile="small")
+    assert depgen.verbs == ["fit", "validate"] * 3
+    assert [part.splitlines()[0].split(":")[0] for part in text.split("\n\n")] == [
+        "Base, small, seed 7",
+        "DM-Base, small, seed 7",
+        "DM-Base, left chain, small, seed 7",
+    ]
 
 
 @pytest.mark.parametrize("at", ["shutil.copytree", "pathlib.Path.rename", "depgen.reporting.grid._take"])
