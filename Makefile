@@ -62,6 +62,7 @@ rows_udgn-table2 := $(tree_floors) $(rows_udgn-table1)
 rows_udgn-table3 := $(parsers)
 rows_udgn-ewt := $(tree_floors) $(parsers)
 rows_udgn-table4 := $(tree_floors) UDGN no-gates no-competition no-relative-bias
+rows_udgn-rate := $(tree_floors) UDGN-2e-3 no-relative-bias-2e-3 UDGN-1e-3 no-gates-1e-3 no-competition-1e-3
 similar := Transformer UDGN-frozen-parser UDGN
 rows_udgn-table5 := $(similar) $(addsuffix -unseen-pairs,$(similar))
 rows_udgn-table7 := $(parsers)
@@ -91,7 +92,7 @@ series := udgn-figure4 udgn-figure6
 weighted := $(addprefix dmlm-,table2 table4 table5 table13)
 curves := dmlm-table7 dmlm-table13 dmlm-ptb-lines
 tables := $(addprefix dmlm-,table2 table4 table5 table7 table13 beyond ptb-lines) wikinews \
-    $(addprefix udgn-,table1 table2 table3 table4 table5 table7 table8 table9 ewt) $(series) \
+    $(addprefix udgn-,table1 table2 table3 table4 rate table5 table7 table8 table9 ewt) $(series) \
     $(addprefix dclm-,table1 table2 $(addprefix table2-,wikitext2 wikinews wsj nant) table3 table3-wsj figure3 figure3-wsj \
         figure3-nant) \
     coherence-tasks document-contexts scoreboard
@@ -191,6 +192,7 @@ reproduce-udgn-table1: ## UDGN: perplexity of masked words, beside StructFormer 
 reproduce-udgn-table2: ## UDGN: trees learnt from raw text, beside floors and quoted systems
 reproduce-udgn-table3: ## UDGN: which attention head goes with which relation, child to parent
 reproduce-udgn-table4: ## UDGN: without gates, competition, relative bias
+reproduce-udgn-rate: ## beyond the paper: the same at the small size, each beside UDGN at its own learning rate
 reproduce-udgn-table5: ## UDGN: semantic textual similarity
 reproduce-udgn-table7: ## UDGN: which attention head goes with which relation, parent to child
 reproduce-udgn-table8: ## UDGN: without nonlinearity, with positions, with Kirchhoff marginals

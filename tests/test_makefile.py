@@ -53,6 +53,7 @@ TABLES = [
     *(f"dmlm_{name}" for name in ("table2", "table4", "table5", "table7", "table13", "beyond", "ptb_lines")),
     "wikinews",
     *(f"udgn_table{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9)),
+    "udgn_rate",
     "udgn_ewt",
     "udgn_figure4",
     "udgn_figure6",
