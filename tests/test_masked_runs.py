@@ -8,6 +8,8 @@ import pytest
 import torch
 import yaml
 
+from depgen.annotation.train_parser import train_parser
+from depgen.annotation.training import Treebank
 from depgen.cli import main
 from depgen.data.generated import GeneratedStories
 from depgen.data.vocabulary import encode
@@ -16,6 +18,7 @@ from depgen.models.udgn import supervised_nll
 from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document
+from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
 DROPOUTS = ("dropout", "attention_dropout", "parser_dropout")
 
@@ -193,6 +196,24 @@ def test_messages_along_given_trees(place, capsys, trees):
     (folder / "untold.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     assert main(["fit", "--config", str(folder / "untold.yaml")]) == 2
     assert "mask_from: trees needs trees" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("training", "annotator", "by"),
+    [(tiny_spacy, "spacy_parser.SpacyAnnotator", "pipeline"), (tiny_supar, "supar_parser.SuparAnnotator", "path")],
+    ids=["spaCy", "SuPar"],
+)
+def test_messages_along_the_trees_of_a_parser(place, training, annotator, by):
+    folder = place("silver")
+    write_conllu([Document((s,), str(i)) for i, s in enumerate(toy_sentences(12, seed=0))], folder / "toy.conllu")
+    train_parser(Treebank("Toy", *[str(folder / "toy.conllu")] * 3), training(steps=2, evaluate_every=2), "toy")
+    silver = {"class_path": f"depgen.annotation.{annotator}", "init_args": {by: "toy"}}
+    content = with_trees(experiment(mask_from="trees"), silver, trees_for=["train", "valid", "test"])
+    found = losses(fit(folder, content))
+    gold = {"class_path": "depgen.annotation.trivial.GoldTrees"}
+    content = with_trees(experiment(mask_from="trees"), gold, trees_for=["train", "valid", "test"])
+    assert len(found) == 3
+    assert found != losses(fit(place("gold"), content))
 
 
 def test_messages_along_trees_that_a_run_has_induced(place, capsys):
