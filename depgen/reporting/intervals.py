@@ -2,7 +2,8 @@
 elsewhere had the test split other items.
 
 Percentile intervals of the mean over seeds; items are resampled, the same ones for all seeds and pieces of one document
-together, while the trained models and, in Self-BLEU, the texts that each was compared with stay.
+together, while the trained models and, in Self-BLEU, the texts that each was compared with stay. Where only some seeds
+have items, these say how far the mean over all seeds might lie elsewhere.
 """
 
 import dataclasses
@@ -30,7 +31,10 @@ Bounds = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class _Figure:
-    """A number of the table, one series a seed; where items are pieces of documents, over these, and with theirs."""
+    """A number of the table, one series a seed; where items are pieces of documents, over these, and with theirs.
+
+    `beyond` is by how much the seeds without items move the mean.
+    """
 
     row: str
     column: str
@@ -38,17 +42,15 @@ class _Figure:
     weights: Float[np.ndarray, "items seeds"]
     exponential: bool
     documents: Int[np.ndarray, " pieces"] | None
+    beyond: float
 
     def of(self, means: Float[np.ndarray, "*resamples seeds"]) -> Float[np.ndarray, "*resamples"]:
         """The number that means over items stand for, over all seeds."""
-        return np.asarray((np.exp(means) if self.exponential else means).mean(axis=-1))
+        return np.asarray((np.exp(means) if self.exponential else means).mean(axis=-1) + self.beyond)
 
 
 def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds]:
-    """By row, the interval of each number with item scores that give it, over the seeds that have them.
-
-    The same on every call.
-    """
+    """By row, the interval of each number with item scores that give it; the same on every call."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for (row, column), resampled in _resampled(_figures(definition, results)).items():
         found.setdefault(row, {})[column] = _bounds(resampled)
@@ -118,9 +120,9 @@ def _resampled(figures: Sequence[_Figure]) -> dict[tuple[str, str], Float[np.nda
 def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | None:
     """A number with its items; None where there is no such number, no seed has them, or they give another number."""
     measured = scored([result for result in results if column.key in result.metrics], column)
-    summary, name = summarise(measured, column.key), column.items or column.key
+    summary, whole, name = summarise(measured, column.key), summarise(results, column.key), column.items or column.key
     scores = seed_scores(measured, name)
-    if summary is None or scores is None:
+    if summary is None or whole is None or scores is None:
         return None
     weights = np.ones_like(scores)
     if column.weighed_by is not None:
@@ -134,6 +136,7 @@ def _figure(row: Row, column: Column, results: Sequence[Result]) -> _Figure | No
         scores, weights = by_group(scores, weights, documents)
     if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
         return None
-    figure = _Figure(row.name, column.key, scores, weights, column.is_perplexity, documents)
+    beyond = whole.mean - summary.mean
+    figure = _Figure(row.name, column.key, scores, weights, column.is_perplexity, documents, beyond)
     given = float(figure.of((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
-    return figure if math.isclose(given, summary.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None
+    return figure if math.isclose(given, whole.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None

@@ -27,7 +27,7 @@ class Measured:
         results: one a seed.
         beaten: by (system, measure), the gain over what it was significantly better than, by a test when recorded.
         intervals: low and high end of the bootstrap interval by measure, as recorded.
-        scored_seeds: the seeds that intervals and tests were over, where these were not all.
+        scored_seeds: the seeds whose items intervals and tests were by, where these were not all.
     """
 
     results: tuple[Result, ...]

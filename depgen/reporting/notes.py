@@ -102,19 +102,19 @@ def _marks(definition: TableDefinition, ours: Mapping[str, Ours], tests: int) ->
 
 
 def _scored(definition: TableDefinition, ours: Mapping[str, Ours]) -> Iterator[str]:
-    """What joined lines are, and which rows have intervals and tests over some of their seeds only."""
+    """What joined lines are, and which rows have intervals and tests by some of their seeds only."""
     if any(each.joined for each in ours.values()):
         yield (
             "joined: local seeds and those of the same configuration tracked in experiments/measured, as one system; "
-            "tracked seeds keep no per-item scores, so that intervals and tests are over the local ones."
+            "tracked seeds keep no per-item scores, so that intervals and tests are by those of the local ones."
         )
     for name, each in ours.items():
         seeds = dict.fromkeys(seeds_scored(definition, each.results) if each.results else ())
         if each.apart is not None and not each.results:
             seeds = dict.fromkeys(each.apart.scored_seeds)
         if seeds and len(seeds) < len(each.shown):
-            of = ", ".join(map(str, seeds))
-            yield f"{name}: intervals and tests over seed{'s' if len(seeds) > 1 else ''} {of} of its {len(each.shown)}."
+            of = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))} of its {len(each.shown)}"
+            yield f"{name}: intervals, around the mean of all, and tests by the items of {of}."
 
 
 def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:

@@ -35,7 +35,7 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
     definition has changed alone, too.
 
     Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
-    Figures are over both, intervals and tests over the seeds whose per-item scores are here, which the file names. A
+    Figures are over both, intervals and tests by the seeds whose per-item scores are here, which the file names. A
     comparison that the table tests but of which no seed has such scores is left out and named in the log.
 
     Args:

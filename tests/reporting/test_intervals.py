@@ -130,10 +130,15 @@ def test_items_that_give_another_number_give_no_interval(store, scores, figure):
     assert intervals(load_definition("toy"), results) == {}
 
 
-def test_a_seed_without_items_leaves_the_interval_to_the_others(store, scores):
+def test_a_seed_without_items_moves_the_interval_of_the_others_with_the_mean(store, scores):
     others = stored(store, scores)
-    results = {"Base": [*others, store("Base", 3, {"bleu1": 10.0})]}
-    assert intervals(load_definition("toy"), results) == intervals(load_definition("toy"), {"Base": others}) != {}
+    results = {"Base": [*others, store("Base", 3, {"bleu1": 16.0})]}
+    (low, high), (around, until) = (
+        intervals(load_definition("toy"), found)["Base"]["bleu1"] for found in (results, {"Base": others})
+    )
+    moved = (np.mean(scores) * 2 + 16) / 3 - np.mean(scores)
+    assert (low, high) == pytest.approx((around + moved, until + moved))
+    assert low < (np.mean(scores) * 2 + 16) / 3 < high
     assert intervals(load_definition("toy"), {"Base": results["Base"][-1:]}) == {}
 
 
