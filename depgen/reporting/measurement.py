@@ -55,8 +55,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     scored = measure_scores(job, trained.run, facts)
     found = found.without(OWN) if scored.metrics else found
     found.add(scored)
-    if facts.parameters is not None and any(column.key == "parameters" for column in job.definition.columns):
-        found.metrics["parameters"] = facts.parameters / 1e6
+    asked = {column.key for column in job.definition.columns}
+    found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
         _result(job, sift(job, found.read_by(job.row.reads)), facts.data),
         **{name: getattr(facts, name) for name in _OF_THE_RUN},

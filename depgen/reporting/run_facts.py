@@ -32,6 +32,14 @@ class RunFacts:
     beginning: str | None = None
     processor_seconds: float | None = None
 
+    @property
+    def in_millions(self) -> dict[str, float]:
+        """Sizes as columns may ask for them: `parameters`, and `epoch_tokens` of a pass over the training text."""
+        seen, epochs = self.budget.train_tokens, self.budget.epochs
+        a_pass = seen / epochs if seen and epochs else None
+        sizes = {"parameters": self.parameters, "epoch_tokens": a_pass}
+        return {name: size / 1e6 for name, size in sizes.items() if size is not None}
+
 
 def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
     """The facts of a finished run, given its data module (`data_of`).

@@ -304,7 +304,12 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     path = project / "experiments/published/toy.yaml"
     columns = [
         {"key": key, "header": key, "higher_better": better}
-        for key, better in (("parameters", None), ("dev_perplexity", False), ("perplexity", False))
+        for key, better in (
+            ("parameters", None),
+            ("epoch_tokens", None),
+            ("dev_perplexity", False),
+            ("perplexity", False),
+        )
     ]
     content = yaml.safe_load(path.read_text())
     rows = [{**row, "values": {}, "stars": []} for row in content["rows"]]
@@ -313,7 +318,9 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     job = Job(definition, definition.row("Base"), "small", 1)
     reproduce.make(job, depgen=stub)
     assert stub.verbs == ["fit", "test", "validate"]
-    assert read_result(job.result).metrics == {"parameters": 123e-6, "dev_perplexity": 40.0, "perplexity": 42.0}
+    found = read_result(job.result)
+    sizes = {"parameters": 123e-6, "epoch_tokens": found.budget.train_tokens / 3e6}
+    assert found.metrics == {**sizes, "dev_perplexity": 40.0, "perplexity": 42.0}
     assert not stub.written
     job.result.unlink()
     reproduce.make(job, depgen=stub)
