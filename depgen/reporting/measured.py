@@ -25,13 +25,13 @@ class Measured:
 
     Attributes:
         results: one a seed.
-        beaten: by (system, measure), the gain over what it was significantly better than, by a test when recorded.
+        tested: by (system, measure), the gain over what it was significantly better or worse than, when recorded.
         intervals: low and high end of the bootstrap interval by measure, as recorded.
         scored_seeds: the seeds whose items intervals and tests were by, where these were not all.
     """
 
     results: tuple[Result, ...]
-    beaten: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    tested: Mapping[tuple[str, str], float] = field(default_factory=dict)
     intervals: Bounds = field(default_factory=dict)
     scored_seeds: tuple[int, ...] = ()
 
@@ -101,7 +101,7 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
             entry = mapping(entry, where)
             found[row.name] = Measured(
                 _seeds(entry, definition, row.name, profile, where),
-                _beaten(entry, where),
+                _tested(entry, where),
                 _intervals(entry, where),
                 entries(entry.get("scored_seeds") or (), int, f"{where}.scored_seeds"),
             )
@@ -143,10 +143,20 @@ def tracked_stars(definition: TableDefinition, row: Row, ours: Mapping[str, Ours
         theirs = None if rival is None else summarise(shown[rival.name], column.key)
         if mine is None or rival is None or theirs is None:
             continue
-        tested = apart.beaten.get((rival.name, column.key), math.inf)
-        if math.isclose(gain(column, mine.mean, theirs.mean), tested, rel_tol=_ROUNDING):
+        ahead = gain(column, mine.mean, theirs.mean)
+        if ahead > 0 and math.isclose(ahead, _recorded(ours, row, rival, column.key), rel_tol=_ROUNDING):
             stars.add(column.key)
     return stars
+
+
+def _recorded(ours: Mapping[str, Ours], row: Row, rival: Row, key: str) -> float:
+    """The significant gain over a rival that either of the two has on record; infinite where none has."""
+    for one, other, sign in ((row, rival, 1), (rival, row, -1)):
+        apart = ours[one.name].apart
+        found = None if apart is None else apart.tested.get((other.name, key))
+        if found is not None:
+            return sign * found
+    return math.inf
 
 
 def _joined(local: tuple[Result, ...], tracked: Measured) -> Ours:
@@ -198,13 +208,13 @@ def _seeds(
     )
 
 
-def _beaten(entry: Mapping[str, Any], where: str) -> dict[tuple[str, str], float]:
+def _tested(entry: Mapping[str, Any], where: str) -> dict[tuple[str, str], float]:
     compared = entries(entry.get("comparisons") or (), dict, f"{where}.comparisons")
     try:
         return {
             (str(each["against"]), str(each["column"])): float(each["gain"])
             for each in compared
-            if each["gain"] > 0 and each["p_value"] is not None and each["p_value"] < LEVEL
+            if each["p_value"] is not None and each["p_value"] < LEVEL
         }
     except (KeyError, TypeError) as error:
         raise UserError(

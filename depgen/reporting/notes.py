@@ -113,7 +113,7 @@ def _scored(definition: TableDefinition, ours: Mapping[str, Ours]) -> Iterator[s
         if each.apart is not None and not each.results:
             seeds = dict.fromkeys(each.apart.scored_seeds)
         if seeds and len(seeds) < len(each.shown):
-            of = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))} of its {len(each.shown)}"
+            of = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))} alone (of {len(each.shown)})"
             yield f"{name}: intervals, around the mean of all, and tests by the items of {of}."
 
 

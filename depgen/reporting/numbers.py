@@ -33,12 +33,23 @@ class Numbers:
         )
 
     def read_by(self, sources: Mapping[str, str]) -> "Numbers":
-        """The same with other measures under some names, whose intervals go; what was not measured is not there.
+        """The same with other measures, and all that is named after them, under some names in place of what was there.
 
-        >>> Numbers({"mean": 2.0, "mean_low": 1.5, "mean_unseen": 1.0}).read_by({"mean": "mean_unseen"}).metrics
-        {'mean_unseen': 1.0, 'mean': 1.0}
+        >>> Numbers({"mean": 2.0, "mean_low": 1.5, "unseen": 1.0}).read_by({"mean": "unseen"}).metrics
+        {'unseen': 1.0, 'mean': 1.0}
         """
-        found = self.without([f"{name}{end}" for name in sources for end in ("", "_low", "_high")])
-        found.metrics.update({name: self.metrics[each] for name, each in sources.items() if each in self.metrics})
-        found.items.update({name: self.items[each] for name, each in sources.items() if each in self.items})
+        found = Numbers()
+        for kept, given in zip(vars(found).values(), vars(self).values(), strict=True):
+            kept.update(
+                {key: value for key, value in given.items() if not any(_belongs(key, name) for name in sources)}
+            )
+            for name, source in sources.items():
+                kept.update({name + key[len(source) :]: v for key, v in given.items() if _belongs(key, source)})
+        missing = [name for name, source in sources.items() if source not in {**self.metrics, **self.not_computed}]
+        found.not_computed.update(dict.fromkeys(missing, "the run's test gave no such figure"))
         return found
+
+
+def _belongs(key: str, name: str) -> bool:
+    """Whether a key is a measure's name, or is named after it, as `bleu1_low` and `bleu1_documents` are."""
+    return key == name or key.startswith(f"{name}_")

@@ -54,8 +54,8 @@ def reproduce(
         seeds: of training; unset: the table's own.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
             test kept no numbers of the single items.
-        redo: put the old results and the table's own runs aside and begin anew; the runs of a table that shows
-            another's systems are that one's, and stay.
+        redo: put the old results and the rows' own runs aside and begin anew; runs that a row shows of another, of this
+            table or another one, stay.
         pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
             experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
             gives the pieces, the experiment of the paper's size the learning rate, the profile the budget.

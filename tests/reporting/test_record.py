@@ -25,7 +25,7 @@ def test_values_per_seed_with_their_origin(store, project):
     }  # fmt: skip
     for name in ("config_sha256", "commit", "hardware", "date", "budget", "trees", "curve"):
         assert entry["seeds"][1][name]
-    assert read_measured(load_definition("toy"), profile="small")["DM-Base"].beaten == {("Base", "bleu1"): 10.0}
+    assert read_measured(load_definition("toy"), profile="small")["DM-Base"].tested == {("Base", "bleu1"): 10.0}
     assert entry["comparisons"][0]["verdict"] == "wins"
 
 
@@ -64,6 +64,23 @@ def test_a_tracked_star_fades_where_its_rival_has_other_figures_now(store, proje
             store("DM-Base", 1, {"bleu1": 20.0}, {"bleu1": [2.0, 3.1, 4.0]})
         record("toy", profile="small")
         assert f"|  | measured | 20.00{star} |" in page.read_text()
+
+
+def test_a_tracked_star_may_rest_on_the_rivals_record_of_the_same_test(store, project):
+    store("Base", 1, {"bleu1": 10.0}, {"bleu1": [1.0, 2.0, 3.0]})
+    store("DM-Base", 1, {"bleu1": 20.0}, {"bleu1": [2.0, 3.1, 4.0]})
+    record("toy", profile="small")
+    path = measured_path("toy", "DM-Base")
+    content = yaml.safe_load(path.read_text())
+    own = content["profiles"]["small"].pop("comparisons")
+    path.write_text(yaml.safe_dump(content))
+    shutil.rmtree(project / "results")
+    (theirs,) = yaml.safe_load(measured_path("toy", "Base").read_text())["profiles"]["small"]["comparisons"]
+    assert (theirs["gain"], theirs["p_value"]) == (-own[0]["gain"], own[0]["p_value"])
+    record("toy", profile="small")
+    page = project / "experiments/measured/toy/table-small.md"
+    assert "|  | measured | 20.00\\* |" in page.read_text()
+    assert "|  | measured | 10.00 |" in page.read_text()
 
 
 def test_a_page_follows_its_tables_definition_without_local_results(store, project):

@@ -133,7 +133,7 @@ def test_a_row_may_read_other_measures_of_another_rows_run(stub, project, job):
     assert whole.metrics["bleu1"] != whole.metrics["selfbleu2"] == read.metrics["bleu1"] == read.metrics["selfbleu2"]
     assert item_scores([read], "bleu1").tolist() == item_scores([whole], "selfbleu2").tolist()
     assert "perplexity" not in read.metrics
-    assert read.not_computed["perplexity"] == "nothing here computes it yet"
+    assert read.not_computed["perplexity"] == "the run's test gave no such figure"
     reproduce.make(other, depgen=stub, redo=True)
     assert stub.verbs == ["fit", "test"], "the run is another row's, and stays"
     assert other.result.with_name("replaced-1-small-seed2.json").is_file()

@@ -117,7 +117,7 @@ def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, pr
     store("Base", 2, {"perplexity": 50.0})
     text = table("toy", profile="small")
     assert "| 45.00 ± 0.00\\* |" in text
-    assert "- Base: intervals, around the mean of all, and tests by the items of seed 1 of its 2." in text
+    assert "- Base: intervals, around the mean of all, and tests by the items of seed 1 alone (of 2)." in text
     store("Base", 1, {"perplexity": 50.0})
     text = table("toy", profile="small")
     assert "| 45.00 ± 0.00 |" in text
