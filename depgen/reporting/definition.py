@@ -304,10 +304,8 @@ def _check(definition: TableDefinition, where: str) -> None:
     if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.profiles):
         expected, found = ", ".join(definition.profiles), ", ".join(definition.seeds)
         raise UserError(f"{where}: seeds: expected those of the profiles {expected}, found those of {found}.")
-    for kind, some in (
-        ("profiles", [definition.profiles]),
-        ("seeds", [definition.seeds_at(each) for each in definition.profiles]),
-    ):
+    seeds = [definition.seeds_at(each) for each in definition.profiles]
+    for kind, some in (("profiles", [definition.profiles]), ("seeds", seeds)):
         if not all(some):
             raise UserError(f"{where}: {kind}: expected at least one.")
     for name in (definition.table, *definition.profiles, *(row.slug for row in definition.rows)):
@@ -362,6 +360,8 @@ def _check_row(
 ) -> None:
     if row.floor is not None and definition.parsing is None:
         raise UserError(f"{where}: floor: expected `parsing`, the trees that it is judged by.")
+    if row.reads and row.experiment is None:
+        raise UserError(f"{where}: reads: expected an experiment, whose run is read.")
     strangers = sorted({*row.values, *row.stars, *row.reads} - set(keys))
     if strangers:
         raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
