@@ -22,8 +22,8 @@ from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.parse import write_test_trees
 from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
+from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256, write_atomically
-from depgen.masked_language_model import HeadNetwork
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import training_callbacks

@@ -26,8 +26,8 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.language_model import LanguageModel
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel
+from depgen.language_models.base import LanguageModel
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel
 from depgen.metrics.correlation import RelationCorrelation
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName

@@ -16,8 +16,8 @@ from torch import Tensor
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import generate
 from depgen.decoding.settings import Sampling
-from depgen.document_language_model import DocumentLanguageModel
 from depgen.evaluation.likelihood import DocumentIds
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.seeds import seed_of
 

@@ -7,7 +7,7 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
-from depgen.left_to_right import LeftToRight
+from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 
 logger = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from typing import TypeVar
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.generation import Writer
 from depgen.decoding.settings import Sampling
-from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import check_output, write_atomically
 from depgen.seeds import seed_of
 from depgen.trees.lines import read_lines

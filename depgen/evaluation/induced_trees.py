@@ -11,8 +11,8 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.language_models.masked import AttentionParser
 from depgen.locations import below_runs, file_sha256, lines_sha256
-from depgen.masked_language_model import AttentionParser
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import check_words
 from depgen.trees.removal import put_words_back

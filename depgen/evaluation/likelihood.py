@@ -10,7 +10,7 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 from depgen.progress import progress_bar
 
 DocumentIds = Sequence[Sequence[int]]

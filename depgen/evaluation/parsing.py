@@ -25,7 +25,7 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.masked_language_model import AttentionParser, HeadNetwork, OwnDecoder
+from depgen.language_models.masked import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means
 from depgen.trees.annotator import Annotator

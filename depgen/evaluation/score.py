@@ -18,7 +18,7 @@ from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.scored_text import PERPLEXITY, ScoredDocument, Scorer, Totals
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.language_model import Likelihood
+from depgen.language_models.base import Likelihood
 from depgen.locations import check_output, write_atomically
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_form import FormName

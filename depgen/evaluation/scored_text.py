@@ -12,7 +12,7 @@ from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.language_model import Likelihood
+from depgen.language_models.base import Likelihood
 from depgen.metrics.perplexity import perplexity
 from depgen.trees.sentence import Sentence
 

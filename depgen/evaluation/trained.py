@@ -9,7 +9,7 @@ import torch
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
 from depgen.errors import UserError
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import named_checkpoint, newest_run
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
-from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.left_to_right import LeftToRight
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.activation import ActivationRegularizer
 

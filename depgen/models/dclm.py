@@ -59,8 +59,8 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.data.documents import DocumentBatch
-from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
-from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import dropped
 from depgen.nn.length_groups import read_by_length
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM

@@ -52,8 +52,8 @@ from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem,
 from depgen.data.vocabulary import EOS
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
-from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.left_to_right import LeftToRight
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.growing import Growing
 from depgen.nn.mixture_attention import QueryKeyAttention, SeenKeys

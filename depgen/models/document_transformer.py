@@ -32,9 +32,9 @@ from torch import Tensor, nn
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
-from depgen.document_language_model import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.errors import UserError
-from depgen.language_model import OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
 from depgen.nn.sentence_contexts import left_behind, read_in_turn
 

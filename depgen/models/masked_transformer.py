@@ -23,8 +23,8 @@ from torch import Tensor
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
-from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.head_selection import without_own_place
 
 

@@ -35,8 +35,8 @@ from torch import Tensor, nn
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
-from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import MaskedLanguageModel, word_mask
+from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.masked import MaskedLanguageModel, word_mask
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import dropped
 from depgen.nn.vocabulary import full_precision

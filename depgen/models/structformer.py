@@ -42,8 +42,8 @@ from torch import Tensor, nn
 
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
-from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import without_own_place
 from depgen.nn.vocabulary import full_precision

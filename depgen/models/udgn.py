@@ -52,8 +52,8 @@ from torch import Tensor, nn
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
-from depgen.language_model import OptimizerFactory, SchedulerFactory
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.base import OptimizerFactory, SchedulerFactory
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
 from depgen.nn.dropout import dropped
 from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place

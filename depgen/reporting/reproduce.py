@@ -10,11 +10,11 @@ import yaml
 from filelock import FileLock, Timeout
 
 from depgen.decoding.generation import Writer
-from depgen.document_language_model import DocumentLanguageModel
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text import TextOptions
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256
-from depgen.masked_language_model import HeadNetwork
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure

@@ -9,7 +9,7 @@ from torch import Generator
 from depgen.backbones.transformer import Transformer
 from depgen.decoding.sampling import sample
 from depgen.decoding.settings import Sampling
-from depgen.left_to_right import LeftToRight
+from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from tests.benchmarks.figures import figure, seconds, write_figures

@@ -25,7 +25,7 @@ from depgen.evaluation.correlations import (
     sentences_with_relations,
 )
 from depgen.evaluation.trained import Trained
-from depgen.masked_language_model import LayerAttention, MaskedLanguageModel, MaskedOutput
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
 from depgen.trees.conllu import write_conllu

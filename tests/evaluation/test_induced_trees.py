@@ -12,7 +12,7 @@ from depgen.evaluation import induced_trees
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 from depgen.trees.annotator import Annotator
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence

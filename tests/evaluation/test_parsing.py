@@ -26,7 +26,7 @@ from depgen.evaluation.parsing import (
     sentences_with_trees,
 )
 from depgen.evaluation.trained import Trained
-from depgen.masked_language_model import HeadNetwork, MaskedLanguageModel
+from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.metrics.induction import induction_counts
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN

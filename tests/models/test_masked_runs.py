@@ -10,7 +10,7 @@ import yaml
 from depgen.cli import main
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.trained import load_trained
-from depgen.masked_language_model import word_mask
+from depgen.language_models.masked import word_mask
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 from tests.invented_data import write_corpora

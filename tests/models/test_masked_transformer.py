@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from depgen.errors import UserError
-from depgen.masked_language_model import AttentionParser, LayerAttention, MaskedOutput
+from depgen.language_models.masked import AttentionParser, LayerAttention, MaskedOutput
 from depgen.models.masked_transformer import MaskedTransformer, undirected_matches
 from tests.models.encoders import drift, eight_sentences, encoder, spread, states_and_attention
 from tests.models.masked import UNK, batch_of, trained

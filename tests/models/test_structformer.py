@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.masked_language_model import OwnDecoder
+from depgen.language_models.masked import OwnDecoder
 from depgen.models.structformer import (
     StructFormer,
     border_probabilities,

@@ -10,7 +10,7 @@ import pytest
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.trained import Trained
-from depgen.masked_language_model import MASKED_AT_ONCE
+from depgen.language_models.masked import MASKED_AT_ONCE
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer

@@ -18,7 +18,7 @@ from depgen.data.vocabulary import AnyVocabulary
 from depgen.evaluation.coherence.arrangements import Trial
 from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from depgen.data.corpus import Corpus
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 from depgen.trees.sentence import Document, Sentence
 
 

@@ -18,7 +18,7 @@ from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity
 from depgen.training.activation import ActivationRegularizer
 

@@ -4,7 +4,7 @@ import types
 
 import torch
 
-from depgen.language_model import LanguageModel
+from depgen.language_models.base import LanguageModel
 
 
 def system(*, world_size=1):

@@ -17,7 +17,7 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.text import TextData
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.language_model import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
 from depgen.metrics.masked_perplexity import MaskedPerplexity
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from depgen import document_language_model
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.likelihood import score_documents
+from depgen.language_models import document as document_language_model
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,

@@ -39,8 +39,8 @@ class LanguageModel(L.LightningModule):
     """Base of all systems.
 
     A system sets `phases`, gives its own view of a batch by `collate` and computes its losses in `training_step`,
-    `validation_step` and `test_step`. Nothing here assumes how a text is scored: `depgen.left_to_right` adds an order
-    of writing, `depgen.masked_language_model` masked words.
+    `validation_step` and `test_step`. Nothing here assumes how a text is scored: `left_to_right` adds an order of
+    writing, `masked` masked words.
 
     Args:
         optimizer: makes the optimiser from the parameters; None = Adam as in fairseq's language models (betas 0.9 and

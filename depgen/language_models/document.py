@@ -14,7 +14,7 @@ from torchmetrics import MeanMetric
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import AnyVocabulary
-from depgen.language_model import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.metrics.perplexity import Perplexity
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.vocabulary import word_log_probs

@@ -11,7 +11,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
-from depgen.masked_language_model import MaskedLanguageModel, MaskedOutput
+from depgen.language_models.masked import MaskedLanguageModel, MaskedOutput
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
@@ -235,7 +235,7 @@ def hidden_one_by_one(model, sentence):
 
 @pytest.mark.parametrize("at_once", [1, 13, 10_000])
 def test_each_word_is_hidden_in_turn_and_predicted_from_its_whole_sentence(system, monkeypatch, at_once):
-    monkeypatch.setattr("depgen.masked_language_model.MASKED_AT_ONCE", at_once)
+    monkeypatch.setattr("depgen.language_models.masked.MASKED_AT_ONCE", at_once)
     assert system.likelihood == "pseudo"
     for document, scores in zip(DOCUMENTS, scores_of(system, DOCUMENTS), strict=True):
         for sentence, found in zip(document, scores, strict=True):
