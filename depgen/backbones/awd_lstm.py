@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
 from depgen.nn.dropout import weight_dropout
 from depgen.nn.left_aligned import LeftAligned
+from depgen.nn.lstm_precision import call_lstm
 
 
 class AWDLSTM(RecurrentStack):
@@ -95,7 +96,8 @@ class LSTMLayer(nn.Module):
         zeros = inputs.new_zeros(1, inputs.size(0), self.size)
         start = (zeros, zeros) if state is None else (state[0][None], state[1][None])
         if padding is None:
-            output, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, True)
+            options = (True, 1, 0.0, self.training, False, True)
+            output, hidden, cell = call_lstm(torch.lstm, inputs, start, weights, *options)
             return output, (hidden[0], cell[0])
         return _over_padding(inputs, start, weights, padding, training=self.training)
 
@@ -112,8 +114,8 @@ def _over_padding(
     assert order is not None
     assert back is not None
     hidden, cell = (each.index_select(1, order) for each in start)
-    data, hidden, cell = torch.lstm(
-        packed.data, packed.batch_sizes, (hidden, cell), weights, True, 1, 0.0, training, False
+    data, hidden, cell = call_lstm(
+        torch.lstm, packed.data, packed.batch_sizes, (hidden, cell), weights, True, 1, 0.0, training, False
     )
     run = PackedSequence(data, packed.batch_sizes, order, back)
     output, _ = pad_packed_sequence(run, batch_first=True, total_length=inputs.size(1))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from depgen.nn.dropout import dropped
+from depgen.nn.lstm_precision import call_lstm
 from depgen.nn.vocabulary import full_precision
 
 
@@ -72,7 +73,7 @@ class HeadSelection(nn.Module):
         """The LSTM's states; sentences of one length need no packing, and on a CPU none do."""
         length = embedded.shape[1]
         if bool((lengths == length).all()):
-            return self.lstm(embedded)[0]  # type: ignore[no-any-return]
+            return call_lstm(self.lstm, embedded)[0]  # type: ignore[no-any-return]
         if embedded.device.type == "cpu":
             return self._turned(embedded, lengths)
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
@@ -99,7 +100,8 @@ class HeadSelection(nn.Module):
                 names = (f"{kind}_l{layer}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
                 weights = [getattr(lstm, name) for name in names]
                 source = F.embedding(order, states.flatten(0, 1)) if suffix else states
-                seen = torch.lstm(source, (start, start), weights, True, 1, 0.0, self.training, False, True)[0]
+                options = (True, 1, 0.0, self.training, False, True)
+                seen = call_lstm(torch.lstm, source, (start, start), weights, *options)[0]
                 read.append(F.embedding(order, seen.flatten(0, 1)) if suffix else seen)
             states = torch.cat(read, 2)
             if layer + 1 < lstm.num_layers:

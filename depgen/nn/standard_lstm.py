@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from depgen.nn.lstm_precision import call_lstm
 from depgen.nn.peephole_lstm import LayerState
 from depgen.nn.recurrent_projection import RecurrentProjection
 
@@ -38,7 +39,7 @@ class StandardLSTM(nn.Module):
         begun = None
         if state is not None:
             begun = torch.stack([each.hidden for each in state]), torch.stack([each.cell for each in state])
-        outputs, (hidden, cell) = self.lstm(inputs, begun)
+        outputs, (hidden, cell) = call_lstm(self.lstm, inputs, begun)
         return outputs, tuple(LayerState(*each) for each in zip(hidden, cell, strict=True))
 
     def by_steps(
