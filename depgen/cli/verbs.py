@@ -47,7 +47,7 @@ VERBS = {
         also={"number": "n", "run": "checkpoint"},
     ),
     "parse": Verb(
-        "parse raw text or CoNLL-U with the trees that a run has learnt, into CoNLL-U",
+        "parse raw text or CoNLL-U into CoNLL-U, with a run that parses or a trained parser",
         "depgen.evaluation.parse:parse",
         counts=("tokens_per_batch",),
     ),

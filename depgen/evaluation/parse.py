@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from depgen.annotation.named_parser import parser_named
 from depgen.data.corpus import Corpus
 from depgen.data.text import CorpusData
 from depgen.data.tokenization import tokenize
@@ -14,6 +15,7 @@ from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.parsing import Decoding
 from depgen.locations import check_output, write_atomically
 from depgen.training.runs import newest_run
+from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import TagColumn, format_conllu, read_blocks, write_conllu
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
@@ -33,6 +35,7 @@ def parse(
     *,
     input: Path,
     run: str | None = None,
+    parser: str | None = None,
     output: Path | None = None,
     decoding: Decoding = "tree",
     form: FormName | None = None,
@@ -43,21 +46,23 @@ def parse(
     device: str | None = None,
     attention_head: tuple[int, int] | None = None,
 ) -> str | None:
-    """Parse raw text or CoNLL-U with a run of UDGN, or of another system that parses, into CoNLL-U.
+    """Parse raw text or CoNLL-U with a run of UDGN, of another system that parses, or with a trained parser.
 
-    No word is lost: those that the run does not read, such as punctuation, hang on the word before them. Of CoNLL-U all
-    lines and columns stay but HEAD and DEPREL, which become the tree with `root` and `dep`.
+    The output is CoNLL-U. It has every word: those that a run does not read, such as punctuation, hang on the word
+    before them. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is kept. A run gives the
+    relations `root` and `dep`, a trained parser those of its treebank.
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
         output: where the CoNLL-U goes; by default it is printed.
-        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
-        form: what words are brought into before they are read: by default the form of the run's corpus, in which text
-            that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling Penn
-            Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
+        decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+        form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
+            text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
+            Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
-        tokens: (text) words are separated by white space, or by rules for English.
+        tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
             published `calibration: batch`, which couples all that are parsed together.
@@ -66,30 +71,44 @@ def parse(
             parsing-scores` chooses; by default those that it was trained with, if any.
 
     Raises:
-        UserError: no such file, run, form or attention head, a run that does not parse, CoNLL-U that is none (line
-            named).
+        UserError: no such file, run, parser, form or attention head, a run that does not parse, CoNLL-U that is none
+            (line named), a parser with a run or with an option that only runs have.
     """
     if output is not None:
         check_output(output)
-    trees = InducedTrees(
-        str(run or newest_run()), decoding, form=form, tokens_per_batch=tokens_per_batch, device=device,
-        attention_head=attention_head,
-    )  # fmt: skip
-    parser = _Parser(trees)
+    if parser is not None:
+        _check_that_no_run_is_named(run=run, form=form, device=device, attention_head=attention_head)
+        reader = _Parser(parser_named(parser))
+    else:
+        reader = _Parser(
+            InducedTrees(
+                str(run or newest_run()), decoding, form=form, tokens_per_batch=tokens_per_batch, device=device,
+                attention_head=attention_head,
+            )
+        )  # fmt: skip
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
-    content = "".join(parser.parsed_conllu(input, tags) if conllu else parser.parsed_text(input, tokens))
-    parser.report()
+    content = "".join(reader.parsed_conllu(input, tags) if conllu else reader.parsed_text(input, tokens))
+    reader.report()
     if output is None:
         return content
     write_atomically(output, content)
-    logger.info("%d sentences written to %s", parser.sentences, output)
+    logger.info("%d sentences written to %s", reader.sentences, output)
     return None
+
+
+def _check_that_no_run_is_named(**options: object) -> None:
+    named = [name for name, value in options.items() if value is not None]
+    if named:
+        raise UserError(
+            f"--parser gives the trees by itself, so it can't be combined with --{', --'.join(named)}: leave out "
+            "--parser or the other."
+        )
 
 
 class _Parser:
     """Parses files and counts what it has seen."""
 
-    def __init__(self, trees: InducedTrees) -> None:
+    def __init__(self, trees: Annotator) -> None:
         self.trees = trees
         self.sentences = self.unknown = self.read = 0
 
@@ -109,21 +128,26 @@ class _Parser:
             found = True
             sentences = [Sentence(tuple(cut(line))) for _, line in chunk]
             for (number, line), tree in zip(chunk, self._parsed(sentences), strict=True):
-                yield f"# sent_id = {path.name}:{number}\n# text = {line}\n{format_conllu(tree)}\n"
+                text = " ".join(line.split())
+                yield f"# sent_id = {path.name}:{number}\n# text = {text}\n{format_conllu(tree, text=text)}\n"
         if not found:
             raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
 
     def _parsed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         parsed = self.trees.annotate(sentences)
-        unknown, read = self.trees.unknown_words(sentences)
-        self.sentences, self.unknown, self.read = self.sentences + len(parsed), self.unknown + unknown, self.read + read
+        self.sentences += len(parsed)
+        if isinstance(self.trees, InducedTrees):
+            unknown, read = self.trees.unknown_words(sentences)
+            self.unknown, self.read = self.unknown + unknown, self.read + read
         return parsed
 
     def report(self) -> None:
-        share = self.unknown / max(1, self.read)
+        if not isinstance(self.trees, InducedTrees):
+            logger.info("%d sentences parsed by %s.", self.sentences, self.trees.scheme)
+            return
         logger.info(
             "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
-            self.sentences, self.trees.source[1], self.read, 100 * share,
+            self.sentences, self.trees.source[1], self.read, 100 * self.unknown / max(1, self.read),
         )  # fmt: skip
 
 

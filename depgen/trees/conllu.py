@@ -49,7 +49,10 @@ class Block:
         return Sentence(_column(self, 1), tags=_annotated(_column(self, _TAG_COLUMN[tags])))
 
     def with_tree(self, heads: Sequence[int], relations: Sequence[str]) -> str:
-        """The lines with another tree, all else as it stands; `# text` is added where there is none."""
+        """The lines with another tree; `# text` is added where there is none, and DEPS becomes `_` in every line.
+
+        The enhanced graph in DEPS extends the old tree, so it does not fit the new one.
+        """
         text = [] if self.comment("text") else [f"# text = {self._text()}"]
         lines, tree = [], zip(heads, relations, strict=True)
         for line in self.lines:
@@ -58,6 +61,7 @@ class Block:
                 continue
             lines, text = [*lines, *text], []
             columns = line.split("\t")
+            columns[8] = "_"
             if columns[0].isdecimal():
                 head, columns[7] = next(tree)
                 columns[6] = str(head)
@@ -201,17 +205,26 @@ def _check_writable(document: Document) -> None:
         raise UserError(f"{identifier}: CoNLL-U holds no documents without sentences; leave the empty document out.")
 
 
-def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos") -> str:
+def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos", text: str | None = None) -> str:
     r"""The token lines of a sentence.
+
+    Args:
+        sentence: at least one word.
+        tags: the column of its tags.
+        text: what its words were cut from; a word that no space follows there has `SpaceAfter=No` in MISC.
 
     >>> format_conllu(Sentence(("hi",), (0,), ("root",)))
     '1\thi\t_\t_\t_\t_\t0\troot\t_\t_\n'
     """
     if not sentence.words:
         raise UserError("CoNLL-U holds no sentences without words; leave the empty sentence out.")
-    lines = []
+    lines, end = [], 0
     for index, word in enumerate(sentence.words):
         row = [str(index + 1), word, *"_" * 8]
+        if text is not None:
+            end = text.index(word, end) + len(word)
+            if text[end : end + 1].strip():
+                row[9] = "SpaceAfter=No"
         if sentence.tags:
             row[_TAG_COLUMN[tags]] = sentence.tags[index]
         if sentence.heads:

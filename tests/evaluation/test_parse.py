@@ -80,10 +80,21 @@ def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, capsy
     options = ["--run", "udgn", "--input", path, "--input_format", "text"]
     (sentence,) = rows(parsed(capsys, "parse", *options, "--tokens", "rules"))
     assert [row[1] for row in sentence[2:]] == ["She", "did", "n't", "run", "."]
+    assert [row[9] for row in sentence[2:]] == ["_", "SpaceAfter=No", "_", "SpaceAfter=No", "_"]
     assert sentence[-1][6] == "4"
     (as_it_is,) = rows(parsed(capsys, "parse", *options, "--form", "as_is"))
     expected = InducedTrees("udgn", form="as_is").annotate([Sentence(("She", "didn't", "run."))])[0].heads
     assert tuple(int(row[6]) for row in as_it_is[2:]) == expected
+
+
+def test_words_and_space_after_spell_the_text(parsing_run, tmp_path, capsys):
+    path = tmp_path / "raw.txt"
+    path.write_text('"No, no ... no!"  \t said (the) dog\'s dog-catcher.\n')
+    (sentence,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path, "--tokens", "rules"))
+    spelt = "".join(row[1] + ("" if row[9] == "SpaceAfter=No" else " ") for row in sentence[2:])
+    assert sentence[1] == ["# text = " + spelt.strip()] == ['# text = "No, no ... no!" said (the) dog\'s dog-catcher.']
+    (by_space,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path))
+    assert {row[9] for row in by_space[2:]} == {"_"}
 
 
 def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
@@ -96,6 +107,9 @@ def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
         old, new = old.split("\t"), new.split("\t")
         if old[0].isdecimal():
             old[6:8], new[6:8] = (), ()
+        if not old[0].startswith("#") and len(old) > 1:
+            assert new[-2] == "_"
+            old[-2] = "_"
         assert old == new
     (letter,) = read_conllu(output)
     words = ("Do", "n't", "go", ",", "dog", "!")

@@ -1,0 +1,23 @@
+"""The annotator of a trained parser, found by the parser's name."""
+
+from depgen.annotation.parser_folders import find_parser, read_description
+from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator
+
+
+def parser_named(name: str) -> Annotator:
+    """The annotator of a parser: one that `depgen train-parser` made, a folder, or an installed spaCy package.
+
+    Raises:
+        UserError: there is no such parser, or it is a single file.
+    """
+    folder = find_parser(name, packages=True)
+    if not folder.is_dir():
+        raise UserError(
+            f"--parser {folder}: expected the folder of a parser, found a file. Train one (depgen train-parser), or "
+            "name SuPar's own file in an experiment's annotator, depgen.annotation.supar_parser.SuparAnnotator."
+        )
+    is_supar = "SuPar" in str(read_description(folder).get("kind", "spaCy"))
+    return SuparAnnotator(name) if is_supar else SpacyAnnotator(name)

@@ -1,0 +1,49 @@
+"""`depgen parse --parser`: raw text and CoNLL-U parsed by a parser that `train-parser` made."""
+
+import pytest
+
+from depgen.annotation.named_parser import parser_named
+from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.cli import main
+from depgen.trees.conllu import read_conllu
+from depgen.trees.sentence import Sentence
+
+WORDS = ("The", "dog", "sees", "a", "small", "cat", ".")
+
+
+@pytest.mark.parametrize(("name", "annotator"), [("toy", SpacyAnnotator), ("toy_supar", SuparAnnotator)])
+def test_text_is_parsed_by_the_parser(own_cache, toy_parsers, tmp_path, capsys, name, annotator):
+    (tmp_path / "a.txt").write_text("The dog sees a small cat.\n")
+    options = ["--input", str(tmp_path / "a.txt"), "--tokens", "rules"]
+    assert main(["parse", "--parser", name, *options]) == 0
+    content = capsys.readouterr().out
+    assert content.splitlines()[:2] == ["# sent_id = a.txt:1", "# text = The dog sees a small cat."]
+    (tmp_path / "b.conllu").write_text(content)
+    (document,) = read_conllu(tmp_path / "b.conllu")
+    (expected,) = annotator(name).annotate([Sentence(WORDS)])
+    assert document.sentences == (expected,)
+    assert set(expected.relations) > {"root"}
+    assert main(["parse", "--parser", str(own_cache / "parsers" / name), "--input", str(tmp_path / "b.conllu")]) == 0
+    assert capsys.readouterr().out.strip() == content.strip()
+
+
+def test_a_parser_and_a_run_exclude_each_other(own_cache, toy_parsers, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("The dog sees a small cat.\n")
+    for option in (["--run", "udgn"], ["--form", "bare"], ["--device", "cpu"], ["--attention_head", "[0,1]"]):
+        assert main(["parse", "--parser", "toy", "--input", str(tmp_path / "a.txt"), *option]) == 2
+        assert (
+            f"--parser gives the trees by itself, so it can't be combined with {option[0]}" in capsys.readouterr().err
+        )
+
+
+def test_what_is_no_parser_is_refused(own_cache, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("dogs\n")
+    for name, message in (("nowhere", "No parser 'nowhere'"), (str(tmp_path / "a.txt"), "found a file")):
+        assert main(["parse", "--parser", name, "--input", str(tmp_path / "a.txt")]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_annotator_goes_by_the_kind_of_the_folder(own_cache, toy_parsers):
+    assert isinstance(parser_named("toy"), SpacyAnnotator)
+    assert isinstance(parser_named("toy_supar"), SuparAnnotator)
