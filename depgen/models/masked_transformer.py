@@ -25,7 +25,7 @@ from depgen.data.batch import WordBatch
 from depgen.errors import UserError
 from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
-from depgen.nn.head_selection import without_own_place
+from depgen.nn.head_probabilities import without_own_place
 
 
 def undirected_matches(

@@ -45,7 +45,7 @@ from depgen.errors import UserError
 from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.dropout import dropped
-from depgen.nn.head_selection import without_own_place
+from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.vocabulary import full_precision
 
 LOWEST = -300.0

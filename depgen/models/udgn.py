@@ -5,10 +5,11 @@ A parser gives each word a distribution over heads; a network of competitive att
 soft dependencies to predict masked words. Both are trained by that prediction alone, and the parser's trees come out.
 
     paper             here
-    p_ij              `head_log_probs`, Eq. 2 to 5: word i depends on word j (`depgen.nn.head_selection`)
-    m_ij              `undirected`, Eq. 6
-    DGN               `depgen.nn.competitive_attention`, Eq. 7 to 15
-    L_MLM             `MaskedLanguageModel.training_step`: the mean nll of masked words
+    p_ij              the probability that word i depends on word j, Eq. 1 to 5: `HeadSelection`, `head_log_softmax`
+    m_ij              Eq. 6: `undirected`
+    q, k, v, g        `query`, `key`, `value`, `gate`, Eq. 7
+    a_ijk             how much flows from word j to word i in attention head k, Eq. 8 to 15: `CompetitiveAttention`
+    L_MLM             the mean nll of masked words: `MaskedLanguageModel.training_step`
 
 Deviations
     D1. Six tag embeddings (`tags: 5`, the sixth is zero) stand in the paper's Table 6 and are gone from the authors'
@@ -43,25 +44,247 @@ Deviations
 import inspect
 import logging
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
 from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
-from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
-from depgen.nn.dropout import dropped
-from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
+from depgen.nn.dropout import Dropout, dropped
+from depgen.nn.head_probabilities import without_own_place
+from depgen.nn.lstm_precision import call_lstm
 from depgen.nn.vocabulary import full_precision
 
 log = logging.getLogger(__name__)
 
 TINY = 1e-30
+
+
+# -- 1. The parser (Sec. 3.1), Eq. 1 to 5 ---------------------------------------------------------------------------
+
+
+class HeadSelection(nn.Module):
+    """The score e_ij of every word j as the head of every word i, from words alone.
+
+    Args:
+        vocabulary_size: number of token types.
+        width: size of the parser's own embeddings, and of head and dependent vectors (D).
+        layers: number of LSTM layers.
+        hidden_size: size of the LSTM in each direction.
+        tags: number of trainable tag embeddings that word types mix; 0 for none (D1).
+        dropout: of embeddings, between layers and of the LSTM's output.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        width: int = 512,
+        layers: int = 3,
+        hidden_size: int = 512,
+        tags: int = 0,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.embedding = nn.Embedding(vocabulary_size, width)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        self.tag_logits: nn.Parameter | None = None
+        if tags:
+            self.tag_logits = nn.Parameter(torch.zeros(vocabulary_size, tags + 1))
+            self.tag_vectors = nn.Parameter(torch.empty(tags, width).uniform_(-0.1, 0.1))
+        self.lstm = nn.LSTM(
+            width, hidden_size, layers, batch_first=True, bidirectional=True, dropout=dropout if layers > 1 else 0.0
+        )
+        self.arcs = nn.Linear(2 * hidden_size, 2 * width)
+        nn.init.xavier_uniform_(self.arcs.weight)
+        nn.init.zeros_(self.arcs.bias)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """The scores e_ij; at padding they mean nothing."""
+        embedded = self.embedding(tokens)
+        if self.tag_logits is not None:
+            embedded = embedded + F.embedding(tokens, self.tag_logits).softmax(-1)[..., 1:] @ self.tag_vectors
+        states = self.dropout(self._contextual(self.dropout(embedded), lengths))  # Eq. 1: h_i = BiLSTM(x_i)
+        head, dependent = self.arcs(states).chunk(2, -1)  # Eq. 2, 3: h^H_i = W_H h_i + b_H, h^D_i = W_D h_i + b_D
+        scores: Tensor = dependent @ head.mT * head.shape[-1] ** -0.5  # Eq. 4: e_ij = h^D_i . h^H_j / sqrt(D)
+        return scores
+
+    def _contextual(
+        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch length states"]:
+        """The LSTM's states; packed only on a GPU, and only where sentences differ in length."""
+        length = embedded.shape[1]
+        if bool((lengths == length).all()):
+            return call_lstm(self.lstm, embedded)[0]  # type: ignore[no-any-return]
+        if embedded.device.type == "cpu":
+            return self._turned(embedded, lengths)
+        packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=length)
+        return states
+
+    def _turned(
+        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch length states"]:
+        """The LSTM's states, layer by layer: the backward direction runs forward over reversed sentences.
+
+        Padding then comes last in both directions. PyTorch's fused CPU kernel takes no packed sequences; without the
+        kernel, the LSTM takes 1.4 times as long in full precision and 1.75 times as long in bf16.
+        """
+        lstm, places = self.lstm, torch.arange(embedded.shape[1], device=embedded.device)
+        last = lengths[:, None] - 1
+        rows = torch.arange(len(embedded), device=embedded.device)[:, None] * embedded.shape[1]
+        order = rows + torch.where(places <= last, last - places, places)
+        start = embedded.new_zeros(1, len(embedded), lstm.hidden_size)
+        states = embedded
+        for layer in range(lstm.num_layers):
+            directions = []
+            for suffix in ("", "_reverse"):
+                names = (f"{kind}_l{layer}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+                weights = [getattr(lstm, name) for name in names]
+                source = F.embedding(order, states.flatten(0, 1)) if suffix else states
+                options = (True, 1, 0.0, self.training, False, True)
+                seen = call_lstm(torch.lstm, source, (start, start), weights, *options)[0]
+                directions.append(F.embedding(order, seen.flatten(0, 1)) if suffix else seen)
+            states = torch.cat(directions, 2)
+            if layer + 1 < lstm.num_layers:
+                states = dropped(states, lstm.dropout, training=self.training)
+        return states
+
+
+def head_log_softmax(
+    scores: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch dependents heads"]:
+    """Eq. 5: log p_ij = e_ij - log sum_k exp(e_ik) over the words k of a sentence, i included (D2); -inf at padding.
+
+    At least in fp32.
+    """
+    return full_precision(scores).masked_fill(~words[:, None, :], -torch.inf).log_softmax(-1)
+
+
+# -- 2. The dependency mask (Sec. 3.2), Eq. 6 -----------------------------------------------------------------------
+
+
+def undirected(probabilities: Float[Tensor, "batch dependents heads"]) -> Float[Tensor, "batch length length"]:
+    """Eq. 6: m_ij = p_ij + p_ji - p_ij p_ji, the probability that either of two words is the other's head."""
+    transposed = probabilities.mT
+    return probabilities + transposed - probabilities * transposed
+
+
+# -- 3. The dependency graph network (Sec. 3.3), Eq. 7 to 15 ---------------------------------------------------------
+
+
+class Competition(NamedTuple):
+    """What one layer returns.
+
+    Attributes:
+        output: what Eq. 15 adds to the word states.
+        before: the share of each attention head in each pair of words (a hat), before the mask and dropout.
+    """
+
+    output: Float[Tensor, "batch length width"]
+    before: Float[Tensor, "batch attention_heads queries keys"]
+
+
+class CompetitiveAttention(nn.Module):
+    """One layer of the dependency graph network, Eq. 7 to 15: attention heads compete for each pair of words.
+
+    Weights are normalised over attention heads, not over keys, so fused attention kernels do not apply.
+
+    Args:
+        width: of the word states.
+        attention_heads: number of attention heads (the paper's N), one per kind of dependency.
+        head_size: size of the queries, keys, values and gates of each attention head (D).
+        dropout: before and after the output projection.
+        attention_dropout: of the masked weights, independently per query, key and attention head (D13).
+        competition: softmax over attention heads (Eq. 10); false: a sigmoid per attention head.
+        gates: multiply by the gate of Eq. 8.
+        nonlinear: apply tanh to the values (Eq. 8).
+        relative_bias: add the bias of Eq. 13, two numbers per attention head.
+        scaled_bias: divide that bias by sqrt(D) too, as in the authors' code (D4).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        attention_heads: int,
+        head_size: int,
+        dropout: float = 0.2,
+        attention_dropout: float = 0.1,
+        competition: bool = True,
+        gates: bool = True,
+        nonlinear: bool = True,
+        relative_bias: bool = True,
+        scaled_bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention_heads, self.head_size = attention_heads, head_size
+        self.dropout, self.attention_dropout = Dropout(dropout), Dropout(attention_dropout)
+        self.competition, self.gates, self.nonlinear = competition, gates, nonlinear
+        self.scaled_bias = scaled_bias
+        inner = attention_heads * head_size
+        self.projection = nn.Linear(width, (3 + gates) * inner)
+        self.output = nn.Linear(inner, width)
+        for linear in (self.projection, self.output):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        self.direction_bias: nn.Parameter | None = None
+        if relative_bias:
+            self.direction_bias = nn.Parameter(torch.empty(2, attention_heads).uniform_(-0.1, 0.1))
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch length width"],
+        mask: Float[Tensor, "batch queries keys"],
+        *,
+        directions: Float[Tensor, "2 queries keys"] | None = None,
+    ) -> Competition:
+        """The update of each word's state.
+
+        Args:
+            states: h of the words.
+            mask: m_ij, how much may flow from word j (key) to word i (query); 0 at keys that are padding.
+            directions: see `directions_of`; None: computed here.
+        """
+        batch, length = states.shape[:2]
+        heads, size = self.attention_heads, self.head_size
+        parts = self.projection(states).view(batch, length, 3 + self.gates, heads, size)
+        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2)[:3])  # Eq. 7, [batch heads length size]
+        scores = query @ key.mT * size**-0.5  # Eq. 9: e_ijk = q_ik . k_jk / sqrt(D)
+        if self.direction_bias is not None:
+            if directions is None:
+                directions = directions_of(length, like=states)
+            bias = torch.einsum(
+                "dk,dij->kij", self.direction_bias, directions
+            )  # Eq. 13: b^l_k if i > j, b^r_k if i < j
+            scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 12: e_ijk + b^lr_k (D4)
+        before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 10, 12: softmax over k
+        weights = self.attention_dropout(before * mask[:, None])  # Eq. 11: a_ijk = a^_ijk m_ij
+        values = value.tanh() if self.nonlinear else value  # Eq. 8: sigma(v_jk)
+        gathered = (weights @ values).transpose(1, 2)  # Eq. 14: o_ik = sum_j a_ijk c_ijk, [batch length heads size]
+        if self.gates:
+            gathered = gathered * parts[:, :, 3].sigmoid()  # Eq. 8: sigmoid(g_ik) is the same for all j
+        inner = self.dropout(gathered.reshape(batch, length, heads * size))
+        return Competition(self.dropout(self.output(inner)), before)  # Eq. 15: W_o [o_i1 ... o_iN] + b_o
+
+
+def directions_of(length: int, *, like: Tensor) -> Float[Tensor, "2 queries keys"]:
+    """Two matrices for Eq. 13: 1 where the key is left of the query, and 1 where it is right of it; 0 elsewhere."""
+    ones = like.new_ones(length, length)
+    return torch.stack((ones.tril(-1), ones.triu(1)))
+
+
+# -- 4. Beyond the paper: trees that are given (D9) ------------------------------------------------------------------
 
 
 def supervised_nll(
@@ -82,28 +305,31 @@ def mask_of_trees(heads: Int[Tensor, "batch length"]) -> Float[Tensor, "batch le
     return torch.maximum(arcs, arcs.mT)
 
 
+# -- 5. The system --------------------------------------------------------------------------------------------------
+
+
 class UDGN(MaskedLanguageModel):
     """A parser, a dependency graph network over its soft trees, and the prediction of masked words.
 
     Args:
         vocabulary_size: number of token types; linked from the data.
-        width: of word states, embeddings and the parser's vectors.
-        layers: of the dependency graph network.
-        attention_heads: kinds of dependency.
-        head_size: of each.
-        parser_layers: of the parser's LSTM.
-        parser_hidden_size: of that LSTM in each direction; None = `width`.
+        width: size of word states, embeddings and the parser's vectors.
+        layers: number of layers of the dependency graph network.
+        attention_heads: attention heads per layer, one per kind of dependency.
+        head_size: size of each attention head.
+        parser_layers: layers of the parser's LSTM.
+        parser_hidden_size: size of that LSTM in each direction; None = `width`.
         tags: trainable tag embeddings of the parser (D1).
         dropout: of embeddings, around output projections and of the last states.
         attention_dropout: of the masked weights.
         parser_dropout: of the parser.
-        competition: heads compete for each pair; false: the ablation.
+        competition: attention heads compete for each pair of words; false: the ablation.
         gates: sums are gated; false: the ablation.
         nonlinear: values pass through tanh; false: the ablation.
-        relative_bias: a bias of direction; false: the ablation.
+        relative_bias: a bias by direction; false: the ablation.
         scaled_bias: see D4.
-        positions: learned absolute positions, added to the embeddings, for the ablation that trades the bias for them.
-        max_length: of these positions.
+        positions: add learned absolute positions to the embeddings; the ablation with them has `relative_bias: false`.
+        max_length: number of these positions.
         marginals: `softmax` of Eq. 5, or `kirchhoff`: the marginals of single-rooted trees (D8).
         mask_from: whose arcs the messages pass along: `parser`, or `trees` that the data's annotator gives (gold,
             silver, right chain); name it under data.init_args.annotator, with trees_for: [train, valid, test].
@@ -173,7 +399,8 @@ class UDGN(MaskedLanguageModel):
         )  # fmt: skip
         self.norm = nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.dropout, self.marginals, self.mask_from, self.mask_floor = dropout, marginals, mask_from, mask_floor
+        self.dropout = Dropout(dropout)
+        self.marginals, self.mask_from, self.mask_floor = marginals, mask_from, mask_floor
         self.supervised_weight, self.needs_trees = supervised_weight, mask_from == "trees"
         if not self._parser_learns:
             self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
@@ -185,13 +412,13 @@ class UDGN(MaskedLanguageModel):
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"]:
-        """The output's own."""
+        """A parameter of the output alone."""
         return self.bias
 
-    # -- the parser, Eq. 2 to 5 -----------------------------------------------------------------------------------
+    # The parser
 
     def parser_parameters(self) -> Iterator[nn.Parameter]:
-        """The parser's, which has embeddings of its own."""
+        """All parameters of the parser, its embeddings included."""
         yield from self.parser.parameters()
 
     @property
@@ -233,7 +460,7 @@ class UDGN(MaskedLanguageModel):
             return probabilities.masked_fill(~(words[:, :, None] & words[:, None, :]), 0)
         return without_own_place(probabilities, words)
 
-    # -- the dependency graph network, Eq. 6 to 15 ------------------------------------------------------------------
+    # The dependency graph network
 
     def read(
         self,
@@ -243,21 +470,21 @@ class UDGN(MaskedLanguageModel):
         heads: Int[Tensor, "batch length"] | None = None,
         attention: bool = False,
     ) -> MaskedOutput:
-        """States that have gathered what the other words know; see `MaskedLanguageModel.read`."""
+        """The word states after all layers; see `MaskedLanguageModel.read`."""
         words = word_mask(tokens, lengths)
         parsed = self.head_log_probs(tokens, lengths) if self._parses else None
         mask = (self._mask(parsed, heads, words) + self.mask_floor) * words[:, None, :]
         states = self.embedding(tokens)
         if self.positions is not None:
             states = states + self._positions(tokens.shape[1])
-        states = dropped(states, self.dropout, training=self.training)
+        states = self.dropout(states)
         directions, seen = directions_of(tokens.shape[1], like=states), []
         for layer in self.layers:
             gathered = layer(states, mask, directions=directions)
             states = states + gathered.output
             if attention:
                 seen.append(LayerAttention(gathered.before, gathered.before * mask[:, None]))
-        hidden = dropped(self.norm(states), self.dropout, training=self.training)
+        hidden = self.dropout(self.norm(states))
         return MaskedOutput(hidden, parsed, tuple(seen) if attention else None)
 
     @property
@@ -290,10 +517,10 @@ class UDGN(MaskedLanguageModel):
             )
         return self.positions.weight[:length]
 
-    # -- training ---------------------------------------------------------------------------------------------------
+    # Training
 
     def on_fit_start(self) -> None:
-        """Warn of settings that others leave without effect, too; see `MaskedLanguageModel.on_fit_start`."""
+        """Also warn about options made ineffective by other options; see `MaskedLanguageModel.on_fit_start`."""
         super().on_fit_start()
         defaults = inspect.signature(type(self)).parameters
         for cause, names in self._ignored():
@@ -301,7 +528,7 @@ class UDGN(MaskedLanguageModel):
                 log.warning("Without effect with %s: %s.", cause, ", ".join(told))
 
     def _ignored(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """What leaves which settings without effect."""
+        """Pairs of a setting and the options that have no effect under it."""
         if self.positions is None:
             yield "positions: false", ("max_length",)
         if not self.hparams["relative_bias"]:

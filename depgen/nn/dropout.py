@@ -1,13 +1,13 @@
 """Dropout, and that of recurrent language models: one mask for a whole text, for a word type, for a recurrent matrix.
 
 Srivastava et al. (2014); Merity, Keskar & Socher (2018), "Regularizing and Optimizing LSTM Language Models". Every mask
-is scaled by 1 / (1 - p) and drawn anew in each forward pass.
+is scaled by 1 / (1 - p), and a new one is drawn in each forward pass.
 """
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 _STEPS = 2**16
 
@@ -26,6 +26,22 @@ def dropped(values: Float[Tensor, "*axes"], p: float, *, training: bool = True) 
     bits = torch.randint(-(2**63), 2**63 - 1, (-(-values.numel() // 4),)).view(torch.int16)
     kept = bits[: values.numel()].view(values.shape) >= below - _STEPS // 2
     return values * kept.to(values.dtype).mul_(_STEPS / (_STEPS - below))
+
+
+class Dropout(nn.Module):
+    """`dropped` in training mode; in evaluation mode the values themselves.
+
+    Args:
+        p: the probability of each value to become 0.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, values: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
+        """The values, of which each is 0 with probability `p` in training mode."""
+        return dropped(values, self.p, training=self.training)
 
 
 def locked_dropout(

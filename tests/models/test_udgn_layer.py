@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from depgen.nn.competitive_attention import CompetitiveAttention, directions_of
+from depgen.models.udgn import CompetitiveAttention, directions_of
 from tests.oracles_of_udgn import competitive_layer_by_loop
 
 WIDTH, HEADS, SIZE, LENGTHS = 5, 3, 2, (4, 3)
@@ -85,7 +85,7 @@ def test_a_single_head_has_no_rival():
 
 def test_gradients_by_finite_differences():
     made, (states, mask, _) = layer(), inputs()
-    made.dropout = made.attention_dropout = 0.0
+    made.dropout.p = made.attention_dropout.p = 0.0
     assert torch.autograd.gradcheck(lambda s, m: made(s, m).output, (states, mask))
 
 
@@ -98,7 +98,7 @@ def test_directions_tell_left_from_right_of_the_query():
 def test_dropped_weights_keep_their_expectation():
     torch.manual_seed(0)
     made = layer()
-    made.dropout = 0.0
+    made.dropout.p = 0.0
     states, mask, _ = (each[:1] for each in inputs())
     draws = made(states.expand(2000, -1, -1), mask.expand(2000, -1, -1)).output.detach()
     exact = made.eval()(states, mask).output

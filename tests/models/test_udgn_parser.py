@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from depgen.nn.head_selection import HeadSelection, head_log_softmax, undirected, without_own_place
+from depgen.models.udgn import HeadSelection, head_log_softmax, undirected
+from depgen.nn.head_probabilities import without_own_place
 from tests.oracles_of_udgn import (
     bilstm_by_loop,
     head_probabilities_by_loop,
