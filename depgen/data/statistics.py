@@ -1,11 +1,15 @@
 """Sizes of a corpus's splits beside those published for it."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
 from typing import Any, Literal
 
 from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics
+from depgen.errors import MissingDataError
+
+logger = logging.getLogger(__name__)
 
 Status = Literal["as published", "reduced", "differs", "nothing published"]
 COMPARED = ("documents", "sentences", "tokens", "types")
@@ -37,7 +41,7 @@ class MeasuredStatistics(SplitStatistics):
         max_length: words of the longest document.
         mean_sentences: sentences a document.
         max_sentences: sentences of the document that has most.
-        unknown_rate: share of words that the training split lacks; None for the training split itself.
+        unknown_rate: share of words that the training split lacks; None for the training split itself, or without one.
     """
 
     tokens_without_eos: int = 0
@@ -49,12 +53,25 @@ class MeasuredStatistics(SplitStatistics):
 
 
 def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, MeasuredStatistics]:
-    """The sizes of splits; the training split is read too, for the unknown words of the others."""
-    known, train = _measure(corpus, "train", frozenset())
+    """The sizes of splits; the training split is read too, for the unknown words of the others.
+
+    If only the others are named and there is no training split, their unknown words are not counted, and a warning
+    says so.
+
+    Raises:
+        MissingDataError: a split that is named is not there.
+    """
+    try:
+        known, train = _measure(corpus, "train", frozenset())
+    except MissingDataError as error:
+        if "train" in splits:
+            raise
+        logger.warning("The unknown words are not counted, for the training split is not there: %s", error)
+        return {split: _measure(corpus, split, None)[1] for split in splits}
     return {split: train if split == "train" else _measure(corpus, split, known)[1] for split in splits}
 
 
-def _measure(corpus: Corpus, split: Split, known: frozenset[str]) -> tuple[frozenset[str], MeasuredStatistics]:
+def _measure(corpus: Corpus, split: Split, known: frozenset[str] | None) -> tuple[frozenset[str], MeasuredStatistics]:
     documents = sentences = tokens = longest = most = unknown = 0
     types: set[str] = set()
     for document in corpus.documents(split):
@@ -64,7 +81,7 @@ def _measure(corpus: Corpus, split: Split, known: frozenset[str]) -> tuple[froze
         tokens += len(words)
         longest, most = max(longest, len(words)), max(most, len(document.sentences))
         types.update(words)
-        unknown += sum(word not in known for word in words)
+        unknown += 0 if known is None else sum(word not in known for word in words)
     statistics = MeasuredStatistics(
         documents=documents,
         sentences=sentences,
@@ -75,7 +92,7 @@ def _measure(corpus: Corpus, split: Split, known: frozenset[str]) -> tuple[froze
         max_length=longest,
         mean_sentences=sentences / max(documents, 1),
         max_sentences=most,
-        unknown_rate=None if split == "train" else unknown / max(tokens, 1),
+        unknown_rate=None if split == "train" or known is None else unknown / max(tokens, 1),
     )
     return frozenset(types), statistics
 

@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from depgen.data.corpus import SplitStatistics
 from depgen.data.statistics import MeasuredStatistics, compare, data_statistics, measure
 from depgen.data.text_lines import TextLines
+from depgen.errors import MissingDataError
 
 
 @pytest.fixture
@@ -77,6 +79,17 @@ def test_json(corpus):
     assert found["corpus"] == "pets"
     assert found["splits"][0]["status"] == "differs"
     assert found["splits"][1]["tokens"] == 4
+
+
+def test_without_a_training_split_unknown_words_are_not_counted(corpus, tmp_path, caplog):
+    with_train = measure(corpus, ["valid", "test"])
+    (tmp_path / "train.txt").unlink()
+    found = measure(corpus, ["valid", "test"])
+    assert found == {split: replace(sizes, unknown_rate=None) for split, sizes in with_train.items()}
+    assert str(tmp_path / "train.txt") in caplog.text
+    assert "as published" not in data_statistics(corpus, ["test"]).splitlines()[2]
+    with pytest.raises(MissingDataError, match=r"train\.txt"):
+        measure(corpus)
 
 
 @pytest.mark.real_data
