@@ -1,6 +1,7 @@
 """The verb `annotate`: a corpus's trees made ahead, into the cache that training reads."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from depgen.data.annotated import annotated_split, annotation_summary
@@ -11,12 +12,14 @@ from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 
 
-def annotate(config: Path, processes: int = 1) -> str:
+def annotate(config: Path, processes: int = 1, max_documents: int | None = None) -> str:
     """Annotate the splits that an experiment trains on, ahead of `fit`; one line a split.
 
     Args:
         config: the experiment's YAML.
         processes: how many processes annotate at once; worth it for slow parsers and large corpora.
+        max_documents: only the first documents of the training split, this many; by default as many as the experiment
+            uses.
 
     Raises:
         UserError: the experiment names no annotator; corpus or parser missing.
@@ -24,8 +27,14 @@ def annotate(config: Path, processes: int = 1) -> str:
     data = data_of(config)
     if not isinstance(data, CorpusData) or data.annotator is None:
         raise UserError(f"{config} names no annotator under data.init_args, so there is nothing to annotate.")
-    whole = data.joining == "whole"
-    return annotate_corpus(data.corpus, data.annotator, data.trees_for, processes, whole_documents=whole)
+    return annotate_corpus(
+        data.corpus,
+        data.annotator,
+        data.trees_for,
+        processes,
+        whole_documents=data.joining == "whole",
+        max_documents=data.max_documents if max_documents is None else max_documents,
+    )
 
 
 def annotate_corpus(
@@ -34,6 +43,7 @@ def annotate_corpus(
     splits: Sequence[Split] = SPLITS,
     processes: int = 1,
     whole_documents: bool = False,
+    max_documents: int | None = None,
 ) -> str:
     """Annotate splits into `$DEPGEN_CACHE/annotations`, or find them there; one line a split, ready to print.
 
@@ -43,15 +53,22 @@ def annotate_corpus(
         splits: which splits.
         processes: how many processes annotate at once.
         whole_documents: parse each document as one sentence.
+        max_documents: only the first documents of the training split, this many; None for all.
 
     Raises:
         UserError: corpus or parser missing.
     """
     lines = []
     for split in splits:
-        before = annotation_summary(corpus, split, annotator, whole_documents=whole_documents)
-        annotated_split(corpus, split, annotator, whole_documents=whole_documents, processes=processes)
-        summary = before or annotation_summary(corpus, split, annotator, whole_documents=whole_documents)
+        limit = max_documents if split == "train" else None
+        summarise = partial(
+            annotation_summary, corpus, split, annotator, whole_documents=whole_documents, max_documents=limit
+        )
+        before = summarise()
+        annotated_split(
+            corpus, split, annotator, whole_documents=whole_documents, processes=processes, max_documents=limit
+        )
+        summary = before or summarise()
         speed = summary["words"] / max(summary["seconds"], 1e-9)
         left = summary.get("words_without_head", 0)  # which tables of older versions do not count, as they have none
         lines.append(

@@ -83,7 +83,8 @@ VERBS = {
     "annotate": Verb(
         "give an experiment's corpus its trees ahead of training, into the cache",
         "depgen.annotation.annotate:annotate",
-        counts=("processes",),
+        counts=("processes", "max_documents"),
+        also={"max_documents": "data.init_args.max_documents"},
     ),
     "train-parser": Verb(
         "train a dependency parser on a treebank",

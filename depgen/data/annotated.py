@@ -40,14 +40,23 @@ DOCUMENTS_PER_CHUNK = 256
 Row = dict[str, Any]
 
 
-def annotation_fingerprint(corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool) -> str:
-    """The digest that names a table: of the text, the parser and the way documents are cut.
+def annotation_fingerprint(
+    corpus: Corpus,
+    split: Split,
+    annotator: Annotator | None,
+    *,
+    whole_documents: bool,
+    max_documents: int | None = None,
+) -> str:
+    """The digest that names a table: of the text, the parser, the way documents are cut and how many it is limited to.
 
     Raises:
         UserError: the corpus or the parser is not there.
     """
     trees = "none" if annotator is None else annotator.fingerprint()
     parts = [FORMAT, corpus.fingerprint(split), trees, "documents" if whole_documents else "sentences"]
+    if max_documents is not None:
+        parts.append(f"the first {max_documents}")
     return lines_sha256(parts)
 
 
@@ -58,11 +67,13 @@ def annotated_split(
     *,
     whole_documents: bool = False,
     processes: int = 1,
+    max_documents: int | None = None,
 ) -> Any:  # noqa: ANN401  (datasets carries no types)
     """A split as a memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
 
     The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written beside and renamed, under a file lock,
-    so that two processes at once annotate once and a kill leaves nothing half done.
+    so that two processes at once annotate once and a kill leaves nothing half done. A limited number of documents has
+    a table with another name; if the table of all is there, its first rows are taken.
 
     Args:
         corpus: where the documents come from.
@@ -70,6 +81,7 @@ def annotated_split(
         annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
         whole_documents: give each document to the annotator as one long sentence (option C of the DMLM notes).
         processes: how many processes annotate; worth it for slow parsers and large corpora.
+        max_documents: only the first of the split's documents, this many; None for all.
 
     Raises:
         UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
@@ -78,27 +90,47 @@ def annotated_split(
     import datasets
     from datasets.table import MemoryMappedTable
 
-    digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
-    folder = cache_root() / "annotations" / digest
+    cut: dict[str, Any] = {"whole_documents": whole_documents, "max_documents": max_documents}
+    folder = _table_folder(corpus, split, annotator, **cut)
     if not (folder / TABLE).is_file():
         with locked(folder):
             if not (folder / TABLE).is_file():
                 documents = _unchanged(
-                    corpus.documents(split),
-                    lambda: annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents) == digest,
+                    islice(corpus.documents(split), max_documents),
+                    lambda: annotation_fingerprint(corpus, split, annotator, **cut) == folder.name,
                     title=f"{corpus.name} {split}",
                 )
                 if whole_documents:
                     documents = map(merge_sentences, documents)
                 _write(folder, documents, annotator, processes=processes, title=f"{corpus.name} {split}")
-    table = MemoryMappedTable.from_file(str(folder / TABLE))
-    return datasets.Dataset(table, fingerprint=digest)
+    table = datasets.Dataset(MemoryMappedTable.from_file(str(folder / TABLE)), fingerprint=folder.name)
+    return table if max_documents is None else table.select(range(min(max_documents, len(table))))
 
 
-def annotation_summary(corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool) -> Row:
-    """What was written beside a table: scheme, sizes, words without a head, seconds; empty when there is no table."""
-    digest = annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents)
-    path = cache_root() / "annotations" / digest / "summary.json"
+def _table_folder(
+    corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool, max_documents: int | None
+) -> Path:
+    """Where the documents' rows are or will be: in the table of all if it is there, else in one of the first alone."""
+    folders = [
+        cache_root()
+        / "annotations"
+        / annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents, max_documents=limit)
+        for limit in dict.fromkeys((None, max_documents))
+    ]
+    return next((folder for folder in folders if (folder / TABLE).is_file()), folders[-1])
+
+
+def annotation_summary(
+    corpus: Corpus,
+    split: Split,
+    annotator: Annotator | None,
+    *,
+    whole_documents: bool,
+    max_documents: int | None = None,
+) -> Row:
+    """What was written with a table: scheme, sizes, words without a head, seconds; empty when there is no table."""
+    folder = _table_folder(corpus, split, annotator, whole_documents=whole_documents, max_documents=max_documents)
+    path = folder / "summary.json"
     summary: Row = json.loads(path.read_text()) if path.is_file() else {}
     return summary
 
@@ -131,8 +163,9 @@ def _write(
     finally:
         shutil.rmtree(part, ignore_errors=True)
     logger.info(
-        "%s: %d documents, %d sentences, %d words annotated (%s) in %.1f s, %.0f words/s",
-        title, counts["documents"], counts["sentences"], counts["words"], scheme or "no trees", seconds,
+        "%s: %d documents, %d sentences, %d words %s in %.1f s, %.0f words/s",
+        title, counts["documents"], counts["sentences"], counts["words"],
+        "encoded" if scheme is None else f"annotated ({scheme})", seconds,
         counts["words"] / max(seconds, 1e-9),
     )  # fmt: skip
 
@@ -155,7 +188,7 @@ def _write_table(
     with (
         pyarrow.OSFile(str(path), "wb") as sink,
         pyarrow.ipc.new_stream(sink, schema) as writer,
-        _progress(title) as advance,
+        _progress(f"{'Encoding' if annotator is None else 'Annotating'} {title}") as advance,
     ):
         for rows in _annotated_chunks(documents, annotator, processes=processes):
             writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
@@ -266,7 +299,7 @@ def _progress(title: str) -> Iterator[Any]:
     layout = "{task.description}: {task.completed:,.0f} documents, {task.fields[speed]:,.0f} words/s"
     started = time.perf_counter()
     with Progress(SpinnerColumn(), TextColumn(layout), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"Annotating {title}", total=None, speed=0.0)
+        task = bar.add_task(title, total=None, speed=0.0)
 
         def advance(documents: int, words: int) -> None:
             bar.update(task, advance=documents, speed=words / max(time.perf_counter() - started, 1e-9))

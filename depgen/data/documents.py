@@ -263,7 +263,7 @@ class DocumentData(CorpusData):
         Raises:
             UserError: it is empty.
         """
-        encoded, table = self.filled_split(split), self._kept(split)
+        encoded, table = self.filled_split(split), self._table(split)
         lengths = table.with_format("arrow")[:]["sentence_lengths"].combine_chunks()
         return SegmentedSplit(
             encoded,

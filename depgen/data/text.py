@@ -145,7 +145,7 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _encoded(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
-        encoded = self._encode(self._kept(split))
+        encoded = self._encode(self._table(split))
         unknown = int((encoded.ids == self.vocabulary.unk).sum())
         log.info(
             "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
@@ -156,18 +156,23 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def documents(self, split: Split) -> int:
         """How many documents a split has, whatever the limit on those of training."""
+        if self._limit(split) is not None:
+            return sum(1 for _ in self.corpus.documents(split))
         return len(self._table(split))
 
     def _table(self, split: Split) -> Any:  # noqa: ANN401
-        annotator = self.annotator if split in self.trees_for else None
-        return annotated_split(self.corpus, split, annotator, whole_documents=self.joining == "whole")
+        """The split's table; of the training split, at most `max_documents` rows."""
+        return annotated_split(
+            self.corpus,
+            split,
+            self.annotator if split in self.trees_for else None,
+            whole_documents=self.joining == "whole",
+            max_documents=self._limit(split),
+        )
 
-    def _kept(self, split: Split) -> Any:  # noqa: ANN401
-        """The split's table, of training documents the first so many."""
-        table = self._table(split)
-        if split == "train" and self.max_documents is not None:
-            table = table.select(range(min(self.max_documents, len(table))))
-        return table
+    def _limit(self, split: Split) -> int | None:
+        """The largest number of documents that are used; None for all."""
+        return self.max_documents if split == "train" else None
 
     def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
         """Flat arrays from an Arrow table; each word type is looked up once."""
@@ -285,7 +290,7 @@ class TextData(CorpusData):
 
     def joined_items(self, split: Split) -> int:
         """How many items are documents of several sentences, which become one sequence."""
-        sentences = self._kept(split).with_format("arrow")[:]["sentence_lengths"].combine_chunks()
+        sentences = self._table(split).with_format("arrow")[:]["sentence_lengths"].combine_chunks()
         return int((np.diff(sentences.offsets.to_numpy()) > 1).sum())
 
     def train_dataloader(self) -> ResumableLoader:
@@ -326,7 +331,7 @@ class TextData(CorpusData):
         over = [] if limit is None else np.flatnonzero(lengths > limit).tolist()
         if over:
             first = over[0]
-            words = " ".join(self._kept(split)[first]["words"][:5])
+            words = " ".join(self._table(split)[first]["words"][:5])
             raise UserError(
                 f"{self.corpus.name}, {split}, document {first + 1} ({words!r} …): expected at most {limit} tokens, as "
                 f"many as this {type(model).__name__} reads at once, found {lengths[first]}; {len(over)} such "

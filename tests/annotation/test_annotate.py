@@ -4,6 +4,8 @@ import pytest
 import yaml
 
 from depgen.annotation.annotate import annotate
+from depgen.cli import main
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 
 
@@ -31,3 +33,27 @@ def test_the_splits_with_trees_are_annotated_once(data, tmp_path, monkeypatch):
 def test_an_experiment_without_annotator_is_named(tmp_path):
     with pytest.raises(UserError, match=r"experiment\.yaml names no annotator"):
         annotate(experiment(tmp_path, "depgen.data.text.TextData", None))
+
+
+@pytest.mark.parametrize("option", ["--max_documents", "--data.init_args.max_documents", "--max-documents"])
+def test_a_limit_on_training_documents_is_one_of_the_verbs_options(option, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.trivial.LeftChain"})
+    assert main(["annotate", "--config", str(path), option, "1"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("lines train: 1 documents, ")
+    assert second.startswith("lines valid: 2 documents, ")
+
+
+def test_the_experiments_own_limit_holds(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.trivial.LeftChain"})
+    content = yaml.safe_load(path.read_text())
+    content["data"]["init_args"]["max_documents"] = 1
+    path.write_text(yaml.safe_dump(content))
+    assert annotate(path).startswith("lines train: 1 documents, ")
+    data = data_of(path)
+    data.prepare_data()
+    assert (len(data.split("train")), data.documents("train"), len(data.split("valid"))) == (1, 2, 2)
+    assert annotate(path).count("already there") == 2
+    assert len(list((tmp_path / "cache" / "annotations").glob("*/table.arrow"))) == 3

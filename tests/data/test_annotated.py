@@ -263,3 +263,47 @@ def test_the_verb_says_what_it_made_and_what_was_there(corpus):
     first = annotate_corpus(corpus, LeftChain(), ("train", "valid"))
     assert first.splitlines()[0].startswith("lines train: 2 documents, 3 sentences, 7 words; left chain; 0.")
     assert annotate_corpus(corpus, LeftChain(), ("train",)).endswith("already there")
+
+
+def test_without_an_annotator_words_are_encoded_and_not_annotated(corpus, caplog, capsys):
+    with caplog.at_level(logging.INFO):
+        annotated_split(corpus, "train", None)
+    assert "lines train: 2 documents, 3 sentences, 7 words encoded in" in caplog.text
+    assert "words annotated" not in caplog.text
+    assert "Encoding lines train" in capsys.readouterr().err
+
+
+def sentences_annotated(log):
+    return sum(int(line.split()[1]) for line in log.read_text().splitlines())
+
+
+def test_a_limit_annotates_only_what_is_used_and_its_table_is_not_taken_for_all(corpus, tmp_path):
+    log = tmp_path / "calls"
+    short = annotated_split(corpus, "train", Counting(log), max_documents=1)
+    assert short["identifier"] == ["train-0"]
+    assert sentences_annotated(log) == 2
+    whole = annotated_split(corpus, "train", Counting(log))
+    assert whole["identifier"] == ["train-0", "train-1"]
+    assert sentences_annotated(log) == 2 + 3
+    assert annotated_split(corpus, "train", Counting(log), max_documents=1).to_list() == short.to_list()
+    assert sentences_annotated(log) == 2 + 3
+
+
+def test_the_table_of_all_serves_every_limit(corpus, tmp_path, cache):
+    log = tmp_path / "calls"
+    whole = annotated_split(corpus, "train", Counting(log))
+    assert annotated_split(corpus, "train", Counting(log), max_documents=1).to_list() == whole.to_list()[:1]
+    assert annotated_split(corpus, "train", Counting(log), max_documents=9).to_list() == whole.to_list()
+    assert sentences_annotated(log) == 3
+    assert len(list(cache.glob("annotations/*/table.arrow"))) == 1
+
+
+def test_two_limits_have_two_tables(corpus):
+    sizes = [len(annotated_split(corpus, "train", LeftChain(), max_documents=limit)) for limit in (1, 2, 1)]
+    assert sizes == [1, 2, 1]
+
+
+def test_the_verb_limits_the_training_split_alone(corpus):
+    train, valid = annotate_corpus(corpus, LeftChain(), ("train", "valid"), max_documents=1).splitlines()
+    assert train.startswith("lines train: 1 documents, 2 sentences, 5 words; left chain; 0.")
+    assert valid.startswith("lines valid: 2 documents")
