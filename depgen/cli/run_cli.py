@@ -26,15 +26,14 @@ from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
-from depgen.training.assembly import training_callbacks
+from depgen.training.assembly import run_callbacks
 from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
 from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBERS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
-from depgen.training.phases import PhaseSwitch, epochs_in_all, phases_of, refuse_early_stopping
+from depgen.training.phases import epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
-from depgen.training.randomness import StepSeed
 from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, lengthen, update_record
 from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
 
@@ -262,21 +261,19 @@ class RunCLI(LightningCLI):
             self.datamodule.save_into(self.folder)
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
-        """Ours, in their order: `Resume` saves when all others have settled."""
-        folder = checkpoint_folder(self.folder or self.source or Path())
+        """Callbacks of the run folder; the model brings those that it needs to be trained."""
+        folder = self.folder or self.source or Path()
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
-        if not fits:
-            verb = self.request.verb
-            kept: list[L.Callback] = []
-            if verb == "test" and self._tests_best and not self._other_data:
-                kept = [ItemScoreWriter(folder.parent / TEST_ITEMS)]
-            elif verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
-                kept = [WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
-            return [*bar, PhaseSwitch(folder), *([StepSeed()] if verb == "fit" else []), *kept]
-        every = self._get(self.config, "resume_every_n_steps")
-        record = [DataRecord(folder.parent)] if self.source is None else []
-        own = training_callbacks(self.model, folder, resume_every_n_steps=every, interrupt=self.interrupt)
-        return [*bar, *record, *own]
+        if fits:
+            every = self._get(self.config, "resume_every_n_steps")
+            record = [DataRecord(folder)] if self.source is None else []
+            guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
+            return [*bar, *record, *guards]
+        if self.request.verb == "test" and self._tests_best and not self._other_data:
+            return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
+        if self.request.verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
+            return [*bar, WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
+        return bar
 
     def _loggers(self, fits: bool) -> list[Any]:
         mode, folder = self._get(self.config, "wandb"), self.folder or self.source

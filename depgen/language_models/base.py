@@ -1,35 +1,30 @@
-"""The thin base of every system: optimiser wiring, phases, logging and the resetting of metrics."""
+"""The thin base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, Literal
 
 import lightning as L
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Float, Float64
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torch.nn import Parameter
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torchmetrics import Metric, MetricCollection
 
 from depgen.data.batch import Batch, ItemBatch
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.training.fused import use_fused_kernels
-from depgen.training.nt_asgd import NTASGD
-from depgen.training.phases import Phase, monitored_value
+from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
+from depgen.training.assembly import phase_callbacks
+from depgen.training.hyper_parameters import plain_settings
+from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
+from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
+from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
+from depgen.training.phases import Phase, PhaseSwitch
 
-log = logging.getLogger(__name__)
-
-NEVER = 1 << 60
-"""An epoch that is not reached: Lightning steps a plateau's schedule only after an epoch's checkpoint is written, which
-would be a step too few after a resume."""
-
-OptimizerFactory = Callable[[Iterable[Parameter] | Iterable[dict[str, Any]]], Optimizer]
-SchedulerFactory = Callable[[Optimizer], LRScheduler]
 Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
 in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""
@@ -38,9 +33,13 @@ in turn and predicted from all others; or bounds. Figures of different kinds are
 class LanguageModel(L.LightningModule):
     """Base of all systems.
 
-    A system sets `phases`, gives its own view of a batch by `collate` and computes its losses in `training_step`,
-    `validation_step` and `test_step`. Nothing here assumes how a text is scored: `left_to_right` adds an order of
-    writing, `masked` masked words.
+    A system sets `phases`, gives its own view of a batch by `collate`, computes its loss in `training_step` and the
+    scores of a batch's items in `item_scores`, from which validation and test are made. It brings the callbacks that
+    it needs, so that any Trainer can train it. Nothing here assumes how a text is scored: `left_to_right` adds an order
+    of writing, `masked` masked words, `document` sentences.
+
+    Logged: `train/loss`, and for validation and test `loss` (nats per token), `perplexity` and `unk_rate`, the share of
+    targets that are `<unk>`.
 
     Args:
         optimizer: makes the optimiser from the parameters; None = Adam as in fairseq's language models (betas 0.9 and
@@ -70,8 +69,12 @@ class LanguageModel(L.LightningModule):
         super().__init__()
         self._optimizer, self._scheduler = optimizer, scheduler
         self.phase = 0
-        self._learning_rate_scale = 1.0
-        self._item_scores: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        self.val_figures, self.test_figures = (MetricCollection(self.figures(), compute_groups=False) for _ in range(2))
+        self.test_items = KeptItems()
+
+    def figures(self) -> dict[str, Metric]:
+        """New metrics of a split, by the name that they are logged under."""
+        return {"loss": Loss(), "perplexity": Perplexity(), "unk_rate": UnknownRate()}
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -79,6 +82,14 @@ class LanguageModel(L.LightningModule):
     def collate(self) -> Callable[[ItemBatch], Batch]:
         """The function that makes this system's batches; picklable, so that worker processes can run it."""
         raise NotImplementedError(f"{type(self).__name__} has no collate function")
+
+    def forward(self, batch: Any) -> Tensor:  # noqa: ANN401, the system's own
+        """The log-probability (nats) of each target of a batch, or whatever else the system predicts."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def item_scores(self, batch: Any) -> ItemScores:  # noqa: ANN401, the system's own
+        """The scores of a batch's items, which validation and test are made from."""
+        raise NotImplementedError(f"{type(self).__name__} has no item_scores")
 
     def sentence_log_probs(
         self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
@@ -130,117 +141,83 @@ class LanguageModel(L.LightningModule):
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401
         """A fresh optimiser and schedule; called at the start of every phase."""
-        make = self._optimizer or _adam
-        optimizer = make(self.parameter_groups())
-        use_fused_kernels(optimizer)
-        if self._scheduler is None:
-            return optimizer
-        schedule = self._scheduler(optimizer)
-        when: dict[str, Any] = {"interval": "step"}
-        if isinstance(schedule, ReduceLROnPlateau):  # stepped in on_validation_end
-            when = {"interval": "epoch", "frequency": NEVER, "monitor": self.phases[self.phase].monitor}
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **when}}
+        monitor = self.phases[self.phase].monitor
+        return optimization(self.parameter_groups(), self._optimizer, self._scheduler, monitor=monitor)
 
-    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Take note of how large a step the batch is worth."""
-        self._learning_rate_scale = getattr(batch, "learning_rate_scale", 1.0)
+    def setup(self, stage: str) -> None:
+        """Refuse, before training, constructor arguments that a checkpoint could not store."""
+        if stage == "fit":
+            plain_settings(type(self), self.hparams)
 
-    def optimizer_step(
-        self,
-        epoch: int,
-        batch_idx: int,
-        optimizer: Any,  # noqa: ANN401
-        optimizer_closure: Callable[[], Any] | None = None,
-    ) -> None:
-        """A step at the batch's share of the learning rate."""
-        rates = [group["lr"] for group in optimizer.param_groups]
-        for group in optimizer.param_groups:
-            group["lr"] *= self._learning_rate_scale
-        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
+    def configure_callbacks(self) -> list[L.Callback]:
+        """The callbacks that training needs: phases with their best checkpoints, a seed for each step, optimisers.
 
-    # -- averaged weights: validated, and kept by the checkpoints that validation leads to ---------------------------
+        Checkpoints are written into `checkpoints/` of the trainer's `default_root_dir`.
+        """
+        if PhaseSwitch.of(self.trainer) is not None:  # from an earlier call of the same trainer
+            return []
+        folder = Path(self.trainer.default_root_dir) / "checkpoints"
+        return [*phase_callbacks(self, folder), ScaledSteps(), PlateauStep(), AveragedWeights()]
 
-    def _averaging(self) -> list[NTASGD]:
-        fits = self.trainer.state.fn == TrainerFn.FITTING and not self.trainer.sanity_checking
-        return [each for each in self.trainer.optimizers if isinstance(each, NTASGD)] if fits else []
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Store the constructor's arguments as plain values, so that the file loads without running code."""
+        name = self.CHECKPOINT_HYPER_PARAMS_KEY
+        if name in checkpoint:
+            checkpoint[name] = plain_settings(type(self), checkpoint[name])
 
-    def on_validation_start(self) -> None:
-        """Put averaged weights in place, where the optimiser keeps any."""
-        for optimizer in self._averaging():
-            optimizer.swap()
+    # -- training -------------------------------------------------------------------------------------------------
 
-    def on_validation_end(self) -> None:
-        """Go on from the weights themselves, after the callbacks have kept the best; tell who waits for a plateau."""
-        if self.trainer.state.fn == TrainerFn.FITTING and not self.trainer.sanity_checking:
-            for config in self.trainer.lr_scheduler_configs:
-                if isinstance(config.scheduler, ReduceLROnPlateau):
-                    config.scheduler.step(monitored_value(self.trainer, self.phases[self.phase]))
-        for optimizer in self._averaging():
-            optimizer.swap()
-            if optimizer.validated(monitored_value(self.trainer, self.phases[self.phase])):
-                log.info("Weights are averaged from step %d on.", self.trainer.global_step)
+    @property
+    def _attached(self) -> Any:  # noqa: ANN401, a trainer or None
+        """The trainer that runs the system; None in a notebook."""
+        try:
+            return self.trainer
+        except RuntimeError:
+            return None
 
-    # -- logging --------------------------------------------------------------------------------------------------
+    @property
+    def processes(self) -> int:
+        """How many processes train together."""
+        trainer = self._attached
+        return 1 if trainer is None else trainer.world_size
 
     def log_train(self, nll_sum: Float[Tensor, ""], global_tokens: int, *, name: str = "loss") -> Float[Tensor, ""]:
-        """The loss of this rank's share; averaged over ranks it is nats per token of the *global* batch."""
-        loss = nll_sum * (self.trainer.world_size / global_tokens)
-        several = self.trainer.world_size > 1
-        self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
+        """The loss of this process's share; averaged over processes it is nats per token of the *global* batch."""
+        loss = nll_sum * (self.processes / global_tokens)
+        if self._attached is not None:
+            several = self.processes > 1
+            self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
         return loss
+
+    # -- validation and test --------------------------------------------------------------------------------------
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
+        """Loss and perplexity on the validation split."""
+        self._measure("val", self.val_figures, batch)
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
+        """Loss and perplexity on the test split, and the scores of its items."""
+        self.test_items.update(self._measure("test", self.test_figures, batch))
+
+    def _measure(self, stage: str, figures: MetricCollection, batch: Any) -> ItemScores:  # noqa: ANN401
+        with self.evaluation_precision():
+            scores = self.item_scores(batch)
+        figures.update(scores)
+        for name, figure in figures.items():
+            shown = stage == "val" and name == "perplexity"
+            self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+        return scores
 
     def evaluation_precision(self) -> AbstractContextManager[None]:
         """That of training while a model is fitted; else full precision, since bf16 logits blur log Z."""
-        fitting = self._trainer is not None and self.trainer.state.fn == TrainerFn.FITTING
+        trainer = self._attached
+        fitting = trainer is not None and trainer.state.fn == TrainerFn.FITTING
         return nullcontext() if fitting else torch.autocast(self.device.type, enabled=False)
-
-    # -- the scores of every item tested ----------------------------------------------------------------------------
-
-    def keep_scores(
-        self,
-        items: Int[Tensor, " batch"],
-        nll: Float[Tensor, " batch"],
-        tokens: Int[Tensor, " batch"],
-        words: Int[Tensor, " batch"] | None = None,
-    ) -> None:
-        """Keep each item's nll (nats), the tokens that it runs over and their words, for `test_scores`.
-
-        Without words each token is one.
-        """
-        self._item_scores.append((items, nll, tokens, tokens if words is None else words))
 
     def on_test_epoch_start(self) -> None:
         """Forget the scores of an earlier test."""
-        self._item_scores.clear()
+        self.test_items.begin()
 
-    def test_scores(
-        self,
-    ) -> (
-        tuple[
-            Int64[np.ndarray, " items"],
-            Float64[np.ndarray, " items"],
-            Int64[np.ndarray, " items"],
-            Int64[np.ndarray, " items"],
-        ]
-        | None
-    ):
-        """Place in the split, nll (nats), tokens and words of every item tested last, over all devices, in order.
-
-        None for a system that has no such scores.
-        """
-        columns = [torch.cat(column) for column in zip(*self._item_scores, strict=True)]
-        if self.trainer.world_size > 1:
-            shares: list[list[Tensor]] = [[]] * self.trainer.world_size
-            torch.distributed.all_gather_object(shares, [column.cpu() for column in columns])
-            columns = [torch.cat(column) for column in zip(*filter(None, shares), strict=True)]
-        if not columns:
-            return None
-        order = columns[0].argsort()
-        items, nll, tokens, words = (column[order].cpu().numpy() for column in columns)
-        return items, nll, tokens, words
-
-
-def _adam(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
-    return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
+    def test_scores(self) -> ItemTable | None:
+        """Place in the split, nats, tokens and words of every item tested last, over all devices; None without any."""
+        return self.test_items.compute() if self.test_items.update_called else None

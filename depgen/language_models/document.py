@@ -10,12 +10,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from torchmetrics import MeanMetric
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.metrics.perplexity import Perplexity
+from depgen.metrics.item_scores import ItemScores
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.vocabulary import word_log_probs
 
@@ -70,8 +69,6 @@ class DocumentLanguageModel(LanguageModel):
     ) -> None:
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.loss_per = loss_per
-        self.val_perplexity, self.test_perplexity = Perplexity(), Perplexity()
-        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
 
     @property
     def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]
@@ -117,6 +114,10 @@ class DocumentLanguageModel(LanguageModel):
         return None
 
     # -- scoring --------------------------------------------------------------------------------------------------
+
+    def forward(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
+        """See `log_probs`."""
+        return self.log_probs(batch)
 
     def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
@@ -204,32 +205,21 @@ class DocumentLanguageModel(LanguageModel):
             self.log_train(extra, batch.global_tokens, name="extra_loss")
             nll = nll + extra
         divisor = batch.global_items if self.loss_per == "segment" else batch.global_tokens
-        return nll * (self.trainer.world_size / divisor)
+        return nll * (self.processes / divisor)
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 
-    def validation_step(self, batch: DocumentBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the validation split."""
-        with self.evaluation_precision():
-            self._evaluate("val", batch)
-
-    def test_step(self, batch: DocumentBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split."""
-        with self.evaluation_precision():
-            nll = self._evaluate("test", batch)
-        self.keep_scores(batch.items, nll.double().sum((1, 2)), batch.lengths.sum(1))
-
-    def _evaluate(self, stage: str, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """Add a batch's tokens to the split's figures (words and `<eos>` count); their nats."""
-        nll = -self._bounded_log_probs(batch)
-        tokens = batch.lengths.sum()
-        perplexity: Perplexity = getattr(self, f"{stage}_perplexity")
-        perplexity.update(nll.double().sum(), tokens)
-        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
-        unknown.update((batch.mask & (batch.targets == batch.unk)).sum() / tokens, tokens)
-        self.log(f"{stage}/perplexity", perplexity, prog_bar=stage == "val", on_epoch=True, batch_size=1)
-        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
-        return nll
+    def item_scores(self, batch: DocumentBatch) -> ItemScores:
+        """The scores of a batch's segments: words and `<eos>` count as tokens."""
+        nll, tokens = -self._bounded_log_probs(batch), batch.lengths.sum(1)
+        return ItemScores(
+            items=batch.items,
+            nll=nll.double().sum((1, 2))[:, None],
+            tokens=tokens[:, None],
+            words=tokens,
+            unknown=(batch.mask & (batch.targets == batch.unk)).sum(),
+            targets=tokens.sum(),
+        )
 
     def _bounded_log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         """`log_probs` of no more than `PADDED_AT_ONCE` positions at once, as in `sentence_log_probs`."""
@@ -250,14 +240,6 @@ class DocumentLanguageModel(LanguageModel):
         both, lengths = torch.stack((batch.inputs[0], batch.targets[0]), 1), batch.lengths[0].tolist()
         sentences = (each[:, :length] for each, length in zip(both, lengths, strict=True))
         return pad_sequence(list(self._read_on_through(sentences)), batch_first=True)[None]
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the loss that phases are judged by."""
-        self.log("val/loss", self.val_perplexity.compute().log(), batch_size=1)
-
-    def on_test_epoch_end(self) -> None:
-        """Log the loss beside its exponential."""
-        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)
 
 
 def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[Sequence[int]]]]:

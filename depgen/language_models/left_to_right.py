@@ -1,15 +1,14 @@
 """The base of the systems that score and write a text token by token."""
 
 from collections.abc import MutableMapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
-from torch.nn import ModuleDict
-from torchmetrics import MeanMetric, Metric
+from torchmetrics import Metric
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, DistanceNetwork
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
@@ -19,14 +18,8 @@ from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.metrics.perplexity import Perplexity
+from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.training.activation import ActivationRegularizer
-
-
-def _figures() -> ModuleDict:
-    """What a split is measured by, summed in float64 over batches and devices."""
-    means = {name: MeanMetric().set_dtype(torch.float64) for name in ("loss", "unk_rate")}
-    return ModuleDict({"perplexity": Perplexity(), "word_perplexity": Perplexity(), **means})
 
 
 class LeftToRight(LanguageModel):
@@ -55,7 +48,10 @@ class LeftToRight(LanguageModel):
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         self.regularizer = regularizer
         self._carried: dict[bool, CarriedState | None] = {}
-        self.val_figures, self.test_figures = _figures(), _figures()
+
+    def figures(self) -> dict[str, Metric]:
+        """Those of every system, and the perplexity per word (the same where each token is one)."""
+        return {**super().figures(), "word_perplexity": WordPerplexity()}
 
     def read_with(self, backbone: Backbone) -> None:
         """Take a network as `backbone`; what it has found out itself becomes a hyper-parameter.
@@ -110,6 +106,7 @@ class LeftToRight(LanguageModel):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the state that training carries through a stream, of every device."""
+        super().on_save_checkpoint(checkpoint)
         state = self._carried.get(True)
         if state is None:
             return
@@ -126,7 +123,8 @@ class LeftToRight(LanguageModel):
             UserError: training went on with another number of devices.
         """
         shares = checkpoint.get("carried")
-        if shares is None or self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
+        trainer = self._attached
+        if shares is None or trainer is None or trainer.state.fn != TrainerFn.FITTING:
             return
         if len(shares) != self.trainer.world_size:
             raise UserError(
@@ -187,35 +185,21 @@ class LeftToRight(LanguageModel):
         """The same distribution, in the form that is quickest to draw from."""
         return self.generation_step(tokens, padding, state)
 
-    def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the validation split."""
-        with self.evaluation_precision():
-            nll = -self.log_probs(batch)
-        self._log_evaluation("val", batch, nll)
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """See `log_probs`."""
+        return self.log_probs(batch)
 
-    def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split."""
-        with self.evaluation_precision():
-            nll = -self.log_probs(batch)
-        self._log_evaluation("test", batch, nll)
-        scores = nll.masked_fill(~batch.mask, 0).double().sum(1)
-        self.keep_scores(batch.items, scores, batch.lengths, batch.words)
-
-    def _log_evaluation(self, stage: str, batch: TokenBatch, nll: Float[Tensor, "batch length"]) -> None:
-        """Add a batch's tokens to the split's figures (`<eos>` counts, BOS and padding don't).
-
-        Logged: loss in nats per token, its exponential, that per word (the same where each token is one), and the share
-        of tokens that are `<unk>`.
-        """
-        figures = self.test_figures if stage == "test" else self.val_figures
-        tokens, unknown = batch.lengths.sum(), (batch.mask & (batch.targets == batch.unk)).sum()
-        counted = nll.masked_fill(~batch.mask, 0).double().sum()
-        additions = {"perplexity": (counted, tokens), "loss": (counted / tokens, tokens)}
-        additions |= {"word_perplexity": (counted, batch.words.sum()), "unk_rate": (unknown / tokens, tokens)}
-        for name, figure in figures.items():
-            cast(Metric, figure).update(*additions[name])
-            shown = stage == "val" and name == "perplexity"
-            self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+    def item_scores(self, batch: TokenBatch) -> ItemScores:
+        """The scores of a batch's items: `<eos>` counts as a token and as a word, BOS and padding don't."""
+        nll = -self.log_probs(batch).masked_fill(~batch.mask, 0)
+        return ItemScores(
+            items=batch.items,
+            nll=nll.double().sum(1, keepdim=True),
+            tokens=batch.lengths[:, None],
+            words=batch.words,
+            unknown=(batch.mask & (batch.targets == batch.unk)).sum(),
+            targets=batch.lengths.sum(),
+        )
 
     def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
         """The syntactic distance before each word; without meaning at padding.

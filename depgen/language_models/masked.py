@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
-from torchmetrics import MeanMetric
+from torchmetrics import Metric
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
@@ -18,7 +18,7 @@ from depgen.data.text import TextData
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
-from depgen.metrics.masked_perplexity import MaskedPerplexity
+from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs
 
@@ -146,14 +146,13 @@ class MaskedLanguageModel(LanguageModel):
         optimizer: OptimizerFactory | None = None,
         scheduler: SchedulerFactory | None = None,
     ) -> None:
+        self.evaluation_masks = evaluation_masks
         super().__init__(optimizer=optimizer, scheduler=scheduler)
         if not 0 < mask_rate <= 1:
             raise UserError(f"mask_rate: expected a share above 0 and at most 1, found {mask_rate}.")
         if evaluation_masks < 1:
             raise UserError(f"evaluation_masks: expected at least 1, found {evaluation_masks}.")
         self.mask_rate, self.evaluation_masks, self.evaluation_seed = mask_rate, evaluation_masks, evaluation_seed
-        self.val_perplexity, self.test_perplexity = (MaskedPerplexity(evaluation_masks) for _ in range(2))
-        self.val_unk_rate, self.test_unk_rate = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
 
     @property
     def collate(self) -> Callable[[ItemBatch], WordBatch]:
@@ -248,7 +247,7 @@ class MaskedLanguageModel(LanguageModel):
 
     def summed_over_devices(self, count: Int[Tensor, ""]) -> int:
         """What the global batch counts, at least 1, so that a sum over nothing can be divided by it."""
-        total = cast(Tensor, self.all_gather(count)).sum() if self.trainer.world_size > 1 else count
+        total = cast(Tensor, self.all_gather(count)).sum() if self.processes > 1 else count
         return max(1, int(total))
 
     def _nll(
@@ -310,20 +309,13 @@ class MaskedLanguageModel(LanguageModel):
         uniform = hashed_uniform(self.evaluation_seed, number, batch.items[:, None], places[None, :])
         return (uniform < self.mask_rate) & batch.mask & (batch.tokens != batch.unk)
 
-    def validation_step(self, batch: WordBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the validation split."""
-        with self.evaluation_precision():
-            self._evaluate("val", batch)
+    def figures(self) -> dict[str, Metric]:
+        """Those of every system, over several passes."""
+        passes = self.evaluation_masks
+        return {"loss": Loss(passes), "perplexity": Perplexity(passes), "unk_rate": UnknownRate()}
 
-    def test_step(self, batch: WordBatch, batch_idx: int) -> None:
-        """Loss and perplexity on the test split."""
-        with self.evaluation_precision():
-            nll, words = self._evaluate("test", batch)
-        self.keep_scores(batch.items, nll, words)
-
-    def _evaluate(self, stage: str, batch: WordBatch) -> tuple[Float[Tensor, " batch"], Int[Tensor, " batch"]]:
-        """Add a batch to the split's figures; each sentence's nats and masked words over all passes."""
-        metric: MaskedPerplexity = getattr(self, f"{stage}_perplexity")
+    def item_scores(self, batch: WordBatch) -> ItemScores:
+        """The nats of each sentence's masked words in every pass."""
         nll = torch.zeros(len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=self.device)
         words = torch.zeros_like(nll, dtype=torch.int64)
         for number in range(self.evaluation_masks):
@@ -332,31 +324,19 @@ class MaskedLanguageModel(LanguageModel):
             row = chosen.nonzero()[:, 0]
             nll[:, number].index_add_(0, row, self._nll(output, batch.tokens, chosen).double())
             words[:, number] = chosen.sum(1)
-        metric.update(nll.sum(0), words.sum(0))
-        unknown: MeanMetric = getattr(self, f"{stage}_unk_rate")
-        count = batch.lengths.sum()
-        unknown.update((batch.mask & (batch.tokens == batch.unk)).sum() / count, count)
-        self.log(f"{stage}/perplexity", metric, prog_bar=stage == "val", on_epoch=True, batch_size=1)
-        self.log(f"{stage}/unk_rate", unknown, on_epoch=True, batch_size=1)
-        return nll.sum(1), words.sum(1)
+        unknown = (batch.mask & (batch.tokens == batch.unk)).sum()
+        return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
 
     def on_validation_epoch_end(self) -> None:
-        """Log the loss that phases are judged by.
+        """Refuse a validation split in which no word was masked.
 
         Raises:
-            UserError: no word was masked, so that there is none.
+            UserError: so that there is no loss.
         """
-        loss = self.val_perplexity.compute().log()
-        if loss.isnan() and not self.trainer.sanity_checking:
-            words = cast(Tensor, self.all_gather(self.val_perplexity.words))  # the metric has this device's again
-            if not words.any():
-                raise UserError(
-                    f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
-                    f"rate of {self.mask_rate}: there is no loss to choose weights by. <unk> is never masked: "
-                    "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
-                )
-        self.log("val/loss", loss, batch_size=1)
-
-    def on_test_epoch_end(self) -> None:
-        """Log the loss beside its exponential."""
-        self.log("test/loss", self.test_perplexity.compute().log(), batch_size=1)
+        masked = cast(Tensor, self.all_gather(self.val_figures["loss"].tokens))
+        if not self.trainer.sanity_checking and not masked.any():
+            raise UserError(
+                f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
+                f"rate of {self.mask_rate}: there is no loss to choose weights by. <unk> is never masked: "
+                "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
+            )

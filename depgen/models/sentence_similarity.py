@@ -242,11 +242,9 @@ class SentenceSimilarity(LanguageModel):
         for parameter in frozen:
             parameter.requires_grad_(False)
 
-    def forward(
-        self, tokens: Int[Tensor, "sentences length"], lengths: Int[Tensor, " sentences"]
-    ) -> Float[Tensor, " pairs"]:
-        """Similarities, from 0 to 5; sentences stand as in `PairBatch`."""
-        first, second = self.vectors(tokens, lengths).chunk(2)
+    def forward(self, batch: PairBatch) -> Float[Tensor, " pairs"]:
+        """The similarity of each pair, from 0 to 5."""
+        first, second = self.vectors(batch.tokens, batch.lengths).chunk(2)
         return cast(Tensor, self.head(first, second))
 
     def vectors(
@@ -267,7 +265,7 @@ class SentenceSimilarity(LanguageModel):
 
     def training_step(self, batch: PairBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean squared error over the global batch."""
-        predicted = self(batch.tokens, batch.lengths)
+        predicted = self(batch)
         return self.log_train((predicted - batch.scores).square().sum(), batch.global_pairs)
 
     # -- evaluation -----------------------------------------------------------------------------------------------
@@ -283,7 +281,7 @@ class SentenceSimilarity(LanguageModel):
     def _keep(self, kept: ScoredPairs, batch: PairBatch) -> None:
         """Predict, without autocast, whose rounding would make ranks equal."""
         with torch.autocast(self.device.type, enabled=False):
-            predicted = self(batch.tokens, batch.lengths)
+            predicted = self(batch)
         kept.update(predicted, batch.scores, items=batch.items, test_sets=batch.test_sets, seen=batch.seen)
 
     def on_validation_epoch_end(self) -> None:

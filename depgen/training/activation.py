@@ -3,6 +3,7 @@
 Merity, McCann & Socher (2017), "Revisiting Activation Regularization for Language RNNs"; as in AWD-LSTM.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from depgen.errors import UserError
 
 
+@dataclass(frozen=True)
 class ActivationRegularizer:
     """alpha mean(m * h^2) + beta mean((h_t+1 - h_t)^2) of the last layer's outputs: AR and TAR.
 
@@ -21,12 +23,15 @@ class ActivationRegularizer:
         of: what AR sees: outputs after dropout m (AWD-LSTM) or before ("undropped": ON-LSTM's code).
     """
 
-    def __init__(
-        self, activation: float = 2.0, temporal: float = 1.0, of: Literal["dropped", "undropped"] = "dropped"
-    ) -> None:
-        if activation < 0 or temporal < 0:
-            raise UserError(f"weights of a regulariser must not be negative, found {activation} and {temporal}")
-        self.activation, self.temporal, self.of = activation, temporal, of
+    activation: float = 2.0
+    temporal: float = 1.0
+    of: Literal["dropped", "undropped"] = "dropped"
+
+    def __post_init__(self) -> None:
+        if self.activation < 0 or self.temporal < 0:
+            raise UserError(
+                f"weights of a regulariser must not be negative, found {self.activation} and {self.temporal}"
+            )
 
     def __call__(
         self,

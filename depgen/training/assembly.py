@@ -1,4 +1,4 @@
-"""The callbacks of a training run, in the order that they need."""
+"""The callbacks of a training: those that a system brings into any Trainer, and those of a run folder."""
 
 from pathlib import Path
 
@@ -11,27 +11,19 @@ from depgen.training.phases import PhaseSwitch, phases_of
 from depgen.training.randomness import StepSeed
 
 
-def training_callbacks(
-    model: L.LightningModule,
-    folder: Path,
-    *,
-    resume_every_n_steps: int,
-    interrupt: InterruptGuard,
-) -> list[L.Callback]:
-    """Everything that makes a `fit` of `model` resumable, with its checkpoints in `folder`.
+def phase_callbacks(model: L.LightningModule, folder: Path) -> list[L.Callback]:
+    """Callbacks that train a model's phases one after the other, with their best checkpoints in `folder`."""
+    return [PhaseSwitch(folder), StepSeed(), *(PhaseCheckpoint(folder, phase) for phase in phases_of(model))]
 
-    `PhaseSwitch` comes first of ours, so that they see the phase that a step belongs to; `Resume` late, so that it
-    saves what the others have settled.
-    """
+
+def run_callbacks(folder: Path, *, resume_every_n_steps: int, interrupt: InterruptGuard) -> list[L.Callback]:
+    """Callbacks that make a `fit` resumable and stop it in good order, with its checkpoints in `folder`."""
     return [
-        PhaseSwitch(folder),
-        StepSeed(),
         CurveKeeper(),
         DiskGuard(folder),
         LossGuard(folder),
         ProjectedTime(),
         interrupt,
-        *(PhaseCheckpoint(folder, phase) for phase in phases_of(model)),
         Resume(folder, every_n_steps=resume_every_n_steps, interrupt=interrupt),
         FinishRecord(folder.parent),
     ]

@@ -117,6 +117,9 @@ class PhaseSwitch(L.Callback):
             UserError: `trainer.max_epochs` is not the sum of the phases' lengths.
         """
         self.phases = phases_of(pl_module)
+        if trainer.state.fn == TrainerFn.FITTING and trainer.current_epoch == 0:  # a checkpoint is loaded later
+            self.index, self.first_epoch, self.stopped_at, self.validated = 0, 0, None, False
+            _enter(pl_module, 0)
         if trainer.state.fn != TrainerFn.FITTING or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         epochs = epochs_in_all(self.phases, trainer.max_epochs, trainer.max_steps)
@@ -182,7 +185,7 @@ class PhaseSwitch(L.Callback):
     def _load_best(self, trainer: L.Trainer, model: L.LightningModule) -> None:
         """Load the best weights of the phase at hand; all processes do, or none does."""
         best = self.folder / f"{self.phase.name}-best.ckpt"
-        seen = best.exists()
+        seen = self.validated and best.exists()  # else the file is of another fit
         seen_by_first = trainer.strategy.broadcast(seen)
         if trainer.strategy.reduce_boolean_decision(seen, all=True) != seen_by_first:
             raise UserError(

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import lightning as L
 import torch
 
-from depgen.training.assembly import training_callbacks
+from depgen.training.assembly import phase_callbacks, run_callbacks
 from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
 from depgen.training.guards import InterruptGuard
 from tests.training.tiny import TinyData, TinyModel
@@ -42,7 +42,11 @@ def fit(
 ):  # fmt: skip
     """Train in `folder`; the trainer and the model."""
     model = model if model is not None else TinyModel(3)
-    callbacks = training_callbacks(model, folder, resume_every_n_steps=every, interrupt=interrupt or InterruptGuard())
+    interrupt = interrupt or InterruptGuard()
+    callbacks = [
+        *phase_callbacks(model, folder),
+        *run_callbacks(folder, resume_every_n_steps=every, interrupt=interrupt),
+    ]
     settings = {
         "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
         "use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1, "num_sanity_val_steps": 0,

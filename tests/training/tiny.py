@@ -1,5 +1,7 @@
 """A system of two phases and its data, trained in a second: dropout on, batches of varying number."""
 
+from pathlib import Path
+
 import lightning as L
 import numpy as np
 import torch
@@ -8,7 +10,8 @@ from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MeanMetric
 
 from depgen.errors import UserError
-from depgen.training.phases import Phase
+from depgen.training.assembly import phase_callbacks
+from depgen.training.phases import Phase, PhaseSwitch
 
 
 class Batch(dict):
@@ -169,6 +172,10 @@ class TinyModel(L.LightningModule):
 
     def enter_phase(self, index: int) -> None:
         self.phase = index
+
+    def configure_callbacks(self):
+        folder = Path(self.trainer.default_root_dir) / "checkpoints"
+        return [] if PhaseSwitch.of(self.trainer) else phase_callbacks(self, folder)
 
     def configure_optimizers(self):
         self.setups.append(self.phase)

@@ -18,7 +18,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
 from depgen.evaluation.union.stories import StoryBatch, UnionData
-from depgen.training.assembly import training_callbacks
+from depgen.training.assembly import phase_callbacks, run_callbacks
 from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter, load_checkpoint
 from depgen.training.guards import InterruptGuard
 from depgen.training.logs import CurveLogger, quiet_libraries
@@ -257,7 +257,10 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     data.seed, data.marked = seed, bool(options.detection)
     interrupt = InterruptGuard()
     curve = CurveLogger(folder)
-    callbacks = training_callbacks(module, resume.parent, resume_every_n_steps=200, interrupt=interrupt)
+    callbacks = [
+        *phase_callbacks(module, resume.parent),
+        *run_callbacks(resume.parent, resume_every_n_steps=200, interrupt=interrupt),
+    ]
     trainer = L.Trainer(
         max_epochs=sum(phase.epochs or 0 for phase in module.phases), accelerator=options.accelerator,
         devices=options.devices, precision=options.precision, gradient_clip_val=options.gradient_clip,

@@ -1,0 +1,68 @@
+"""Constructor arguments as plain values: what a checkpoint stores, so that it loads without running code from it."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from inspect import isclass, isfunction, signature
+from pathlib import Path
+from typing import Any
+
+from depgen.errors import UserError
+
+BUILDER = "lightning.pytorch.cli.instantiate_module"
+"""What `load_from_checkpoint` builds a system by, from values as they are in YAML."""
+
+
+def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a system's constructor as YAML has them: callables by class path, all others as they are.
+
+    `load_from_checkpoint` builds the system from them, also where only its base class is known.
+
+    Raises:
+        UserError: an argument has no such form; names it.
+    """
+    plain = {name: _plain(value, name) for name, value in arguments.items()}
+    if (path := _path(system)) is not None:
+        plain = {"_class_path": path, "_instantiator": BUILDER, **plain}
+    return plain
+
+
+def _plain(value: object, name: str) -> Any:  # noqa: ANN401
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain(each, f"{name}.{key}") for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(each, f"{name}.{place}") for place, each in enumerate(value))
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, partial) and (path := _path(value.func)) is not None:
+        given = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
+        given |= given.pop(_rest(value.func), {})
+        return {"class_path": path, "init_args": _plain(given, name)}
+    if (isclass(value) or isfunction(value)) and (path := _path(value)) is not None:
+        return {"class_path": path} if isclass(value) else path
+    if is_dataclass(value) and (path := _path(type(value))) is not None:
+        given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return {"class_path": path, "init_args": _plain(given, name)}
+    raise UserError(
+        f"{name}: expected a plain value, a class or functools.partial(Class, ...), found {value!r}, which a "
+        "checkpoint can't store without code. Define it at the top of a module and pass it by partial."
+    )
+
+
+def _rest(function: Any) -> str:  # noqa: ANN401
+    """The name of a function's `**kwargs`; empty without any."""
+    return next((each.name for each in signature(function).parameters.values() if each.kind is each.VAR_KEYWORD), "")
+
+
+def _path(thing: Any) -> str | None:  # noqa: ANN401
+    """From where a class or function is imported; None for one that isn't found there, such as a lambda."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+    if not module or module == "__main__":
+        return None
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}.{name}" if found is thing else None

@@ -1,0 +1,144 @@
+"""The default optimiser, how Lightning is told of a schedule, and callbacks for what optimisers and schedules need.
+
+A system brings these callbacks itself (`LanguageModel.configure_callbacks`), so that they work in any Trainer.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.trainer.states import TrainerFn
+from torch.nn import Parameter
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from depgen.training.fused import use_fused_kernels
+from depgen.training.nt_asgd import NTASGD
+from depgen.training.phases import PhaseSwitch, monitored_value
+
+log = logging.getLogger(__name__)
+
+OptimizerFactory = Callable[[Iterable[Parameter] | Iterable[dict[str, Any]]], Optimizer]
+SchedulerFactory = Callable[[Optimizer], LRScheduler]
+
+NEVER = 1 << 60
+"""An epoch that is not reached. Lightning would step a plateau's schedule only after an epoch's checkpoint is written,
+so that a resumed run would be one step short: `PlateauStep` steps it instead."""
+
+
+def default_optimizer(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
+    """AdamW as in fairseq's language models: learning rate 5e-4, betas 0.9 and 0.98, weight decay 0.01."""
+    return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
+
+
+def optimization(
+    parameters: list[Parameter] | list[dict[str, Any]],
+    optimizer: OptimizerFactory | None,
+    scheduler: SchedulerFactory | None,
+    *,
+    monitor: str,
+) -> Any:  # noqa: ANN401
+    """What `configure_optimizers` returns: a fresh optimiser, and a schedule that is stepped every step.
+
+    Args:
+        parameters: one group, or several with options.
+        optimizer: makes the optimiser; None = `default_optimizer`.
+        scheduler: makes the schedule; None = a constant learning rate. `PlateauStep` steps a ReduceLROnPlateau.
+        monitor: name of the logged value that a ReduceLROnPlateau sees.
+    """
+    made = (optimizer or default_optimizer)(parameters)
+    use_fused_kernels(made)
+    if scheduler is None:
+        return made
+    schedule = scheduler(made)
+    when: dict[str, Any] = {"interval": "step"}
+    if isinstance(schedule, ReduceLROnPlateau):
+        when = {"interval": "epoch", "frequency": NEVER, "monitor": monitor}
+    return {"optimizer": made, "lr_scheduler": {"scheduler": schedule, **when}}
+
+
+class ScaledSteps(L.Callback):
+    """Multiplies the learning rate of a step by the batch's `learning_rate_scale`: shorter segments, smaller steps."""
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
+    ) -> None:
+        """Remember the batch's scale."""
+        self.scale = getattr(batch, "learning_rate_scale", 1.0)
+
+    def on_before_optimizer_step(self, trainer: L.Trainer, pl_module: L.LightningModule, optimizer: Optimizer) -> None:
+        """Scale the rates until the step is done."""
+        if self.scale == 1.0:
+            return
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] *= self.scale
+
+        def restore(*_: object) -> None:
+            handle.remove()
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+
+        handle = optimizer.register_step_post_hook(restore)
+
+
+class _AfterValidation(Checkpoint):
+    """Base of callbacks that act on what a validation found, after the best weights have been kept.
+
+    Lightning calls `Checkpoint`s after all other callbacks, and these last among them, as the model brings them.
+    """
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Act, unless this is no validation of a fit."""
+        if _fits(trainer):
+            self.validated(trainer)
+
+    def validated(self, trainer: L.Trainer) -> None:
+        """Act on the monitored value."""
+        raise NotImplementedError
+
+
+class PlateauStep(_AfterValidation):
+    """Steps each ReduceLROnPlateau at every validation, by the value that the phase is judged by."""
+
+    def validated(self, trainer: L.Trainer) -> None:
+        """Step."""
+        for config in trainer.lr_scheduler_configs:
+            if isinstance(config.scheduler, ReduceLROnPlateau):
+                config.scheduler.step(_monitored(trainer))
+
+
+class AveragedWeights(_AfterValidation):
+    """Puts NT-ASGD's averaged weights in place during validation, so that they are measured and kept as the best."""
+
+    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Put averaged weights in place, where the optimiser keeps any."""
+        for optimizer in _averaging(trainer):
+            optimizer.swap()
+
+    def validated(self, trainer: L.Trainer) -> None:
+        """Put the weights themselves back, and begin to average when validation has stopped improving."""
+        for optimizer in _averaging(trainer):
+            optimizer.swap()
+            if optimizer.validated(_monitored(trainer)):
+                log.info("Weights are averaged from step %d on.", trainer.global_step)
+
+
+def _fits(trainer: L.Trainer) -> bool:
+    return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+
+
+def _averaging(trainer: L.Trainer) -> list[NTASGD]:
+    return [each for each in trainer.optimizers if isinstance(each, NTASGD)] if _fits(trainer) else []
+
+
+def _monitored(trainer: L.Trainer) -> float:
+    switch = PhaseSwitch.of(trainer)
+    assert switch is not None, "the model brings PhaseSwitch together with these callbacks"
+    return monitored_value(trainer, switch.phase)
