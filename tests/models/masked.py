@@ -1,5 +1,7 @@
 """Batches of sentences and training steps without a trainer, shared by the tests of masked language models."""
 
+from types import SimpleNamespace
+
 import torch
 
 from depgen.data.batch import WordBatch
@@ -28,6 +30,7 @@ def batch_of(*sentences, heads=None, items=None, length=None):
 
 def alone(model):
     """The model as one process trains it, its log a dictionary: `model.logged`."""
+    model._trainer = SimpleNamespace(world_size=1)
     model.logged = {}
     model.log = lambda name, value, **_: model.logged.__setitem__(name, value)
     return model
