@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from inspect import isclass, isfunction, signature
+from inspect import Parameter, isclass, isfunction, signature
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         UserError: an argument has no such form; names it.
     """
+    if arguments:
+        for name in _named(system) - arguments.keys():  # Lightning leaves out what can't be pickled
+            raise _refusal(name, "a value that can't be pickled")
     plain = {name: _plain(value, name) for name, value in arguments.items()}
     if (path := _path(system)) is not None:
         plain = {"_class_path": path, "_instantiator": BUILDER, **plain}
@@ -41,15 +44,27 @@ def _plain(value: object, name: str) -> Any:  # noqa: ANN401
         given = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
         given |= given.pop(_rest(value.func), {})
         return {"class_path": path, "init_args": _plain(given, name)}
-    if (isclass(value) or isfunction(value)) and (path := _path(value)) is not None:
-        return {"class_path": path} if isclass(value) else path
+    if isclass(value) and (path := _path(value)) is not None:
+        return {"class_path": path}
+    if isfunction(value) and "return" in value.__annotations__ and (path := _path(value)) is not None:
+        return path
     if is_dataclass(value) and (path := _path(type(value))) is not None:
         given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return {"class_path": path, "init_args": _plain(given, name)}
-    raise UserError(
-        f"{name}: expected a plain value, a class or functools.partial(Class, ...), found {value!r}, which a "
-        "checkpoint can't store without code. Define it at the top of a module and pass it by partial."
+    raise _refusal(name, repr(value))
+
+
+def _refusal(name: str, found: str) -> UserError:
+    return UserError(
+        f"{name}: expected a plain value, a class or functools.partial(Class, ...), found {found}, which a checkpoint "
+        "can't store without code. Define it at the top of a module and pass it by partial."
     )
+
+
+def _named(function: Any) -> set[str]:  # noqa: ANN401
+    """The names of a function's parameters, without `*args` and `**kwargs`."""
+    kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    return {each.name for each in signature(function).parameters.values() if each.kind not in kinds}
 
 
 def _rest(function: Any) -> str:  # noqa: ANN401

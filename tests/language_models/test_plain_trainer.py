@@ -1,0 +1,134 @@
+"""Systems in a plain Lightning Trainer and in a notebook, without the command line."""
+
+from functools import partial
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+
+from depgen.annotation.trivial import LeftChain
+from depgen.backbones.awd_lstm import AWDLSTM
+from depgen.backbones.transformer import Transformer
+from depgen.data.sampler import Share
+from depgen.data.text import TextData
+from depgen.data.text_lines import TextLines
+from depgen.errors import UserError
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dmlm import DMLM
+from depgen.training.activation import ActivationRegularizer
+from depgen.training.checkpoints import load_checkpoint
+
+TINY = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8)
+LINES = {"train": 12, "valid": 4, "test": 4}
+
+
+def local(vocabulary_size: int) -> Transformer:  # found by its path, so that a checkpoint can name it
+    return Transformer(vocabulary_size, layers=2, width=8, attention_heads=2, feedforward=8)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    for name, number in LINES.items():
+        lines = (" ".join("abcdefg"[(n * 3 + k) % 7] for k in range(3 + n % 4)) for n in range(number))
+        (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+    return TextData(TextLines(str(tmp_path)), LeftChain(), tokens_per_batch=20)
+
+
+def trainer(folder, **options):
+    quiet = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    return L.Trainer(default_root_dir=folder, max_epochs=3, reload_dataloaders_every_n_epochs=1, **quiet, **options)
+
+
+class Phases(L.Callback):
+    """Notes the phase that each epoch trains."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_train_epoch_end(self, trainer, model):
+        self.seen.append(model.phases[model.phase].name)
+
+
+def test_phases_follow_each_other_from_the_best_weights(data, tmp_path):
+    model, phases = DMLM(TINY, data.vocabulary_size, 1, 2), Phases()
+    fitted = trainer(tmp_path, callbacks=[phases])
+    fitted.fit(model, data)
+    assert phases.seen == ["dependency_modeling", "language_modeling", "language_modeling"]
+    names = {path.name for path in (tmp_path / "checkpoints").glob("*best.ckpt")}
+    assert names == {"dependency_modeling-best.ckpt", "language_modeling-best.ckpt", "best.ckpt"}
+    (figures,) = fitted.test(model, data, verbose=False)
+    assert {"test/loss", "test/perplexity", "test/word_perplexity", "test/unk_rate"} == figures.keys()
+    items, *_ = model.test_scores()
+    assert items.tolist() == list(range(LINES["test"]))
+
+
+def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(data, tmp_path):
+    model = DMLM(TINY, data.vocabulary_size, 1, 2)
+    trainer(tmp_path).fit(model, data)
+    again, phases = DMLM(TINY, data.vocabulary_size, 1, 2), Phases()
+    before = load_checkpoint(tmp_path / "checkpoints" / "dependency_modeling-best.ckpt")["state_dict"]
+    for each in (model, again):
+        phases = Phases()
+        trainer(tmp_path, callbacks=[phases], limit_val_batches=0).fit(each, data)
+        assert phases.seen == ["dependency_modeling", "language_modeling", "language_modeling"]
+    assert not torch.equal(before["backbone.embedding.weight"], again.state_dict()["backbone.embedding.weight"])
+
+
+@pytest.mark.parametrize("backbone", [TINY, local], ids=["partial", "function"])
+def test_a_system_built_in_python_is_saved_and_loaded_without_code(data, tmp_path, backbone):
+    model = DMLM(backbone, data.vocabulary_size, 1, 2, optimizer=partial(torch.optim.Adam, lr=0.01))
+    fitted = trainer(tmp_path)
+    fitted.fit(model, data)
+    path = tmp_path / "lightning.ckpt"
+    fitted.save_checkpoint(path)
+    assert load_checkpoint(path)["state_dict"].keys() == model.state_dict().keys()
+    batch = next(iter(fitted.train_dataloader))
+    for kind in (DMLM, L.LightningModule):
+        loaded = kind.load_from_checkpoint(path, weights_only=True).eval()
+        assert isinstance(loaded, DMLM)
+        torch.testing.assert_close(loaded(batch), model.eval()(batch), rtol=0, atol=0)
+        assert loaded.phases == model.phases
+
+
+def test_networks_of_streams_keep_their_regulariser(data, tmp_path):
+    network = partial(AWDLSTM, embedding_size=6, hidden_size=6, layers=1)
+    model = CausalLM(network, data.vocabulary_size, regularizer=ActivationRegularizer(activation=0.5))
+    fitted = trainer(tmp_path)
+    fitted.fit(model, data)
+    fitted.save_checkpoint(tmp_path / "one.ckpt")
+    loaded = CausalLM.load_from_checkpoint(tmp_path / "one.ckpt", weights_only=True)
+    assert loaded.regularizer == ActivationRegularizer(activation=0.5)
+
+
+def test_what_a_checkpoint_cannot_hold_is_refused_before_training(data, tmp_path):
+    model = DMLM(lambda size: TINY(size), data.vocabulary_size, 1, 2)
+    with pytest.raises(UserError, match=r"backbone: expected .* functools\.partial"):
+        trainer(tmp_path).fit(model, data)
+
+
+def test_steps_are_seeded_like_those_of_a_run(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("PL_GLOBAL_SEED", "3")
+    weights = []
+    for noise in (0, 1):
+        torch.manual_seed(0)
+        model = CausalLM(TINY, data.vocabulary_size)
+        torch.manual_seed(noise)  # of no effect: each step has a seed
+        trainer(tmp_path).fit(model, data)
+        weights.append(model.state_dict()["backbone.embedding.weight"])
+    assert torch.equal(*weights)
+
+
+def test_losses_and_log_probabilities_in_a_notebook(data):
+    model = DMLM(TINY, data.vocabulary_size, 1, 2)
+    data.prepare_data()
+    data.setup("fit")
+    items = data.split("train").__getitems__(Share(np.arange(2), 9, 2))
+    batch = model.collate(items)
+    assert model(batch).shape == batch.targets.shape
+    for phase in (0, 1):
+        model.enter_phase(phase)
+        loss = model.training_step(batch, 0)
+        assert loss.isfinite()
+        loss.backward()
