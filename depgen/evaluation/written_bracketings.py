@@ -7,6 +7,7 @@ import lightning as L
 import numpy as np
 import torch
 from jaxtyping import Float
+from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from depgen.data.batch import TokenBatch
@@ -18,7 +19,7 @@ FOLDER, DISTANCES = "bracketings", "distances.jsonl"
 Row = tuple[int, list[str], np.ndarray]
 
 
-class WrittenBracketings(L.Callback):
+class WrittenBracketings(BasePredictionWriter):
     """Writes one text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
 
     A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. Leaves are the
@@ -27,6 +28,7 @@ class WrittenBracketings(L.Callback):
 
     def __init__(self, folder: Path, vocabulary: AnyVocabulary) -> None:
         """Write into `folder`, in the words of `vocabulary`."""
+        super().__init__("batch_and_epoch")
         self.folder, self.vocabulary = folder, vocabulary
         self.rows: list[Row] = []
 
@@ -34,22 +36,25 @@ class WrittenBracketings(L.Callback):
         """Forget an earlier prediction."""
         self.rows.clear()
 
-    def on_predict_batch_end(
+    def write_on_batch_end(
         self,
         trainer: L.Trainer,
         pl_module: L.LightningModule,
-        outputs: Float[Tensor, "layers batch words"],
+        prediction: Float[Tensor, "layers batch words"],
+        batch_indices: object,
         batch: TokenBatch,
         batch_idx: int,
-        dataloader_idx: int = 0,
+        dataloader_idx: int,
     ) -> None:
         """Take a batch's distances."""
-        distances = outputs.double().cpu().numpy()
+        distances = prediction.double().cpu().numpy()
         for row, (item, length) in enumerate(zip(batch.items.tolist(), batch.lengths.tolist(), strict=True)):
             words = [self.vocabulary.decode([token]) or "_" for token in batch.inputs[row, 1:length].tolist()]
             self.rows.append((item, words, distances[:, row, : length - 1]))
 
-    def on_predict_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+    def write_on_epoch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: object, batch_indices: object
+    ) -> None:
         """Write what all devices have found."""
         rows = self.rows
         if trainer.world_size > 1:

@@ -31,12 +31,12 @@ class LeftToRight(LanguageModel):
         scheduler: see `LanguageModel`.
 
     Attributes:
-        backbone: the network that reads.
-        max_length: tokens of the longest text that it can read; None for any.
+        backbone: the network from tokens to hidden states, in systems that take one.
+        max_length: tokens of the longest text that it can encode; None for any.
     """
 
     backbone: Backbone
-    max_length: int | None
+    max_length: int | None = None
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class LeftToRight(LanguageModel):
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
         """The output bias, where there is one."""
-        return self.backbone.output_bias
+        backbone = getattr(self, "backbone", None)
+        return None if backbone is None else backbone.output_bias
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -173,8 +174,12 @@ class LeftToRight(LanguageModel):
         padding: Bool[Tensor, "batch length"] | None,
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch vocab"], State]:
-        """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state."""
-        raise NotImplementedError(f"{type(self).__name__} has no generation_step")
+        """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state.
+
+        Raises:
+            UserError: the system writes no texts.
+        """
+        raise UserError(f"{type(self).__name__} does not write texts: it has no generation_step.")
 
     def drawing_step(
         self,
@@ -207,12 +212,12 @@ class LeftToRight(LanguageModel):
         Raises:
             UserError: the backbone has none.
         """
-        if not isinstance(self.backbone, DistanceNetwork):
-            raise UserError(
-                f"A {type(self.backbone).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN."
-            )
+        backbone = getattr(self, "backbone", None)
+        if not isinstance(backbone, DistanceNetwork):
+            of = self if backbone is None else backbone
+            raise UserError(f"A {type(of).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN.")
         with torch.autocast(self.device.type, enabled=False):
-            return self.backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]
+            return backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]
 
     def generate(
         self,

@@ -7,6 +7,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torchmetrics import Metric
@@ -300,6 +301,33 @@ class MaskedLanguageModel(LanguageModel):
             output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths)
             log_probs[share.indices] = -self._nll(output, batch.tokens, chosen).double().cpu()
         return np.split(log_probs.numpy(), np.cumsum(lengths)[:-1])
+
+    def forward(self, batch: WordBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each word given all others of its sentence; 0 at padding.
+
+        Each word is masked in turn, so that a sentence of n words is encoded n times. Nothing is masked at random.
+        """
+        rows, places = batch.mask.nonzero(as_tuple=True)
+        at_once = max(1, MASKED_AT_ONCE // batch.tokens.shape[1])
+        found = batch.tokens.new_zeros(batch.tokens.shape, dtype=self.output_weight.dtype)
+        for row, place in zip(rows.split(at_once), places.split(at_once), strict=True):  # type: ignore[no-untyped-call]
+            chosen = F.one_hot(place, batch.tokens.shape[1]).bool()
+            tokens, lengths = batch.tokens[row], batch.lengths[row]
+            heads = None if batch.heads is None else batch.heads[row]
+            output = self.read(tokens.masked_fill(chosen, batch.masked), lengths, heads=heads)
+            found = found.index_put((row, place), -self._nll(output, tokens, chosen))
+        return found
+
+    def predict_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, "batch dependents heads"]:
+        """The probability of each word to be each other's head.
+
+        Raises:
+            UserError: the system does not parse.
+        """
+        if not isinstance(self, HeadNetwork):
+            raise UserError(f"{type(self).__name__} has no trees to predict: take UDGN or StructFormer.")
+        with torch.autocast(self.device.type, enabled=False):
+            return self.head_probabilities(batch.tokens, batch.lengths)
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 

@@ -16,8 +16,10 @@ from depgen.backbones.prpn import PRPN
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
+from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from depgen.nn.mixture_attention import QueryKeyAttention
@@ -143,3 +145,35 @@ def test_a_text_longer_than_the_positions_is_refused_and_one_that_fills_them_is_
     message = "A text of 24 tokens does not fit into the 24 positions of this model"
     with pytest.raises(UserError, match=message):
         scores_of(model, [[[3]], [[2] * 20, [4] * 4]])
+
+
+# -- a system without a backbone ---------------------------------------------------------------------------------------
+
+
+class Bigrams(LeftToRight):
+    """Nothing but a table: log_probs and a loss are all that the base needs."""
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.table = torch.nn.Parameter(torch.zeros(vocabulary_size, vocabulary_size))
+
+    collate = property(lambda self: collate_tokens)
+
+    def log_probs(self, batch):
+        return self.table.log_softmax(-1)[batch.inputs].gather(2, batch.targets[..., None])[..., 0]
+
+    def training_step(self, batch, batch_idx):
+        return self.log_train(-self(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
+
+
+def test_a_system_without_a_backbone_says_what_it_cannot_do():
+    model = Bigrams(VOCABULARY.size)
+    batch = collate_tokens(ItemBatch([TokenItem(0, np.array([3, 4], np.int32))], 3))
+    assert model.training_step(batch, 0).item() == pytest.approx(math.log(VOCABULARY.size))
+    assert model.sentence_log_probs([[[3, 4]]], vocabulary=VOCABULARY)[0][0].shape == (3,)
+    assert model.output_biases == []
+    with pytest.raises(UserError, match=r"Bigrams .*generation_step"):
+        model.generate([[]], eos=0, sampling=Sampling(), seeds=[1], max_new_tokens=1)
+    with pytest.raises(UserError, match=r"Bigrams .*ON-LSTM"):
+        model.predict_step(batch, 0)

@@ -242,6 +242,17 @@ def test_each_word_is_hidden_in_turn_and_predicted_from_its_whole_sentence(syste
             np.testing.assert_allclose(found, hidden_one_by_one(system, sentence), rtol=1e-6)
 
 
+@pytest.mark.parametrize("at_once", [1, 13, 10_000])
+def test_a_call_gives_the_log_probability_of_each_word_in_a_batch(system, monkeypatch, at_once):
+    monkeypatch.setattr("depgen.language_models.masked.MASKED_AT_ONCE", at_once)
+    found = system(batch_of(*SENTENCES))
+    for row, sentence in zip(found.detach(), SENTENCES, strict=True):
+        np.testing.assert_allclose(row[: len(sentence)], hidden_one_by_one(system, sentence), rtol=1e-6)
+        assert not row[len(sentence) :].any()
+    found.sum().backward()
+    assert system.output_weight.grad.abs().sum() > 0
+
+
 @pytest.mark.parametrize("budget", [1, 9])
 def test_scores_depend_on_no_batch_and_no_neighbour(system, budget):
     together = [each for scores in scores_of(system, DOCUMENTS) for each in scores]

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -150,11 +151,11 @@ def test_scores_move_neither_with_the_batch_nor_with_the_order_of_a_pair(place, 
     model, data = model_of(place, name)
     model.eval()
     together = batch_of(data, "test", *range(20))
-    found = model(together.tokens, together.lengths)
+    found = model(together)
     for index in (0, 7, 19):
         alone = batch_of(data, "test", index)
-        torch.testing.assert_close(model(alone.tokens, alone.lengths)[0], found[index], rtol=1e-5, atol=1e-5)
-        swapped = model(alone.tokens.flip(0), alone.lengths.flip(0))
+        torch.testing.assert_close(model(alone)[0], found[index], rtol=1e-5, atol=1e-5)
+        swapped = model(replace(alone, tokens=alone.tokens.flip(0), lengths=alone.lengths.flip(0)))
         torch.testing.assert_close(swapped[0], found[index], rtol=1e-5, atol=1e-5)
     assert found.std() > 0
 
@@ -223,7 +224,7 @@ def test_the_loss_is_the_mean_over_the_global_batch(place):
     model.eval()
     pairs = data.split("train")
     share = collate_pairs(PairItems([(k, pairs[k]) for k in range(3)], 6, pairs.unk))  # half of a batch of six
-    predicted = model(share.tokens, share.lengths)
+    predicted = model(share)
     expected = (predicted - share.scores).square().sum() / 6
     torch.testing.assert_close(model.training_step(share, 0), expected)
 
@@ -301,7 +302,7 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned, capsys
     predicted, judged = [], []
     for batch in data.test_dataloader():
         here = (batch.test_sets == 6).nonzero()[:, 0]
-        predicted.append(trained.model(batch.tokens, batch.lengths)[here])
+        predicted.append(trained.model(batch)[here])
         judged.append(batch.scores[here])
     expected = stats.spearmanr(torch.cat(predicted).detach(), torch.cat(judged)).statistic
     metrics = content["metrics"]
@@ -353,5 +354,5 @@ def test_a_pair_of_unknown_words_has_a_similarity(place):
     model, _ = model_of(place)
     unknown = np.array([1], dtype=np.int32)
     batch = collate_pairs(PairItems([(0, EncodedPair(unknown, unknown, 1.0, -1, False))], 1, 1))
-    found = model.eval()(batch.tokens, batch.lengths)
+    found = model.eval()(batch)
     assert 0 < found.item() < 5
