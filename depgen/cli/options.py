@@ -1,6 +1,7 @@
 """The options of Lightning's verbs: our own beside Lightning's, and a help that shows what the verb at hand takes."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any, Literal
 
 from jsonargparse.typing import PositiveInt
@@ -52,9 +53,10 @@ class TrainingParser(ShortComplaints, LightningArgumentParser):
                 action.help = text
 
 
-def add_own_options(parser: LightningArgumentParser) -> None:
+def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callable[[Any], int]) -> None:
     """Add those that name runs and loggers, and the link of the vocabulary's size from the data to the model."""
-    parser.link_arguments("data.vocabulary_size", "model.init_args.vocabulary_size", apply_on="instantiate")
+    target = "model.init_args.vocabulary_size"
+    parser.link_arguments("data", target, compute_fn=vocabulary_size, apply_on="instantiate")
     modes = Literal["auto", "online", "offline"]
     parser.add_argument("--resume", nargs="?", const="", type=str, help="go on with this run, or with the newest")
     parser.add_argument(

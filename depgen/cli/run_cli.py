@@ -12,7 +12,7 @@ import lightning as L
 import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import RichProgressBar
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, _InstantiatorFn
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
@@ -44,18 +44,6 @@ INTERRUPTED = 130
 NUMBERS = {"validate": DEV_NUMBERS, "test": TEST_NUMBERS}
 """The files that verbs keep their numbers in."""
 OWN_OPTIONS = ("resume", "run", "input", "parser", "wandb")
-
-
-class _DataInstantiator(_InstantiatorFn):
-    """Gives a data module the vocabulary of the run at once: its size is asked for before anything else."""
-
-    cli: "RunCLI"
-
-    def __call__(self, class_type: Any, *args: Any, applied_instantiation_links: dict[str, Any], **kwargs: Any) -> Any:  # noqa: ANN401
-        data = super().__call__(class_type, *args, applied_instantiation_links=applied_instantiation_links, **kwargs)
-        if self.cli.source is not None and hasattr(data, "use_vocabulary"):
-            data.use_vocabulary(self.cli.source / "vocabulary")
-        return data
 
 
 class RunCLI(LightningCLI):
@@ -106,8 +94,9 @@ class RunCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Our own options, and the vocabulary's size from the data to the model."""
-        add_own_options(parser)
+        add_own_options(parser, vocabulary_size=self._vocabulary_size)
 
+    # private in Lightning: no public hook sees a verb's parser with all its options
     def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:  # noqa: ANN401
         parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
         assert isinstance(parser, TrainingParser)
@@ -149,8 +138,9 @@ class RunCLI(LightningCLI):
                     raise refused_start(str(given))
                 raise UserError(f"{name}: {given} stands in a YAML file, where it is not read: say --{name} {given}.")
 
+    # private in Lightning: no public switch turns off that a checkpoint's settings win without a word
     def _parse_ckpt_path(self) -> None:
-        """Nothing: Lightning would let the checkpoint's settings win without a word."""
+        """Does nothing; `parse_arguments` compares the settings instead."""
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
         text = self.parser.dump(config, skip_link_targets=True, skip_none=False, format="yaml")
@@ -160,11 +150,11 @@ class RunCLI(LightningCLI):
 
     # -- building -------------------------------------------------------------------------------------------------
 
-    def _add_instantiators(self) -> None:
-        super()._add_instantiators()
-        self.parser.add_instantiator(
-            _DataInstantiator(self, "data"), L.LightningDataModule, subclasses=True, prepend=True
-        )
+    def _vocabulary_size(self, data: Any) -> int:  # noqa: ANN401
+        """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
+        if self.source is not None and hasattr(data, "use_vocabulary"):
+            data.use_vocabulary(self.source / "vocabulary")
+        return int(data.vocabulary_size)
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""

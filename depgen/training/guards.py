@@ -29,7 +29,7 @@ def is_settled(trainer: L.Trainer) -> bool:
     It is not within a step of several batches, nor on an epoch's last batch or one that a validation follows: after a
     resume Lightning would take that validation for done.
     """
-    loop = trainer.fit_loop
+    loop = trainer.fit_loop  # private names: Lightning decides on both within the batch, and tells nobody
     if trainer.is_last_batch or loop._should_accumulate():
         return False
     fetcher = loop._data_fetcher
