@@ -21,20 +21,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.dropout import dropped
 from depgen.nn.left_aligned import LeftAligned
-from depgen.nn.memory_gates import gated_softmax, open_slots
-from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
 from depgen.nn.recurrent_projection import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
+
+EPSILON, TINY = 1e-6, 1e-30
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell states of a layer, each [batch slots size], oldest first."""
@@ -249,6 +251,102 @@ class Parsing(nn.Module):
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
         distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1} = sigmoid(w u_t + b)
         return distances.unbind(1)
+
+
+def batch_norm_of_tokens(
+    normalize: nn.BatchNorm1d, values: Float[Tensor, "batch length width"], kept: Bool[Tensor, "batch length"] | None
+) -> Float[Tensor, "batch length width"]:
+    """Batch normalisation with the statistics of tokens, not of padding (D4); zero at padding.
+
+    Args:
+        normalize: the normalisation, over the last axis.
+        values: one vector per position.
+        kept: True at tokens; None: all positions are tokens.
+    """
+    if kept is None:
+        return normalize(values.flatten(0, 1)).view_as(values)  # type: ignore[no-any-return]
+    normalized = torch.zeros_like(values)
+    normalized[kept] = normalize(values[kept])
+    return normalized
+
+
+def open_slots(
+    distances: Float[Tensor, "batch length"],
+    known: Float[Tensor, "batch known"],
+    *,
+    slots: int,
+    resolution: float,
+    hard: bool,
+    equal_gate: float = 1.0,
+) -> Float[Tensor, "batch length slots"]:
+    """How open each memory slot is to each token, oldest slot first: g_{t,k} = prod_{j <= k} alpha_{t,j}.
+
+    Args:
+        distances: d_t, or d^_{t+1} for what predicts the next token.
+        known: the distances of `slots` tokens before the first, and of all tokens.
+        slots: number of memory slots.
+        resolution: tau.
+        hard: alpha is a clipped line; false: a sigmoid.
+        equal_gate: alpha of the hard gate where the two distances are equal (D2).
+
+    >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
+    >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
+    [[[0.0, 1.0], [1.0, 1.0]]]
+    """
+    nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...
+    differences = (distances[..., None] - nearest_first) / resolution
+    reach = differences + equal_gate
+    alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()  # alpha_{t,k}, of (d_t - d_{t-k}) / tau
+    return alpha.cumprod(-1).flip(-1)  # g_{t,k} = prod_{j <= k} alpha_{t,j}
+
+
+def gated_softmax(
+    scores: Float[Tensor, "*batch slots"], gates: Float[Tensor, "*batch slots"]
+) -> Float[Tensor, "*batch slots"]:
+    """s_k = g_k exp(e_k) / sum_j g_j exp(e_j); zero where all slots are closed.
+
+    >>> gated_softmax(torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])).tolist()
+    [0.0, 0.5, 0.5]
+    """
+    weights = gates * (scores - scores.detach().amax(-1, keepdim=True)).exp()
+    return weights / (weights.sum(-1, keepdim=True) + 1e-8)
+
+
+class DeviationNorm(nn.Module):
+    """LN(x) = gain (x - mean) / (s + 1e-6) + bias, s the unbiased deviation (torch's layer norm: the biased one)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.gain, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+
+    def forward(self, values: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
+        """Normalised over the last axis."""
+        return torch.addcmul(self.bias, self.gain, _Standardized.apply(values))  # type: ignore[no-untyped-call]
+
+
+class _Standardized(torch.autograd.Function):
+    """n = (x - mean) / (s + 1e-6), s the unbiased deviation, in fewer kernels than autograd's own.
+
+    With torch's r = 1 / biased deviation and c = sqrt(size / (size - 1)): s = c / r, n = (x - mean) r / (c + 1e-6 r).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:  # noqa: ANN401
+        size = values.size(-1)
+        by_biased, _, inverse = torch.native_layer_norm(values, [size], None, None, TINY)
+        unbiased = math.sqrt(size / (size - 1))
+        denominator = unbiased + EPSILON * inverse
+        normalized = by_biased / denominator
+        ctx.save_for_backward(normalized, inverse / denominator, inverse / (unbiased * (size - 1)))
+        return normalized
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+        """(g - mean(g)) / (s + 1e-6) - n sum(g n) / ((size - 1) s)."""
+        normalized, by_shift, by_scale = ctx.saved_tensors
+        along = (gradient * normalized).sum(-1, keepdim=True) * by_scale
+        return torch.addcmul((gradient - gradient.mean(-1, keepdim=True)) * by_shift, normalized, along, value=-1)
 
 
 class Reading(nn.Module):

@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 import torch
 
-from depgen.backbones.prpn import PRPN
+from depgen.backbones.prpn import PRPN, open_slots
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
-from depgen.nn.memory_gates import open_slots
 from tests.backbones.conftest import VOCABULARY, words
 from tests.models.conftest import items
 

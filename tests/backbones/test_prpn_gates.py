@@ -2,7 +2,7 @@
 
 import torch
 
-from depgen.nn.memory_gates import gated_softmax, open_slots
+from depgen.backbones.prpn import gated_softmax, open_slots
 
 
 def test_slots_from_before_a_text_are_closed():
