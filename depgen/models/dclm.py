@@ -12,8 +12,11 @@ sentence before is a context, and the models differ in where it enters.
     ADCLM     `AttentionContext`, Eq. 8 to 12          its hidden states, weighed anew at each word
 
     w_{t,n}   `DocumentBatch.inputs` and `targets`: <s> and words in, words and <eos> out; <eos> is never an input
-    c_{t-1}   the last hidden state of the top layer after the last word; gradients flow through it
+    x_{t,n}   `embedded`
+    h_{t,n}   `hidden`
+    c_{t-1}   `context`, the last hidden state of the top layer after the last word, Eq. 3; gradients flow through it
     c_0       `first_context`, learnt; it begins every segment
+    alpha_n   `weights` of ADCLM, Eq. 9
 
 Deviations
     D1. The cell is `depgen.nn.peephole_lstm`'s, which the published parameter counts prove (`cell: cnn2015`): at the
@@ -38,12 +41,7 @@ Deviations
         (`output_bias: false`), which its parameter count includes.
     D7. The paper trains by AdaGrad with a clipped norm and does not say which comes first; the code by SGD, and each
         update takes 1e-6 of every parameter away, which is left out here. `ClippedAdagrad` with `accumulate_clipped:
-        true` clips first. In the toolkit's order a step is shrunk twice, by AdaGrad and by 5 / norm (about 0.14), and
-        CCDCLM suffers by it: its contexts hardly differ at first, and so act as one more bias of layer 1, whose rate is
-        multiplied by the sum of their sizes (about 43). Training loss in nats, CCDCLM against RNNLM, steps 101-150 of
-        two seeds (80 documents of Brown, sentences cut to 12 words, 500 word types, K = H = 64, 4 segments a step):
-        3.320 and 3.317 against 3.220 and 3.187 in the toolkit's order, 3.053 and 3.086 against 3.143 and 3.089 where
-        the clip comes first.
+        true` clips first; with false, as in the toolkit, CCDCLM learns more slowly than RNNLM.
     D8. The code updates RNNLM once a sentence; here it learns by segments as all others do. `sentences_per_segment: 1`
         of the data, one segment a batch, is the code's way.
 """
@@ -186,7 +184,7 @@ class CarriedState(NoContext):
 
 
 class ContextToContext(ContextNetwork):
-    """CCDCLM: the context stands beside each input of the first layer.
+    """CCDCLM: the context is concatenated to each input of the first layer.
 
     Args:
         embedding_size: of the words (K).
@@ -209,6 +207,7 @@ class ContextToContext(ContextNetwork):
         def read(
             sentence: int, longest: int, context: Float[Tensor, "batch size"]
         ) -> Float[Tensor, "batch longest size"]:
+            # Eq. 4, 5: h_{t,n} = g(h_{t,n-1}, [x_{t,n}, c_{t-1}])
             hidden: Tensor = self.core(embedded[:, sentence, :longest], constant=context)[0]
             return hidden
 
@@ -220,13 +219,13 @@ class ContextToContext(ContextNetwork):
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
         """The last hidden state is taken along."""
-        context = self.first_context.expand(len(embedded), -1) if before is None else before
-        hidden, _ = self.core(embedded, constant=context)
-        return hidden, hidden[:, -1]
+        context = self.first_context.expand(len(embedded), -1) if before is None else before  # c_{t-1}
+        hidden, _ = self.core(embedded, constant=context)  # Eq. 4, 5
+        return hidden, hidden[:, -1]  # Eq. 3: c_t = h_{t,M}
 
 
 class ContextToOutput(ContextNetwork):
-    """CODCLM: the context stands beside each hidden state that the output reads; sentences are read all at once.
+    """CODCLM: the context is concatenated to each hidden state before the output; sentences are encoded in parallel.
 
     Args:
         embedding_size: of the words (K).
@@ -244,7 +243,7 @@ class ContextToOutput(ContextNetwork):
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
-        """[h; c] of each position: the output matrix holds both of Eq. 7's."""
+        """[h_{t,n}; c_{t-1}] of each position: the output matrix is [W_h, W_c] of Eq. 7."""
         hidden, contexts = self._read(embedded, lengths)
         return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
 
@@ -255,8 +254,8 @@ class ContextToOutput(ContextNetwork):
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
         """The last hidden state is taken along."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before
-        hidden, _ = self.core(embedded)
-        return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]
+        hidden, _ = self.core(embedded)  # Eq. 6
+        return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]  # Eq. 7
 
     def separately(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -270,12 +269,12 @@ class ContextToOutput(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and behind each sentence."""
-        hidden = _alone(self.core, embedded, lengths)
+        hidden = _alone(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
         return hidden, left_behind(hidden, lengths, self.first_context)
 
 
 class AttentionContext(ContextNetwork):
-    """ADCLM: at each word a mean of what the sentence before (`code2015`: all before) has left, weighed by a query.
+    """ADCLM: at each word, attention over the hidden states of the previous sentence (`code2015`: of all previous).
 
     Args:
         embedding_size: of the words (K).
@@ -302,11 +301,11 @@ class AttentionContext(ContextNetwork):
         paper = variant == "paper"
         context = size if paper else layers * size
         self.core = recurrent_core(cell, embedding_size + context, size, layers=layers)
-        self.query = nn.Linear(context, attention_size, bias=False)  # W_a
-        self.key = nn.Linear(context, attention_size, bias=False)  # U_a
-        self.weigh = nn.Linear(attention_size, 1, bias=False)  # v_a
-        self.from_context = nn.Linear(context, size, bias=paper)
-        self.from_hidden = nn.Linear(size, size, bias=False) if paper else None
+        self.query = nn.Linear(context, attention_size, bias=False)  # W_a1
+        self.key = nn.Linear(context, attention_size, bias=False)  # W_a2
+        self.weigh = nn.Linear(attention_size, 1, bias=False)  # w_a
+        self.from_context = nn.Linear(context, size, bias=paper)  # W_c and b
+        self.from_hidden = nn.Linear(size, size, bias=False) if paper else None  # W_h
         self.from_word = None if paper else nn.Linear(embedding_size, size, bias=False)
         self.first_context = nn.Parameter(_one_row(size)) if paper else None
         self.output_bias = not paper if output_bias is None else output_bias
@@ -332,7 +331,7 @@ class AttentionContext(ContextNetwork):
         return features, self._remembered(memory, states, lengths)
 
     def _beginning(self, embedded: Tensor) -> "_Memory":
-        """What the first sentence looks back at: the learnt context, or nothing."""
+        """The memory of the first sentence: c_0, or nothing (D5)."""
         if self.first_context is None:
             slots = embedded.new_zeros(len(embedded), 0, self.query.in_features)
         else:
@@ -345,18 +344,20 @@ class AttentionContext(ContextNetwork):
     def _read(
         self, embedded: Float[Tensor, "batch word embedding"], memory: "_Memory"
     ) -> tuple[Float[Tensor, "batch word size"], Float[Tensor, "batch word states"]]:
-        """Features of a sentence, and the states that later ones look back at."""
-        step, sought = self.core.by_steps(embedded), memory.keys
+        """Features of a sentence, and the states that later sentences attend to: Eq. 8 to 12."""
+        step, sought = self.core.by_steps(embedded), memory.keys  # no query at the first word (D5)
         contexts, hidden, states = [], [], []
         for _ in range(embedded.shape[1]):
-            contexts.append(memory.mean(self.weigh(sought.tanh())[:, :, 0]))
-            state = step(contexts[-1])
+            scores = self.weigh(sought.tanh())[:, :, 0]  # Eq. 10: a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
+            contexts.append(memory.mean(scores))  # Eq. 8: c_{t-1,n}
+            state = step(contexts[-1])  # Eq. 11: h_{t,n} = g(h_{t,n-1}, [c_{t-1,n}, x_{t,n}])
             hidden.append(state[-1].hidden)
             states.append(self._looked_by(state))
-            sought = memory.keys + self.query(states[-1])[:, None]
+            sought = memory.keys + self.query(states[-1])[:, None]  # W_a2 h_{t-1,m} + W_a1 h_{t,n}
         return self._mixed(torch.stack(hidden, 1), torch.stack(contexts, 1), embedded), torch.stack(states, 1)
 
     def _looked_by(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
+        """The state that queries and later keys are made from: h_{t,n}, or that of all layers (D5)."""
         if self.variant == "paper":
             return state[-1].hidden
         return torch.cat([layer.hidden for layer in state], -1)
@@ -367,7 +368,7 @@ class AttentionContext(ContextNetwork):
         contexts: Float[Tensor, "batch word states"],
         embedded: Float[Tensor, "batch word embedding"],
     ) -> Float[Tensor, "batch word size"]:
-        """What the output matrix reads: Eq. 12, or the code's mixture."""
+        """tanh(W_h h_{t,n} + W_c c_{t-1,n} + b), the input of W_o in Eq. 12; or the code's mixture (D5)."""
         own = hidden if self.from_hidden is None else self.from_hidden(hidden)
         mixed: Tensor = own + self.from_context(contexts)
         return (mixed if self.from_word is None else mixed + self.from_word(embedded)).tanh()
@@ -375,7 +376,7 @@ class AttentionContext(ContextNetwork):
     def _remembered(
         self, memory: "_Memory", states: Float[Tensor, "batch word states"], lengths: Int[Tensor, " batch"]
     ) -> "_Memory":
-        """The states of each position of the sentence, or one more final state."""
+        """The memory of the next sentence: the states of this one, or one more final state (D5)."""
         if self.variant == "paper":
             kept = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
             return self._memory(states, kept)
@@ -384,16 +385,23 @@ class AttentionContext(ContextNetwork):
 
 
 class _Memory(NamedTuple):
-    """Slots that attention looks at, what each of them adds to a query, and which are filled."""
+    """The states h_{t-1,m} that attention weighs.
+
+    Attributes:
+        slots: h_{t-1,m}.
+        keys: W_a2 h_{t-1,m}.
+        filled: False at padding.
+    """
 
     slots: Float[Tensor, "batch slots states"]
     keys: Float[Tensor, "batch slots attention"]
     filled: Bool[Tensor, "batch slots"]
 
     def mean(self, scores: Float[Tensor, "batch slots"]) -> Float[Tensor, "batch states"]:
-        """The slots weighed by a softmax over the filled ones; zeros where there are none."""
-        weights = scores.masked_fill(~self.filled, torch.finfo(scores.dtype).min).softmax(-1) * self.filled
-        return (weights[:, None] @ self.slots)[:, 0]
+        """The mean of the filled slots, weighted by the softmax of their scores; zeros where none is filled."""
+        lowest = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~self.filled, lowest).softmax(-1) * self.filled  # Eq. 9: alpha_n = softmax(a_n)
+        return (weights[:, None] @ self.slots)[:, 0]  # Eq. 8: c_{t-1,n} = sum_m alpha_{n,m} h_{t-1,m}
 
 
 class HierarchicalContext(ContextNetwork):
@@ -464,7 +472,7 @@ def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tens
 def _of_the_sentence_before(
     states: Float[Tensor, "batch sentence size"], first: Float[Tensor, " size"]
 ) -> Float[Tensor, "batch sentence size"]:
-    """What each sentence finds: the state that the one before has left; the first finds `first`."""
+    """Context of each sentence: the previous sentence's final state; `first` for the first sentence."""
     return torch.cat((first.expand(len(states), 1, -1), states[:, :-1]), 1)
 
 
