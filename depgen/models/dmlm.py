@@ -43,7 +43,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
 from torchmetrics import MeanMetric
 
@@ -55,8 +55,8 @@ from depgen.errors import UserError
 from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
+from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.growing import Growing
-from depgen.nn.mixture_attention import QueryKeyAttention, SeenKeys
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.nn.vocabulary import (
     full_precision,
@@ -68,13 +68,12 @@ from depgen.nn.vocabulary import (
 from depgen.training.activation import ActivationRegularizer
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
+from depgen.trees.relation_weights import dependent_weights
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
-AttentionFactory = Callable[[int], QueryKeyAttention]
-"""From the width of the hidden states to what weighs the mixture."""
 GateFactory = Callable[[int], MixtureGate]
-"""From the width of the hidden states to what gives the mixture its share."""
+"""From the width of the hidden states to the gate of the mixture."""
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -155,17 +154,7 @@ def _item_arcs(
     words = np.append(item.ids, eos)[places - 1]
     if relation_weights is None:
         return positions, words, np.ones(len(places))
-    if item.relations is None or (len(item.relations) and set(item.relations) <= {"_", ""}):
-        raise UserError("relation_weights need labelled trees, but the annotator gives heads without relations.")
-    weights = np.array([_weight(relation, relation_weights) for relation in (*item.relations, "")])
-    # an arc between i and j > i is that of j where i is j's head, else that of i; <eos> hangs on nothing
-    of_later = (places > len(item.ids)) | (np.append(item.heads, -1)[places - 1] == positions)
-    return positions, words, weights[np.where(of_later, places, positions) - 1]
-
-
-def _weight(relation: str, weights: Mapping[str, float]) -> float:
-    """A relation's weight, by its subtype (`nsubj:pass`), by its type, or 1."""
-    return weights.get(relation, weights.get(relation.split(":")[0], 1.0))
+    return positions, words, dependent_weights(positions, places, item.heads, item.relations, relation_weights)
 
 
 def _heaviest(rows: np.ndarray, words: np.ndarray, weights: np.ndarray) -> Arcs:
@@ -218,6 +207,91 @@ def log_dependency_attention(
         return mean
     near = band_of_matrix(mean, window, missing=lowest)
     return near - near.logsumexp(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class SeenKeys:
+    """The keys that later queries of `QueryKeyAttention` attend to.
+
+    Attributes:
+        keys: one a position, [batch position width].
+        padding: True at positions that are no tokens, [batch position].
+    """
+
+    keys: Growing
+    padding: Growing
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "SeenKeys":
+        """The keys of some rows of the batch."""
+        return SeenKeys(self.keys.select(rows), self.padding.select(rows))
+
+    def extended(self, other: "SeenKeys") -> "SeenKeys":
+        """These keys followed by those of later positions."""
+        return SeenKeys(self.keys.extended(other.keys.tensor), self.padding.extended(other.padding.tensor))
+
+    def last(self, count: int) -> "SeenKeys":
+        """The last `count` keys, or all if there are fewer."""
+        return SeenKeys(self.keys.last(count), self.padding.last(count))
+
+
+class QueryKeyAttention(nn.Module):
+    """a^(t), Eq. 2: the attention of one head over the hidden states, for backbones without self-attention.
+
+    Weights are initialised from U(-0.1, 0.1), biases (D8) with zeros.
+
+    Args:
+        width: size of the hidden states, queries and keys.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        for projection in (self.query, self.key):
+            nn.init.uniform_(projection.weight, -0.1, 0.1)
+            nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length width"],
+        *,
+        padding: Bool[Tensor, "batch length"] | None = None,
+        past: SeenKeys | None = None,
+        window: int | None = None,
+    ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys]:
+        """Log a^(t) in fp32, very low at later positions and at padding, and the keys for the next call.
+
+        a^(t) = softmax over tau of (W_Q h_t + b_Q) . (W_K h_tau + b_K) / sqrt(width). Rows run over all positions,
+        those of `past` first; with a window, over the band of `depgen.nn.band`.
+
+        Args:
+            hidden: h of the positions that follow `past`.
+            padding: True at positions that are no tokens.
+            past: the keys that an earlier call returned.
+            window: attend to this many positions, the current one included; None: to all.
+        """
+        if padding is None:
+            padding = torch.zeros(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+        present = SeenKeys(Growing.of(self.key(hidden), dim=1), Growing.of(padding, dim=1))
+        seen = present if past is None else past.extended(present)
+        keys, hidden_keys = seen.keys.tensor, seen.padding.tensor
+        queries, length, context = self.query(hidden), hidden.size(1), keys.size(1)
+        if window is None:
+            scores = queries @ keys.mT
+            distance = torch.arange(context - length, context, device=hidden.device)[:, None] - torch.arange(
+                context, device=hidden.device
+            )
+            masked = (distance < 0) | (hidden_keys[:, None] & (distance != 0))  # a position always sees itself
+        else:
+            scores = band_products(queries, keys, window)
+            masked = band_of_values(hidden_keys, length, window, missing=True).clone()
+            masked[..., -1] = False  # a position always sees itself
+            seen = seen.last(window)
+        scores = full_precision(scores) / math.sqrt(keys.size(-1))  # Eq. 2
+        return scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1), seen
+
+
+AttentionFactory = Callable[[int], QueryKeyAttention]
+"""From the width of the hidden states to the attention of the mixture, Eq. 2."""
 
 
 def mixture_log_probs(
@@ -290,19 +364,6 @@ class MixtureState:
         return MixtureState(self.backbone.select(rows), self.components.select(rows), keys)
 
 
-@dataclass(frozen=True)
-class SeenWindow:
-    """What the window of a segment may reach back to (D9).
-
-    Attributes:
-        keys: of the last positions of the segment before.
-        hidden: their hidden states.
-    """
-
-    keys: SeenKeys
-    hidden: Float[Tensor, "batch positions width"]
-
-
 # -- 4. The system ----------------------------------------------------------------------------------------------------
 
 
@@ -319,7 +380,7 @@ class DMLM(LeftToRight):
         language_modeling_epochs: length of the second phase. `trainer.max_epochs` is their sum.
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
         attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
-            `depgen.nn.mixture_attention.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
+            `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
         window: mix the last so many positions only; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
         carry_window: in a stream, let the window reach back into the segment before, at validation and test; by default
@@ -366,7 +427,7 @@ class DMLM(LeftToRight):
         if self.attention is None and not layers:
             raise UserError(
                 f"{type(self.backbone).__name__} has no self-attention that could weigh DMLM's mixture. "
-                "Name one beside it: model.init_args.attention: depgen.nn.mixture_attention.QueryKeyAttention"
+                "Name one beside it: model.init_args.attention: depgen.models.dmlm.QueryKeyAttention"
             )
         if self.attention is None and not -layers <= attention_layer < layers:
             raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
@@ -380,8 +441,7 @@ class DMLM(LeftToRight):
         if carry_window and (window is None or self.attention is None):
             raise UserError("carry_window needs a window, and an attention beside a network that reads streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self.carry_window = carry_window
-        self._seen: SeenWindow | None = None
+        self.carried_window = CarriedWindow(window) if carry_window and window is not None else None
         self._collate = partial(
             collate_dependents,
             root_target=root_target,
@@ -441,26 +501,17 @@ class DMLM(LeftToRight):
         return log_dependency_attention(output.attention, window=self.window), None
 
     def _mixed_log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        seen, hidden = self._reach_back(batch), output.hidden
-        log_attention, keys = self._attend(output, past=None if seen is None else seen.keys)
-        if seen is not None:
-            hidden = torch.cat((seen.hidden, hidden), 1)
-        if self.carry_window and not self.training and batch.segment is not None:
-            assert self.window is not None
-            assert keys is not None
-            self._seen = SeenWindow(keys, hidden[:, -self.window :])
+        attend, hidden = partial(self._attend, output, None), output.hidden
+        if self.carried_window is None or self.training:
+            log_attention, _ = attend()
+        else:
+            log_attention, hidden = self.carried_window.attend(attend, hidden, segment=batch.segment)
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         mixed = mix(log_attention, hidden, weight, bias, batch.targets, window=self.window)
         if self.gate is None:
             return mixed
-        log_mixture, log_plain, states = self.gate(output.hidden)
-        plain = word_log_probs(states, weight, bias, batch.targets)
-        return torch.logaddexp(log_mixture + mixed, log_plain + plain)
-
-    def _reach_back(self, batch: TokenBatch) -> SeenWindow | None:
-        """What the segment before has left to the window of this one (D9)."""
-        return self._seen if self.carry_window and not self.training and batch.segment else None
+        return self.gate.mixed(mixed, output.hidden, lambda states: word_log_probs(states, weight, bias, batch.targets))
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
@@ -526,17 +577,10 @@ class DMLM(LeftToRight):
         else:
             pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
             log_probs = log_softmax_over_vocabulary(pooled, weight, bias)
-        return self._gated(log_probs, output.hidden[:, -1:]), next_state
-
-    def _gated(
-        self, log_probs: Float[Tensor, "batch vocab"], hidden: Float[Tensor, "batch 1 width"]
-    ) -> Float[Tensor, "batch vocab"]:
-        """The mixture's distribution with its share, and the plain softmax's with the rest."""
-        if self.gate is None:
-            return log_probs
-        log_mixture, log_plain, states = self.gate(hidden)
-        plain = log_softmax_over_vocabulary(states, self.backbone.output_weight, self.backbone.output_bias)[:, 0]
-        return torch.logaddexp(log_mixture + log_probs, log_plain + plain)
+        if self.gate is not None:
+            plain = partial(log_softmax_over_vocabulary, weight=weight, bias=bias)
+            log_probs = self.gate.mixed(log_probs[:, None], output.hidden[:, -1:], plain)[:, 0]
+        return log_probs, next_state
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:

@@ -1,5 +1,7 @@
 """A learned gate between a mixture over all positions and a softmax of the present one."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -9,10 +11,10 @@ from torch import Tensor, nn
 class MixtureGate(nn.Module):
     """g_t = sigmoid(w . h_t + b), the mixture's share, and a projection of h_t for the softmax that has the rest.
 
-    The gate begins at one half, the projection as the identity: the softmax then is the mixture's own last component.
+    Initially g_t is one half and the projection the identity, so that the softmax is the mixture's own last component.
 
     Args:
-        width: of the hidden states.
+        width: size of the hidden states.
     """
 
     def __init__(self, width: int) -> None:
@@ -34,3 +36,21 @@ class MixtureGate(nn.Module):
         score = self.share(hidden)[..., 0]
         score = score if score.dtype == torch.float64 else score.float()
         return F.logsigmoid(score), F.logsigmoid(-score), self.projection(hidden)
+
+    def mixed(
+        self,
+        log_mixture_probs: Float[Tensor, "batch length *vocab"],
+        hidden: Float[Tensor, "batch length width"],
+        plain: Callable[[Tensor], Tensor],
+    ) -> Float[Tensor, "batch length *vocab"]:
+        """log(g_t p_mixture + (1 - g_t) p_plain).
+
+        Args:
+            log_mixture_probs: log p_mixture of targets, or of all words.
+            hidden: h_t.
+            plain: from projected states to log p_plain, shaped like `log_mixture_probs`.
+        """
+        log_mixture, log_plain, states = self(hidden)
+        if log_mixture_probs.dim() > log_mixture.dim():
+            log_mixture, log_plain = log_mixture[..., None], log_plain[..., None]
+        return torch.logaddexp(log_mixture + log_mixture_probs, log_plain + plain(states))

@@ -12,8 +12,7 @@ from depgen.backbones.prpn import PRPN
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
 from depgen.models.causal_lm import CausalLM
-from depgen.models.dmlm import DMLM
-from depgen.nn.mixture_attention import QueryKeyAttention
+from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.training.activation import ActivationRegularizer
 from tests.benchmarks.figures import figure, operation_seconds, paired_ratio, seconds, write_figures
 

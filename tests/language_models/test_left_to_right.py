@@ -21,8 +21,7 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
-from depgen.models.dmlm import DMLM
-from depgen.nn.mixture_attention import QueryKeyAttention
+from depgen.models.dmlm import DMLM, QueryKeyAttention
 
 PIECES = [([2, 3, 4, 5], [False, True, True, True]), ([6, 7, 8], [False, False, True]), ([9], [True])]
 

@@ -21,6 +21,7 @@ from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (
     DMLM,
+    QueryKeyAttention,
     collate_dependents,
     dependency_nll,
     log_dependency_attention,
@@ -28,7 +29,6 @@ from depgen.models.dmlm import (
     pooled_log_probs,
 )
 from depgen.nn.band import matrix_of_band
-from depgen.nn.mixture_attention import QueryKeyAttention
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.activation import ActivationRegularizer
 from tests.models.conftest import SENTENCES, VOCABULARY, items

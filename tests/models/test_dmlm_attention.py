@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from depgen.models.dmlm import QueryKeyAttention
 from depgen.nn.band import matrix_of_band
-from depgen.nn.mixture_attention import QueryKeyAttention
 
 
 def literal(attention, hidden, padding, window):
