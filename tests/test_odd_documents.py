@@ -34,7 +34,7 @@ def data(tmp_path, monkeypatch):
         (tmp_path / f"{split}.jsonl").write_text(rows)
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
     corpus = JsonDocuments(str(tmp_path), sentences_field="sentences", **files)
-    found = DocumentData(corpus, WordVocabulary(starts=True))
+    found = DocumentData(corpus, vocabulary=WordVocabulary(starts=True))
     found.trainer = Trainer()
     return found
 

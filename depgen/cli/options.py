@@ -41,6 +41,11 @@ class TrainingParser(ShortComplaints, LightningArgumentParser):
 
     hidden: frozenset[str] = frozenset()
 
+    def add_subclass_arguments(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Add a class's arguments but `collate`, a function that only Python code gives to a data module."""
+        kwargs["skip"] = {"collate", *(kwargs.get("skip") or ())}
+        return super().add_subclass_arguments(*args, **kwargs)
+
     def format_help(self, formatter: argparse.HelpFormatter | None = None) -> str:
         """The help, ready to print."""
         left_out = {action: action.help for action in self._actions if action.dest.removesuffix(".help") in self.hidden}

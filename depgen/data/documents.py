@@ -13,7 +13,7 @@ Deviations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Batch
 from depgen.data.corpus import Corpus, Split
+from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
-from depgen.data.vocabulary import EOS, UNK, AnyVocabulary, VocabularyBuilder
+from depgen.data.vocabulary import EOS, UNK, AnyVocabulary
 from depgen.errors import check_at_least
 
 Segmentation = Literal["paper", "code2015"]
@@ -211,10 +212,8 @@ class DocumentData(CorpusData):
     """Documents of a corpus as sentences in order; more in `CorpusData`.
 
     Args:
-        corpus: where the documents come from.
-        vocabulary: how the vocabulary is built; the published one has 10,000 words beside `<unk>`, `<eos>` and `<s>`
-            (max_size: 10003, starts: true).
-        vocabulary_splits: splits whose words it may see.
+        corpus: where the documents come from. The published vocabulary has 10,000 words besides `<unk>`, `<eos>` and
+            `<s>` (`WordVocabulary` with max_size: 10003, starts: true).
         sentences_per_segment: L, in training.
         segmentation: `paper`, or `code2015` (D1).
         duplicate_final_word: repeat the last word of every sentence (D2).
@@ -223,16 +222,13 @@ class DocumentData(CorpusData):
         eval_tokens_per_batch: budget at validation and test, where documents stay whole; a longer one is a batch by
             itself.
         eval_sentences_per_segment: cut them there too; None keeps them whole, as published.
-        workers: processes that collate; 0 collates in the training process.
-        max_documents: use only the first so many documents of the training split; None for all.
-        seed: seed of the order of the training segments.
+        kwargs: the arguments of `CorpusData` that are not about trees.
     """
 
     def __init__(
         self,
         corpus: Corpus,
-        vocabulary: VocabularyBuilder | None = None,
-        vocabulary_splits: Sequence[Split] = ("train",),
+        *,
         sentences_per_segment: int = 5,
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
@@ -240,14 +236,9 @@ class DocumentData(CorpusData):
         segments_per_batch: int | None = None,
         eval_tokens_per_batch: int = 16384,
         eval_sentences_per_segment: int | None = None,
-        workers: int = 0,
-        max_documents: int | None = None,
-        seed: int = 0,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(
-            corpus, vocabulary=vocabulary, vocabulary_splits=vocabulary_splits, workers=workers,
-            max_documents=max_documents, seed=seed,
-        )  # fmt: skip
+        super().__init__(corpus, annotator=None, trees_for=(), joining="roots", left_dependents="last_piece", **kwargs)
         check_at_least(
             1, sentences_per_segment=sentences_per_segment, segments_per_batch=segments_per_batch,
             eval_sentences_per_segment=eval_sentences_per_segment,
@@ -256,6 +247,11 @@ class DocumentData(CorpusData):
         self.duplicate_final_word = duplicate_final_word
         self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch
         self.eval_tokens_per_batch, self.eval_sentences_per_segment = eval_tokens_per_batch, eval_sentences_per_segment
+
+    @property
+    def plain_collate(self) -> Collate:
+        """Padded segments of sentences."""
+        return collate_documents
 
     def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
         """A split's documents in segments of so many sentences; None: whole.
@@ -283,16 +279,15 @@ class DocumentData(CorpusData):
         counts[data.encoded.eos] += len(sentences)
         return counts
 
-    def train_dataloader(self) -> ResumableLoader:
-        """Shuffled segments of this epoch."""
-        assert self.trainer is not None
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """Shuffled segments of an epoch; by default the trainer's current one, or the first without a trainer."""
         data = self.segmented("train", longest=self.sentences_per_segment)
         world, rank = self.processes
         lengths, budget = data.lengths, self.tokens_per_batch
         if self.segments_per_batch is not None:
             lengths, budget = np.ones_like(lengths), self.segments_per_batch
         batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=self.trainer.current_epoch, world=world, rank=rank,
+            lengths, tokens_per_batch=budget, seed=self.seed, epoch=self._epoch(epoch), world=world, rank=rank,
             tokens=data.lengths,
         )  # fmt: skip
         return self.loader(data, batches)

@@ -9,29 +9,36 @@ import lightning as L
 from torch.utils.data import Dataset
 
 from depgen.data.corpus import Split
-from depgen.data.sampler import ResumableBatches, ResumableLoader
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
-from depgen.errors import check_at_least
+from depgen.data.sampler import ResumableBatches, ResumableLoader, drawn_epoch
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.errors import UserError, check_at_least
 from depgen.seeds import checked_seed
 
 Encoded = TypeVar("Encoded", bound=Dataset[Any])
 """A split as token ids."""
+Collate = Callable[[Any], object]
+"""Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
 
 
 class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
     """Splits as token ids; a subclass says where they and the vocabulary come from and how they are batched.
 
+    Its loaders work without a trainer too. In a trainer, each epoch of training has a new order.
+
     Args:
         workers: processes that collate; 0 collates in the training process.
         seed: seed of the order of the training data.
+        collate: makes a batch of the items of one rank's share. None: the trained model's own `collate`, or a plain one
+            where there is no trainer or its model has none.
 
     Raises:
         UserError: fewer than no workers, or a seed is out of range.
     """
 
-    def __init__(self, *, workers: int, seed: int) -> None:
+    def __init__(self, *, workers: int = 0, seed: int = 0, collate: Collate | None = None) -> None:
         super().__init__()
         check_at_least(0, workers=workers)
+        self.collate = collate
         self.workers, self.seed = workers, checked_seed(seed)
         self._vocabulary: AnyVocabulary | None = None
         self._splits: dict[Split, Encoded] = {}
@@ -62,6 +69,27 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """Take the vocabulary of a run folder; nothing is rebuilt."""
         self._vocabulary = load_vocabulary(folder)
         self._splits.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The vocabulary, so that a checkpoint can be used without its run folder."""
+        return {"vocabulary": self.vocabulary.files()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the vocabulary of a checkpoint.
+
+        Raises:
+            UserError: the data already have another one.
+        """
+        loaded = vocabulary_of_checkpoint({"data": state_dict})
+        if loaded is None:
+            return
+        if self._vocabulary is not None and self._vocabulary.files() != loaded.files():
+            raise UserError(
+                f"The checkpoint was trained with another vocabulary, of {loaded.size} types, than these data have, of "
+                f"{self._vocabulary.size}. Take the data that it was trained with, or give these its vocabulary first "
+                "(data.use_vocabulary(RUN/vocabulary))."
+            )
+        self._vocabulary = loaded
 
     # -- splits ---------------------------------------------------------------------------------------------------
 
@@ -94,9 +122,21 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """How many processes train, and which of them this is."""
         return (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
 
+    @property
     @abstractmethod
-    def _collate(self) -> Callable[[Any], object]:
-        """What makes a batch of the items of one rank's share."""
+    def plain_collate(self) -> Collate:
+        """Makes a batch where neither the caller nor a trained model says how."""
+
+    def _collate(self) -> Collate:
+        if self.collate is not None:
+            return self.collate
+        model = None if self.trainer is None else self.trainer.lightning_module
+        found: Collate = getattr(model, "collate", self.plain_collate)
+        return found
+
+    def _epoch(self, epoch: int | None) -> int:
+        """The epoch to draw an order for: the one given; by default the trainer's, or 0 without a trainer."""
+        return drawn_epoch(self.trainer, epoch)
 
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""

@@ -26,6 +26,21 @@ class Share:
     global_items: int
 
 
+@dataclass(frozen=True)
+class OneEpoch:
+    """The epoch that a loader's order was drawn for; Lightning calls `set_epoch` of `batch_sampler.sampler`."""
+
+    epoch: int
+
+    def set_epoch(self, epoch: int) -> None:
+        """Raises UserError if a trainer would repeat the order in another epoch."""
+        if epoch != self.epoch:
+            raise UserError(
+                f"The training loader holds the batches of epoch {self.epoch}, but epoch {epoch} begins. Give the "
+                "trainer the data module instead of its loaders: trainer.fit(model, datamodule=data)."
+            )
+
+
 class TokenBudgetBatches(Sampler[Share]):
     """Batches whose padded size stays within a budget of tokens.
 
@@ -64,6 +79,7 @@ class TokenBudgetBatches(Sampler[Share]):
         self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
         self.tokens = lengths if tokens is None else tokens
         self.start = 0
+        self.sampler = OneEpoch(epoch) if shuffle else None
         if 0 < len(lengths) < world:
             raise UserError(f"{len(lengths)} items can't be shared by {world} devices: use fewer devices or more data.")
         order = np.random.default_rng((seed, epoch)).permutation(len(lengths)) if shuffle else np.arange(len(lengths))
@@ -133,6 +149,18 @@ class ResumableBatches(Protocol):
     def __iter__(self) -> Iterator[Any]:
         """Those from `start` on."""
         ...
+
+
+def drawn_epoch(trainer: Any, epoch: int | None = None) -> int:  # noqa: ANN401 - Lightning declares no such attribute
+    """The epoch to draw an order for: the one given; by default the trainer's, or 0 without a trainer.
+
+    The trainer is set to take a new loader for each epoch. By default it would repeat the first one, and would cut or
+    skip the validation of a later epoch with another number of batches.
+    """
+    if trainer is None or epoch is not None:
+        return epoch or 0
+    trainer.reload_dataloaders_every_n_epochs = 1
+    return int(trainer.current_epoch)
 
 
 class ResumableLoader(DataLoader[Any]):

@@ -1,7 +1,7 @@
 """Pairs of sentences in batches, read by the vocabulary of the run that a system goes on from."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Batch
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.module import EncodedData
+from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
@@ -159,8 +159,7 @@ class SentencePairs(EncodedData[PairSplit]):
             checkpoint in it. Its vocabulary is the data's, and travels on with the new run.
         pairs_per_batch: of the global batch, whatever the number of devices; drawn at random.
         eval_tokens_per_batch: budget of tokens at validation and test, padding included; sentences of like length.
-        workers: processes that collate; 0 collates in the training process.
-        seed: seed of the order of the training pairs.
+        kwargs: the arguments of `EncodedData`.
     """
 
     annotator = None
@@ -169,12 +168,12 @@ class SentencePairs(EncodedData[PairSplit]):
         self,
         corpus: PairCorpus,
         encoder: str,
+        *,
         pairs_per_batch: int = 128,
         eval_tokens_per_batch: int = 16384,
-        workers: int = 0,
-        seed: int = 0,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(workers=workers, seed=seed)
+        super().__init__(**kwargs)
         check_at_least(1, pairs_per_batch=pairs_per_batch)
         self.corpus, self.encoder = corpus, encoder
         self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
@@ -233,12 +232,11 @@ class SentencePairs(EncodedData[PairSplit]):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
-    def train_dataloader(self) -> ResumableLoader:
-        """Shuffled batches of this epoch."""
-        assert self.trainer is not None
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
         data = self.split("train")
         ones = np.ones(len(data), dtype=np.int64)  # a batch is so many pairs, however long
-        return self._loader(data, ones, self.pairs_per_batch, epoch=self.trainer.current_epoch)
+        return self._loader(data, ones, self.pairs_per_batch, epoch=self._epoch(epoch))
 
     def val_dataloader(self) -> ResumableLoader:
         """The validation split, every pair once."""
@@ -262,6 +260,10 @@ class SentencePairs(EncodedData[PairSplit]):
         )  # fmt: skip
         return self.loader(data, batches)
 
-    def _collate(self) -> Callable[[PairItems], PairBatch]:
-        """Pairs are read alike by every system."""
+    @property
+    def plain_collate(self) -> Collate:
+        """Padded pairs."""
         return collate_pairs
+
+    def _collate(self) -> Collate:
+        return self.collate or self.plain_collate  # no system has its own view of pairs

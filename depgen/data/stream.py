@@ -14,9 +14,9 @@ Deviations
     D4. PRPN's code begins each epoch at a random offset; here all epochs begin at the stream's first token.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -24,11 +24,9 @@ from torch.utils.data import Dataset, Sampler
 
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
-from depgen.data.text import CorpusData, DocumentJoining, EncodedSplit
-from depgen.data.vocabulary import VocabularyBuilder
+from depgen.data.sampler import OneEpoch, ResumableLoader, TokenBudgetBatches
+from depgen.data.text import CorpusData, EncodedSplit
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator
 
 SHORTEST = 5
 """Positions of the shortest segment drawn; the last of an epoch may be shorter."""
@@ -153,6 +151,7 @@ class Segments(Sampler[Segment]):
         if len(data) < world:
             raise UserError(f"{len(data)} columns can't be shared by {world} devices: use fewer devices.")
         self.epoch, self.start, self.bptt, self.vary = epoch, 0, bptt, vary
+        self.sampler = OneEpoch(epoch) if vary else None
         self.columns = np.arange(len(data))[rank::world]
         self.lengths = segment_lengths(data.longest, bptt, vary=vary, generator=np.random.default_rng((seed, epoch, 2)))
 
@@ -172,44 +171,26 @@ class StreamData(CorpusData):
 
     Args:
         corpus: where the documents come from.
-        annotator: what gives them trees.
-        trees_for: the splits that get trees.
-        vocabulary: how the vocabulary is built.
-        vocabulary_splits: splits whose words it may see.
-        joining: how the trees of a document's sentences become one.
-        left_dependents: the piece of a word that a dependent on its left hangs on.
         columns: columns that are read side by side in training, over all devices (the paper's batch size).
         valid_columns: the same at validation (authors' code: 10).
         test_columns: the same at test (authors' code: 1).
         bptt: positions of a segment.
-        vary_bptt: draw the segments' lengths in training and scale the learning rate with them.
-        workers: processes that collate; 0 collates in the training process.
-        max_documents: use only the first so many documents of the training split; None for all.
-        seed: seed of the segments' lengths.
+        vary_bptt: draw the segments' lengths in training, from the seed, and scale the learning rate with them.
+        kwargs: the other arguments of `CorpusData`.
     """
 
     def __init__(
         self,
         corpus: Corpus,
-        annotator: Annotator | None = None,
-        trees_for: Sequence[Split] = ("train", "valid"),
-        vocabulary: VocabularyBuilder | None = None,
-        vocabulary_splits: Sequence[Split] = ("train",),
-        joining: DocumentJoining = "roots",
-        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        *,
         columns: int = 20,
         valid_columns: int = 10,
         test_columns: int = 1,
         bptt: int = 70,
         vary_bptt: bool = True,
-        workers: int = 0,
-        max_documents: int | None = None,
-        seed: int = 0,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(
-            corpus, annotator, trees_for, vocabulary, vocabulary_splits, joining, left_dependents, workers,
-            max_documents, seed,
-        )  # fmt: skip
+        super().__init__(corpus, **kwargs)
         if min(columns, valid_columns, test_columns, bptt) < 1:
             raise UserError(
                 "columns, valid_columns, test_columns and bptt must be at least 1, found "
@@ -218,10 +199,9 @@ class StreamData(CorpusData):
         self.columns: dict[Split, int] = {"train": columns, "valid": valid_columns, "test": test_columns}
         self.bptt, self.vary_bptt = bptt, vary_bptt
 
-    def train_dataloader(self) -> ResumableLoader:
-        """This epoch's segments."""
-        assert self.trainer is not None
-        return self._segments("train", vary=self.vary_bptt, epoch=self.trainer.current_epoch)
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """The segments of an epoch; by default the trainer's current one, or the first without a trainer."""
+        return self._segments("train", vary=self.vary_bptt, epoch=self._epoch(epoch))
 
     def val_dataloader(self) -> ResumableLoader:
         """The validation split, every token once."""

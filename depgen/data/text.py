@@ -3,19 +3,19 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
-from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits
-from depgen.data.module import EncodedData
+from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
@@ -77,12 +77,11 @@ class CorpusData(EncodedData[EncodedSplit]):
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
         joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
-        workers: processes that collate; 0 collates in the training process.
-        max_documents: use only the first so many documents of the training split; None for all.
-        seed: seed of the order of the training data.
+        max_documents: use only the first `max_documents` documents of the training split; None for all.
+        kwargs: the arguments of `EncodedData`.
 
     Raises:
-        UserError: `max_documents` leaves nothing, fewer than no workers, or a seed is out of range.
+        UserError: `max_documents` leaves nothing, or what `EncodedData` refuses.
     """
 
     def __init__(
@@ -94,11 +93,10 @@ class CorpusData(EncodedData[EncodedSplit]):
         vocabulary_splits: Sequence[Split] = ("train",),
         joining: DocumentJoining = "roots",
         left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
-        workers: int = 0,
         max_documents: int | None = None,
-        seed: int = 0,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(workers=workers, seed=seed)
+        super().__init__(**kwargs)
         check_at_least(1, max_documents=max_documents)
         self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
         self.builder = vocabulary or WordVocabulary()
@@ -139,8 +137,11 @@ class CorpusData(EncodedData[EncodedSplit]):
     # -- splits ---------------------------------------------------------------------------------------------------
 
     def prepare_data(self) -> None:
-        """Annotate the splits that the trainer is about to use, on one process; the others read the cache."""
-        for split in self._splits_of(None if self.trainer is None else self.trainer.state.fn):
+        """Annotate the splits that the trainer is about to use, on one process; the others read the cache.
+
+        Without a trainer these are the splits of training; `setup("test")` annotates the test split.
+        """
+        for split in self._splits_of("fit" if self.trainer is None else self.trainer.state.fn):
             self._table(split)
 
     def _encoded(self, split: Split) -> EncodedSplit:
@@ -219,6 +220,11 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
+    @property
+    def plain_collate(self) -> Collate:
+        """Padded sequences of tokens."""
+        return collate_tokens
+
     def filled_split(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads.
 
@@ -241,51 +247,27 @@ class CorpusData(EncodedData[EncodedSplit]):
         counts[data.eos] += len(data)
         return counts
 
-    def _collate(self) -> Callable[[ItemBatch], object]:
-        """The system's own view of a batch of items."""
-        assert self.trainer is not None
-        collate: Callable[[ItemBatch], object] = cast(Any, self.trainer.lightning_module).collate
-        return collate
-
 
 class TextData(CorpusData):
     """Token sequences of a corpus, one item a document, in batches of a budget of tokens; more in `CorpusData`.
 
     Args:
         corpus: where the documents come from.
-        annotator: what gives them trees.
-        trees_for: the splits that get trees.
-        vocabulary: how the vocabulary is built.
-        vocabulary_splits: splits whose words it may see.
-        joining: how the trees of a document's sentences become one.
-        left_dependents: the piece of a word that a dependent on its left hangs on.
         tokens_per_batch: budget of the global batch, padding included, whatever the number of devices; where it holds
             fewer items than there are devices, `depgen.data.sampler` says what happens.
         eval_tokens_per_batch: the same at validation and test.
-        workers: processes that collate; 0 collates in the training process.
-        max_documents: use only the first so many documents of the training split; None for all.
-        seed: seed of the order of the training items.
+        kwargs: the other arguments of `CorpusData`.
     """
 
     def __init__(
         self,
         corpus: Corpus,
-        annotator: Annotator | None = None,
-        trees_for: Sequence[Split] = ("train", "valid"),
-        vocabulary: VocabularyBuilder | None = None,
-        vocabulary_splits: Sequence[Split] = ("train",),
-        joining: DocumentJoining = "roots",
-        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        *,
         tokens_per_batch: int = 8192,
         eval_tokens_per_batch: int = 16384,
-        workers: int = 0,
-        max_documents: int | None = None,
-        seed: int = 0,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(
-            corpus, annotator, trees_for, vocabulary, vocabulary_splits, joining, left_dependents, workers,
-            max_documents, seed,
-        )  # fmt: skip
+        super().__init__(corpus, **kwargs)
         self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
 
     def joined_items(self, split: Split) -> int:
@@ -293,10 +275,9 @@ class TextData(CorpusData):
         sentences = self._table(split).with_format("arrow")[:]["sentence_lengths"].combine_chunks()
         return int((np.diff(sentences.offsets.to_numpy()) > 1).sum())
 
-    def train_dataloader(self) -> ResumableLoader:
-        """Shuffled batches of this epoch."""
-        assert self.trainer is not None
-        return self._loader("train", self.tokens_per_batch, shuffle=True, epoch=self.trainer.current_epoch)
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
+        return self._loader("train", self.tokens_per_batch, shuffle=True, epoch=self._epoch(epoch))
 
     def val_dataloader(self) -> ResumableLoader:
         """The validation split, every item once."""

@@ -8,10 +8,10 @@ masked language models, and a beginning of its own, `<s>`. Padding has no id: a 
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -71,8 +71,12 @@ class AnyVocabulary(Protocol):
         """Text: words with a space between."""
         ...
 
+    def files(self) -> dict[str, str]:
+        """The vocabulary as JSON files, by name: what a run folder and a checkpoint hold."""
+        ...
+
     def save(self, folder: Path) -> None:
-        """Write to a folder, as plain JSON."""
+        """Write `files` into a folder."""
         ...
 
 
@@ -129,12 +133,16 @@ class Vocabulary:
         """Words with a space between."""
         return " ".join(self.words[i] for i in ids)
 
-    def save(self, folder: Path) -> None:
-        """Write `vocabulary.json`."""
+    def files(self) -> dict[str, str]:
+        """`vocabulary.json`."""
         content: dict[str, object] = {"kind": "word", "words": list(self.words[self._special :])}
         flags = {"masks": self.mask is not None, "starts": self.start != EOS}
         content |= {name: True for name, given in flags.items() if given}
-        write_atomically(folder / VOCABULARY_FILE, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
+        return {VOCABULARY_FILE: json.dumps(content, ensure_ascii=False, indent=0) + "\n"}
+
+    def save(self, folder: Path) -> None:
+        """Write `files` into a folder."""
+        _write(self.files(), folder)
 
     @classmethod
     def from_counts(
@@ -207,11 +215,19 @@ class SubwordVocabulary:
         """Text with the tokenizer's own spacing, without a leading space."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
 
-    def save(self, folder: Path) -> None:
-        """Write `vocabulary.json` and `tokenizer.json`."""
+    def files(self) -> dict[str, str]:
+        """`tokenizer.json` and `vocabulary.json`."""
         content = {"kind": "subword", "eos_token": self.eos_token, "unk_token": self.unk_token}
-        write_atomically(folder / TOKENIZER_FILE, self._json)
-        write_atomically(folder / VOCABULARY_FILE, json.dumps(content) + "\n")
+        return {TOKENIZER_FILE: self._json, VOCABULARY_FILE: json.dumps(content) + "\n"}
+
+    def save(self, folder: Path) -> None:
+        """Write `files` into a folder."""
+        _write(self.files(), folder)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    for name, text in files.items():
+        write_atomically(folder / name, text)
 
 
 def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
@@ -223,24 +239,53 @@ def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
     path = folder / VOCABULARY_FILE
     if not path.is_file():
         raise UserError(f"No vocabulary at {path}. A run folder carries its own; name one that `depgen fit` made.")
+    return vocabulary_of_files(lambda name: _text(folder / name), folder)
+
+
+def vocabulary_of_files(text_of: Callable[[str], str], where: Path | str) -> Vocabulary | SubwordVocabulary:
+    """The vocabulary whose `files` these are.
+
+    Args:
+        text_of: from a file's name to its text.
+        where: what the files lie in, for messages.
+
+    Raises:
+        UserError: a file is missing or damaged, or the vocabulary is of an unknown kind.
+    """
+    path = f"{where}/{VOCABULARY_FILE}"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(text_of(VOCABULARY_FILE))
     except ValueError as error:
+        if isinstance(error, UserError):
+            raise
         raise UserError(f"{path}: expected JSON, found: {error}. Copy the file again.") from error
     match content:
         case {"kind": "word", "words": list(words), **others}:
             return Vocabulary(words, masks=bool(others.get("masks")), starts=bool(others.get("starts")))
         case {"kind": "subword", "eos_token": eos_token, "unk_token": unk_token}:
-            return SubwordVocabulary(_text(folder / TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
+            return SubwordVocabulary(text_of(TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
         case _:
             raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {str(content)[:80]}.")
+
+
+def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | SubwordVocabulary | None:
+    """The vocabulary that a checkpoint holds; None for checkpoints without one.
+
+    Args:
+        content: of the checkpoint, in which a data module keeps its state under its class name.
+    """
+    for name, state in content.items():
+        files = state.get("vocabulary") if isinstance(state, Mapping) else None
+        if isinstance(files, Mapping) and VOCABULARY_FILE in files:
+            return vocabulary_of_files(files.__getitem__, f"checkpoint, {name}")
+    return None
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a tokenizer's JSON, found: {error}. Copy the file again.") from error
+        raise UserError(f"{path}: expected a text in UTF-8, found: {error}. Copy the file again.") from error
 
 
 @runtime_checkable

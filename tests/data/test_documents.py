@@ -91,24 +91,15 @@ def test_pieces_of_words_stay_in_their_sentences(corpus):
     assert found == [word for document in corpus.documents("train") for word in document.words()]
 
 
-class Trainer:
-    world_size, global_rank, current_epoch = 1, 0, 0
-
-    class lightning_module:  # noqa: N801
-        collate = staticmethod(collate_documents)
-
-
 def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     vocabulary = WordVocabulary(starts=True)
     for options, expected in (({"segments_per_batch": 1}, 5), ({"segments_per_batch": 2}, 3)):
-        data = DocumentData(corpus, vocabulary, **options)
-        data.trainer = Trainer()
+        data = DocumentData(corpus, vocabulary=vocabulary, **options)
         batches = list(data.train_dataloader())
         assert len(batches) == expected
         assert sum(batch.global_items for batch in batches) == 5
         assert sum(batch.global_tokens for batch in batches) == int(data.segmented("train", longest=5).lengths.sum())
-    data = DocumentData(corpus, vocabulary, eval_tokens_per_batch=1)
-    data.trainer = Trainer()
+    data = DocumentData(corpus, vocabulary=vocabulary, eval_tokens_per_batch=1)
     assert [batch.lengths.shape[1] for batch in data.test_dataloader()] == [1, 12], "a longer one is by itself"
     assert torch.cat([batch.items for batch in data.test_dataloader()]).sort().values.tolist() == [0, 1]
 

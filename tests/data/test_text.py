@@ -52,7 +52,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("joining", ["roots", "previous_sentence"])
 def test_items_are_the_documents_words_and_joined_heads(joining):
-    data = TextData(Fixture(), GoldTrees(), joining=joining)
+    data = TextData(Fixture(), annotator=GoldTrees(), joining=joining)
     split = data.split("train")
     for index, document in enumerate(DOCUMENTS):
         item = split[index]
@@ -63,7 +63,7 @@ def test_items_are_the_documents_words_and_joined_heads(joining):
 
 @pytest.mark.parametrize("attachment", ["last_piece", "first_piece"])
 def test_heads_follow_the_pieces(attachment):
-    data = TextData(Fixture(), GoldTrees(), vocabulary=SubwordPieces(size=260), left_dependents=attachment)
+    data = TextData(Fixture(), annotator=GoldTrees(), vocabulary=SubwordPieces(size=260), left_dependents=attachment)
     item = data.split("train")[0]
     encoding = encode(data.vocabulary, list(DOCUMENTS[0].words()))
     assert item.ids.tolist() == encoding.ids.tolist()
@@ -90,7 +90,7 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
 
 
 def test_whole_documents_are_parsed_as_one_sentence():
-    data = TextData(Fixture(), LeftChain(), joining="whole")
+    data = TextData(Fixture(), annotator=LeftChain(), joining="whole")
     assert data.split("train")[0].heads.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -143,15 +143,15 @@ def test_an_empty_split_is_refused_by_name():
 
 def test_stages_prepare_only_what_they_need():
     assert TextData._splits_of(TrainerFn.TESTING.value) == ("test",)
-    data = TextData(Fixture(), GoldTrees())
+    data = TextData(Fixture(), annotator=GoldTrees())
     data.setup("fit")
     assert set(data._splits) == {"train", "valid"}
     assert data._splits["train"].heads.dtype == np.int32
 
 
 def test_the_test_split_gets_no_trees_unless_asked():
-    assert TextData(Fixture(), GoldTrees()).split("test")[0].heads is None
-    assert TextData(Fixture(), GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
+    assert TextData(Fixture(), annotator=GoldTrees()).split("test")[0].heads is None
+    assert TextData(Fixture(), annotator=GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
 
 
 def test_fewer_than_no_workers_are_refused():

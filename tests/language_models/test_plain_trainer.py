@@ -3,19 +3,19 @@
 from functools import partial
 
 import lightning as L
-import numpy as np
 import pytest
 import torch
 
 from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
-from depgen.data.sampler import Share
+from depgen.data.batch import TokenBatch
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
+from depgen.data.vocabulary import vocabulary_of_checkpoint
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
-from depgen.models.dmlm import DMLM
+from depgen.models.dmlm import DMLM, DependencyBatch
 from depgen.training.activation import ActivationRegularizer
 from depgen.training.checkpoints import load_checkpoint
 
@@ -33,12 +33,44 @@ def data(tmp_path, monkeypatch):
     for name, number in LINES.items():
         lines = (" ".join("abcdefg"[(n * 3 + k) % 7] for k in range(3 + n % 4)) for n in range(number))
         (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
-    return TextData(TextLines(str(tmp_path)), LeftChain(), tokens_per_batch=20)
+    return TextData(TextLines(str(tmp_path)), annotator=LeftChain(), tokens_per_batch=20)
 
 
 def trainer(folder, **options):
     quiet = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    return L.Trainer(default_root_dir=folder, max_epochs=3, reload_dataloaders_every_n_epochs=1, **quiet, **options)
+    return L.Trainer(default_root_dir=folder, **{"max_epochs": 3, **quiet, **options})
+
+
+class Order(L.Callback):
+    """Notes the items of each epoch's batches, and how often the validation split was seen."""
+
+    def __init__(self):
+        self.epochs, self.validations = [], 0
+
+    def on_train_epoch_start(self, trainer, model):
+        self.epochs.append([])
+
+    def on_train_batch_start(self, trainer, model, batch, batch_idx):
+        self.epochs[-1].append(batch.items.tolist())
+
+    def on_validation_end(self, trainer, model):
+        self.validations += not trainer.sanity_checking
+
+
+def test_each_epoch_has_a_new_order_and_every_item_once(data, tmp_path):
+    order = Order()
+    trainer(tmp_path, callbacks=[order]).fit(CausalLM(TINY, data.vocabulary_size), data)
+    assert [sorted(item for batch in batches for item in batch) for batches in order.epochs] == [
+        list(range(LINES["train"]))
+    ] * 3
+    assert len({str(batches) for batches in order.epochs}) == 3
+    assert order.validations == 3
+
+
+def test_a_loader_that_would_repeat_its_order_is_refused(data, tmp_path):
+    data.setup("fit")
+    with pytest.raises(UserError, match=r"epoch 1 begins.*datamodule=data"):
+        trainer(tmp_path).fit(CausalLM(TINY, data.vocabulary_size), data.train_dataloader(), data.val_dataloader())
 
 
 class Phases(L.Callback):
@@ -124,11 +156,29 @@ def test_losses_and_log_probabilities_in_a_notebook(data):
     model = DMLM(TINY, data.vocabulary_size, 1, 2)
     data.prepare_data()
     data.setup("fit")
-    items = data.split("train").__getitems__(Share(np.arange(2), 9, 2))
-    batch = model.collate(items)
+    batch = next(iter(data.train_dataloader()))
+    assert isinstance(batch, TokenBatch)
+    assert not isinstance(batch, DependencyBatch)
+    data.collate = model.collate
+    batch = next(iter(data.train_dataloader()))
+    assert isinstance(batch, DependencyBatch)
     assert model(batch).shape == batch.targets.shape
     for phase in (0, 1):
         model.enter_phase(phase)
         loss = model.training_step(batch, 0)
         assert loss.isfinite()
         loss.backward()
+
+
+def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
+    fitted = trainer(tmp_path, max_epochs=1)
+    model = CausalLM(TINY, data.vocabulary_size)
+    fitted.fit(model, data)
+    path = tmp_path / "checkpoints" / "best.ckpt"
+    assert vocabulary_of_checkpoint(load_checkpoint(path)).words == data.vocabulary.words
+    fitted.test(model, data, ckpt_path=path, weights_only=True, verbose=False)
+    (tmp_path / "train.txt").write_text("x y z x y\n" * 12)
+    other = TextData(TextLines(str(tmp_path)), tokens_per_batch=20)
+    assert other.vocabulary.words != data.vocabulary.words
+    with pytest.raises(UserError, match=r"another vocabulary.*use_vocabulary"):
+        trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 from depgen.annotation.tagger import SpacyTagger, Tagger
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.files import log_left_out
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
@@ -214,9 +214,9 @@ class UnionData(L.LightningDataModule):
             marked=self.marked and epoch is not None,
         )  # fmt: skip
 
-    def train_dataloader(self) -> ResumableLoader:
-        """Batches of an epoch, with negative samples of its own."""
-        epoch = 0 if self.trainer is None else self.trainer.current_epoch
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """Batches of an epoch, with its own negative samples; by default the trainer's current one, or the first."""
+        epoch = drawn_epoch(self.trainer, epoch)
         return self._loader(self.pairs("train", epoch=epoch), epoch=epoch, shuffle=True)
 
     def val_dataloader(self) -> ResumableLoader:
