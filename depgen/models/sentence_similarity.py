@@ -14,10 +14,8 @@ Deviations
     D1. The paper fine-tunes on the STS Benchmark, its code on SICK too, which is the default (`depgen.data.sts`).
     D2. The paper reports Spearman's correlation, the code computes Pearson's: both are logged. The code selects by the
         Benchmark's development set, where the default is its Pearson (`selected_by`).
-    D3. The code's plateau schedule waits for a rise by a factor of 1.0001; ours, which sees what falls, for as much in
-        points of 1 - r (`threshold_mode: abs`).
-    D4. Frozen parts are not changed, but their dropout stays on in training, as in the code.
-    D5. The network over pairs is as wide as the encoder's states, 512 in the code.
+    D3. Frozen parts are not changed, but their dropout stays on in training, as in the code.
+    D4. The network over pairs is as wide as the encoder's states, 512 in the code.
 """
 
 import json

@@ -19,12 +19,13 @@ from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
-from depgen.reporting.provenance import config_digest, hardware_in_words, short_commit, today
+from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
+from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, seeds_scored, summarise
 from depgen.reporting.definition import Column, Generation, Row, TableDefinition
+from depgen.reporting.digests import change_since
 from depgen.reporting.measured import Ours
 from depgen.reporting.resamples import differences
 from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN, Result
@@ -25,6 +26,7 @@ def notes_of(
     shown = {name: each.shown for name, each in ours.items()}
     lines = list(_marks(definition, ours, tests))
     lines += _scored(definition, ours)
+    lines += _before_changes(definition, shown)
     lines += _reduced(definition, shown)
     lines += verdicts(definition, comparisons)
     lines += differences(definition, results)
@@ -244,6 +246,17 @@ def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
     if "source_perplexity" in metrics:
         line += f"; of the source itself {metrics['source_perplexity']:.2f} (exact entropy per token)"
     yield f"{line}."
+
+
+def _before_changes(definition: TableDefinition, shown: Results) -> Iterator[str]:
+    """The rows whose numbers were made before a change that touches them, and have not been made again."""
+    rows: dict[str, list[str]] = {}
+    for row in definition.rows:
+        for change in {change_since(result.config_sha256) for result in shown.get(row.name, ())}:
+            if change is not None:
+                rows.setdefault(change, []).append(row.name)
+    for change, names in sorted(rows.items()):
+        yield f"Before {change}: {'; '.join(names)}."
 
 
 def _reduced(definition: TableDefinition, shown: Results) -> Iterator[str]:

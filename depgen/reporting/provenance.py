@@ -2,11 +2,9 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.locations import file_sha256
 
 
 def hardware_in_words(record: Mapping[str, Any]) -> str:
@@ -38,11 +36,6 @@ def short_commit(commit: object) -> str:
 def today() -> str:
     """The day in UTC, ISO."""
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-
-
-def config_digest(path: Path) -> str:
-    """The sha256 of an experiment's YAML, hex."""
-    return file_sha256(path)
 
 
 def choose_profile(profiles: Sequence[str], profile: str | None = None) -> tuple[str, str]:

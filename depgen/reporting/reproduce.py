@@ -19,11 +19,12 @@ from depgen.reporting.definition import Row, TableDefinition, is_made, load_defi
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.pretrained import can_be_pretrained, with_weights
-from depgen.reporting.provenance import choose_profile, config_digest
+from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
+from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import Depgen, run_depgen
 from depgen.training.runs import best_checkpoint
 

@@ -15,6 +15,7 @@ from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Generation, Row
+from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import mapping, part
 
 
@@ -58,7 +59,8 @@ class Result:
         hardware: in words.
         date: ISO, in UTC.
         commit: of the code that trained, `+` where the tree had changes.
-        config_sha256: of the experiment's YAML.
+        config_sha256: of the experiment's resolved configuration (`depgen.training.configuration_digest`); what was
+            written before has the successor of its digest (`depgen.reporting.digests`).
         curve: (training tokens seen, validation perplexity), in order.
         clock: (optimiser steps, seconds of wall time) at each point of the curve; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
@@ -105,7 +107,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, content: object, *, where: str) -> "Result":
-        """The checked result.
+        """The checked result, with the digest that its configuration has today.
 
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
@@ -117,7 +119,8 @@ class Result:
         for name in _POINTS:
             if isinstance(values.get(name), Sequence):
                 values[name] = _points(values[name], f"{where}: {name}")
-        return part(cls, values, where, remedy=REMEDY)
+        result = part(cls, values, where, remedy=REMEDY)
+        return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
 
 
 def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from depgen.errors import UserError
 from depgen.locations import file_sha256, write_atomically
 from depgen.training.checkpoints import RESUME
+from depgen.training.configuration_digest import config_digest
 from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
 
 logger = logging.getLogger(__name__)
@@ -117,7 +118,7 @@ class Training:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run and the digest of the YAML that it was started from."""
+    """A finished run and the digest of the configuration that it was started from."""
 
     run: Path
     config_sha256: str
@@ -140,10 +141,13 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
 
 def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
-    digest = file_sha256(training.config)
-    asked = " ".join([digest, *training.options])
-    if runs and begun.is_file() and begun.read_text().strip() != asked:
-        changed = str(training.config) if digest not in begun.read_text() else " ".join(training.options)
+    digest = config_digest(training.config)
+    asked, as_before = (
+        " ".join([name, *training.options]) for name in (digest, file_sha256(training.config))
+    )  # older runs were begun with the digest of the YAML file
+    if runs and begun.is_file() and (held := begun.read_text().strip()) not in (asked, as_before):
+        same = held.partition(" ")[0] in (digest, file_sha256(training.config))
+        changed = " ".join(training.options) if same else str(training.config)
         raise UserError(
             f"{changed} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
             f"{training.anew}"

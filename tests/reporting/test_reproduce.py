@@ -158,7 +158,7 @@ def test_replaced_results_stay_out_of_the_table(stub, job):
 def test_a_result_of_an_older_yaml_is_named(stub, job):
     reproduce.make(job, depgen=stub)
     with job.config.open("a") as stream:
-        stream.write("# another\n")
+        stream.write("trainer: {max_epochs: 9}\n")
     assert "made before experiments/dm_toy_small.yaml was changed" in reproduce.make(job, depgen=stub)
 
 

@@ -1,0 +1,142 @@
+"""The digest of an experiment's configuration: the same as long as no value changes that can change a number."""
+
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import ArgumentError, ArgumentParser
+
+from depgen.errors import UserError
+
+CHANGED_DEFAULTS: Mapping[str, int] = {}
+"""The version of a default, by `class path.argument`; to be raised whenever a default changes a number.
+
+A configuration that leaves the argument at its default has the version in its digest.
+"""
+TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
+LINKED = "vocabulary_size"
+"""The argument that the command line fills in from the data."""
+WITHOUT_EFFECT = frozenset({
+    "trainer.accelerator", "trainer.barebones", "trainer.default_root_dir", "trainer.detect_anomaly",
+    "trainer.devices", "trainer.enable_autolog_hparams", "trainer.enable_checkpointing",
+    "trainer.enable_model_summary", "trainer.enable_progress_bar", "trainer.log_every_n_steps", "trainer.logger",
+    "trainer.model_registry", "trainer.num_nodes", "trainer.profiler", "trainer.reload_dataloaders_every_n_epochs",
+    "trainer.strategy", "trainer.use_distributed_sampler", "data.workers", "data.eval_tokens_per_batch",
+    "seed_everything", "resume_every_n_steps", "wandb",
+})  # fmt: skip
+"""Keys that change no number, and the seed, which a result names by itself."""
+
+
+def config_digest(path: Path) -> str:
+    """The sha256, hex, of what an experiment's YAML asks for.
+
+    It covers the resolved configuration: class paths as Python has them and values as their types read them. Comments,
+    the file's name, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
+    enter it.
+
+    Raises:
+        UserError: the file is no YAML of names and values, or a value is refused.
+    """
+    return _digest_of(path.read_bytes(), str(path))
+
+
+@cache
+def _digest_of(text: bytes, where: str) -> str:
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: expected YAML, found: {error}") from error
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: expected settings in YAML, each a `name: value`, found none.")
+    try:
+        chosen = chosen_values(content)
+    except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
+        raise UserError(f"{where}: {error}") from error
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a configuration that differ from their defaults and that can change a number, resolved."""
+    chosen: dict[str, Any] = {}
+    for name, value in content.items():
+        if name in WITHOUT_EFFECT:
+            continue
+        if name == "trainer":
+            found = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
+        elif isinstance(value, Mapping) and "class_path" in value:
+            path = _name(value["class_path"])
+            arguments = _resolved(path, value.get("init_args") or {})
+            found = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
+        else:
+            found = value
+        if found != {}:
+            chosen[name] = found
+    return chosen
+
+
+def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a class, each as its type reads it; nested classes have theirs too."""
+    # whoever builds the class refuses what is missing
+    parsed = _parser(class_path).parse_object({"value": dict(arguments)}, _skip_required=True).as_dict()
+    found: dict[str, Any] = parsed.get("value") or {}
+    return found
+
+
+def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str = "") -> dict[str, Any]:
+    """The resolved arguments of a class that differ from their defaults, and the versions of defaults that changed."""
+    defaults, chosen = _defaults(class_path), {}
+    for name, value in resolved.items():
+        if f"{section}.{name}" in WITHOUT_EFFECT:
+            continue
+        kept = _chosen(value)
+        if name not in defaults or kept != defaults[name]:
+            chosen[name] = kept
+        elif version := CHANGED_DEFAULTS.get(f"{class_path}.{name}"):
+            chosen[name] = f"default, version {version}"
+    return chosen
+
+
+def _chosen(value: Any) -> Any:  # noqa: ANN401
+    """A resolved value, with the chosen arguments of every class in it."""
+    if isinstance(value, Mapping):
+        if "class_path" not in value:
+            return {name: _chosen(each) for name, each in value.items()}
+        path = _name(value["class_path"])
+        others = {**(value.get("init_args") or {}), **(value.get("dict_kwargs") or {})}
+        return {"class_path": path, "init_args": _chosen_arguments(path, others)}
+    if isinstance(value, (list, tuple)):
+        return [_chosen(each) for each in value]
+    return value
+
+
+@cache
+def _parser(class_path: str) -> ArgumentParser:
+    """What reads the arguments of a class."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(_class(class_path), "value", skip={LINKED}, fail_untyped=False, sub_configs=True)
+    return parser
+
+
+@cache
+def _defaults(class_path: str) -> dict[str, Any]:
+    """The defaults of a class's arguments, as `_chosen` has them."""
+    found: dict[str, Any] = _parser(class_path).get_defaults().as_dict().get("value") or {}
+    return {name: _chosen(value) for name, value in found.items()}
+
+
+@cache
+def _name(class_path: str) -> str:
+    """The module and name of a class, whatever path it was named by."""
+    found = _class(class_path)
+    return f"{found.__module__}.{found.__qualname__}"
+
+
+def _class(class_path: str) -> Any:  # noqa: ANN401
+    """The class that a path names; classes of `depgen.models` may be named by their module's package too."""
+    module, _, name = class_path.rpartition(".")
+    return getattr(importlib.import_module(module), name)

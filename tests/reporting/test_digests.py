@@ -1,0 +1,63 @@
+"""The table of former digests, and the marks on results made before a change."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from depgen.errors import UserError
+from depgen.locations import file_sha256
+from depgen.reporting.definition import load_definition
+from depgen.reporting.digests import change_since, digest_today, digests_path
+from depgen.reporting.jobs import Job
+from depgen.reporting.measured import read_measured
+from depgen.reporting.tables import table
+from depgen.training.configuration_digest import config_digest
+
+TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})
+
+
+def write(**tables):
+    path = digests_path()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"today": {}, "before": {}, **tables}))
+
+
+def test_digests_of_files_have_the_digest_of_their_configuration():
+    today = json.loads(digests_path().read_text())["today"]
+    found = [path for path in Path("experiments").glob("*.yaml") if file_sha256(path) in today]
+    assert len(found) > 50
+    for path in found:
+        assert digest_today(file_sha256(path)) == config_digest(path), f"{path}: add the former digest to `today`"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
+    listed = json.loads(digests_path().read_text())
+    former = {digest_today(digest) for digest in listed["of_no_file_today"]} | set(listed["before"])
+    definition = load_definition(name)
+    for profile in definition.profiles:
+        for row, tracked in read_measured(definition, profile=profile).items():
+            for result in tracked.results:
+                config = Job(definition, definition.row(row), profile, result.seed).config
+                assert result.config_sha256 in {config_digest(config), *former}, f"{row}, seed {result.seed}: {config}"
+
+
+def test_successors_are_followed_and_a_circle_is_refused(project):
+    assert digest_today("a") == "a"
+    write(today={"a": "b", "b": "c"})
+    assert [digest_today(each) for each in "abcd"] == ["c", "c", "c", "d"]
+    write(today={"a": "b", "b": "a"})
+    with pytest.raises(UserError, match=r"digests\.json"):
+        digest_today("a")
+
+
+def test_rows_made_before_a_change_are_marked_until_they_are_made_again(project, store):
+    store("Base", 1, {"bleu1": 10.0}, config_sha256="old")
+    store("DM-Base", 1, {"bleu1": 12.0}, config_sha256="fresh")
+    assert "Before " not in table("toy", profile="small")
+    write(today={"old": "older"}, before={"older": "the new plateau"})
+    assert change_since("older") == "the new plateau"
+    assert "Before the new plateau: Base." in table("toy", profile="small")
+    store("Base", 1, {"bleu1": 10.0}, config_sha256="fresh")
+    assert "Before " not in table("toy", profile="small")

@@ -1,0 +1,79 @@
+"""The digest of a configuration: what changes it and what does not."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.errors import UserError
+from depgen.training import configuration_digest
+from depgen.training.configuration_digest import config_digest
+
+UDGN = Path("experiments/udgn_ptb_small.yaml")
+
+
+def changed(folder, change, name="a.yaml"):
+    content = yaml.safe_load(UDGN.read_text())
+    change(content)
+    (folder / name).write_text(yaml.safe_dump(content))
+    return config_digest(folder / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: None,  # no comment, keys in another order, another name
+        lambda content: content["trainer"].update(devices=2, accelerator="cpu", enable_progress_bar=False),
+        lambda content: content["trainer"].update(logger=True, strategy="ddp", accumulate_grad_batches=1),
+        lambda content: content["data"]["init_args"].update(workers=3, eval_tokens_per_batch=77, max_documents=None),
+        lambda content: content["model"]["init_args"]["optimizer"]["init_args"].update(betas=[0.9, 0.999], lr="2e-3"),
+        lambda content: content["model"]["init_args"]["optimizer"].update(class_path="torch.optim.adam.Adam"),
+        lambda content: content.update(seed_everything=7),
+    ],
+)
+def test_what_changes_no_number_leaves_the_digest(tmp_path, change):
+    assert changed(tmp_path, change) == config_digest(UDGN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["trainer"].update(max_epochs=13),
+        lambda content: content["trainer"].update(accumulate_grad_batches=2),
+        lambda content: content["model"]["init_args"].update(width=64),
+        lambda content: content["model"]["init_args"]["optimizer"]["init_args"].update(lr=1e-3),
+        lambda content: content["model"]["init_args"]["optimizer"].update(class_path="torch.optim.AdamW"),
+        lambda content: content["data"]["init_args"].update(max_documents=5),
+        lambda content: content["data"]["init_args"]["vocabulary"]["init_args"].pop("masks"),
+        lambda content: content["data"]["init_args"]["corpus"]["init_args"]["corpus"]["init_args"].update(train="x"),
+    ],
+)
+def test_a_changed_value_changes_the_digest(tmp_path, change):
+    assert changed(tmp_path, change) != config_digest(UDGN)
+
+
+def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatch):
+    before, given = config_digest(UDGN), changed(tmp_path, lambda content: None)
+    assert before == given
+    monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.betas": 2})
+    configuration_digest._digest_of.cache_clear()
+    assert config_digest(UDGN) != before
+    monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.lr": 2})
+    configuration_digest._digest_of.cache_clear()
+    assert config_digest(UDGN) == before  # the file gives it
+    configuration_digest._digest_of.cache_clear()
+
+
+@pytest.mark.parametrize("text", ["abc", "[1]", "a: [", "model: {class_path: depgen.models.udgn.Nothing}"])
+def test_what_is_no_configuration_is_refused(tmp_path, text):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"x\.yaml"):
+        config_digest(tmp_path / "x.yaml")
+
+
+def test_every_experiment_has_a_digest_and_no_two_the_same():
+    found: dict[str, list[str]] = {}
+    for path in sorted(Path("experiments").glob("*.yaml")):
+        found.setdefault(config_digest(path), []).append(path.name)
+    assert len(found) > 300
+    assert [names for names in found.values() if len(names) > 1] == []
