@@ -195,9 +195,10 @@ def _report(documents: Sequence[ScoredDocument], scorer: Scorer, likelihood: Lik
     words, by_token, known = totals.perplexities(likelihood).values()
     unread = f" ({totals.unread} more are not read in the form `{scorer.reading.form}`)" if totals.unread else ""
     logger.info(
-        "%d words%s, %.1f %% of them <unk>, %d tokens with <eos>: %s log-likelihood %.2f %s; %s per word %s, per token "
+        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood %.2f %s; %s per word %s, per token "
         "%s, per known word %s. Read %s by %s.",
-        totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens, likelihood,
+        totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
+        "" if likelihood == "pseudo" else " with <eos>", likelihood,
         totals.log_prob / (math.log(2) if unit == "bits" else 1.0), unit, PERPLEXITY[likelihood].replace("_", "-"),
         *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
         "document by document" if scorer.as_one else "sentence by sentence", scorer.trained.checkpoint,

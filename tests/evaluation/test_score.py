@@ -153,6 +153,7 @@ def test_pseudo_likelihoods_have_perplexities_of_their_own_and_unread_words_no_s
     assert "14 words (5 more are not read in the form `bare`)" in last
     assert "pseudo log-likelihood" in last
     assert "pseudo-perplexity per word" in last
+    assert "with <eos>" not in last
     unread = [each for each in rows_of(score(text, run="masked")) if not each["tokens"]]
     assert [each["word"] for each in unread] == [",", ",", ".", ".", "."]
     assert all(each["log_prob"] is each["surprisal"] is None for each in unread)
