@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from depgen.data.documents import DocumentData, collate_documents
+from depgen.data.documents import DocumentData
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
@@ -13,13 +13,6 @@ from depgen.evaluation.likelihood import score_documents
 from tests.models.documents import CONTEXTS, TRANSFORMERS, small_model
 
 LONG = 2000
-
-
-class Trainer:
-    world_size, global_rank, current_epoch = 1, 0, 0
-
-    class lightning_module:  # noqa: N801
-        collate = staticmethod(collate_documents)
 
 
 @pytest.fixture
@@ -34,9 +27,7 @@ def data(tmp_path, monkeypatch):
         (tmp_path / f"{split}.jsonl").write_text(rows)
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
     corpus = JsonDocuments(str(tmp_path), sentences_field="sentences", **files)
-    found = DocumentData(corpus, vocabulary=WordVocabulary(starts=True))
-    found.trainer = Trainer()
-    return found
+    return DocumentData(corpus, vocabulary=WordVocabulary(starts=True))
 
 
 def test_what_has_no_words_is_left_out_and_said(data, caplog):

@@ -31,7 +31,7 @@ def cache(tmp_path, monkeypatch):
 def small_lstm(vocabulary_size: int, **settings) -> CausalLM:
     torch.manual_seed(0)
     network = partial(AWDLSTM, layers=1, embedding_size=8, hidden_size=8)
-    return CausalLM(lambda size: network(vocabulary_size=size), vocabulary_size, **settings)
+    return CausalLM(network, vocabulary_size, **settings)
 
 
 def trainer(folder, *callbacks, **settings) -> L.Trainer:
@@ -93,8 +93,8 @@ def test_a_run_that_goes_on_keeps_what_it_has_learnt(tmp_path):
 def test_a_network_without_a_bias_and_data_without_counts_are_refused(tmp_path):
     data = TextData(STORIES)
     network = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
-    model = CausalLM(lambda size: network(vocabulary_size=size), data.vocabulary_size)
-    with pytest.raises(UserError, match="no output bias in CausalLM"):
+    model = CausalLM(network, data.vocabulary_size)
+    with pytest.raises(UserError, match="no output bias"):
         trainer(tmp_path, FrequencyBias()).fit(model, data)
     with pytest.raises(UserError, match=r"counts its targets.* found TinyData"):
         trainer(tmp_path, FrequencyBias()).fit(small_lstm(10), TinyData())
