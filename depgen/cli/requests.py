@@ -30,6 +30,7 @@ class Request:
     resume: str | None = None
     run: str | None = None
     ckpt_path: str | None = None
+    options: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
@@ -55,7 +56,8 @@ class Request:
             raise UserError(f"--resume goes on training; to {verb} a run, say --run {found.resume or 'RUN'}.")
         if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
             raise UserError("Give only one of --resume, --run and --ckpt_path.")
-        return cls(verb, tuple(found.config), found.resume, found.run, found.ckpt_path)
+        options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
+        return cls(verb, tuple(found.config), found.resume, found.run, found.ckpt_path, options)
 
     @property
     def experiment(self) -> str | None:

@@ -14,6 +14,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
+from depgen.cli.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_resumed
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
@@ -75,7 +76,7 @@ class RunCLI(LightningCLI):
         self.output = ""
         self._digest_before: str | None = None
         self._other_data = False
-        self._more_epochs: int | None = None
+        self._longer: dict[str, int] = {}
         super().__init__(
             L.LightningModule,
             L.LightningDataModule,
@@ -112,18 +113,22 @@ class RunCLI(LightningCLI):
         if seed is not None and not isinstance(seed, bool):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
+            if verb == "fit" and "model" in self.config[verb]:
+                settle_epochs(self.config[verb], self.request.configs, self.request.options)
             return
         self.config[verb]["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
+        if verb == "fit":
+            settle_resumed(self.config[verb], parsed[verb], self.request.configs, self.request.options)
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
-            self._more_epochs, found = longer(found)
+            self._longer, found = longer(found, last_length(parsed[verb]))
             refuse(found, self.source)
         else:
             report(found, self.checkpoint)
         asked, held = self.config[verb], parsed[verb]
-        free = {name: asked[name] for name in FREE if name in asked and name in held}
+        free = {name: asked[name] for name in (*FREE, *self._longer) if name in asked and name in held}
         for section in SECTIONS:
             asked[section] = held[section]
         for name, value in free.items():
@@ -194,9 +199,9 @@ class RunCLI(LightningCLI):
             )
         if fits and self.folder is None:
             self._begin()
-        elif self.folder is not None and self._more_epochs is not None and process_rank() == 0:
-            logger.info("Going on to %d epochs.", self._more_epochs)
-            lengthen(self.folder, self._more_epochs)
+        elif self.folder is not None and self._longer and process_rank() == 0:
+            logger.info("Going on to %d epochs.", self._longer[MAX_EPOCHS])
+            lengthen(self.folder, self._longer)
         return self._trainer(settings, fits, kwargs)
 
     def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401

@@ -65,10 +65,18 @@ def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
     return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
 
 
-def longer(found: list[Difference]) -> tuple[int | None, list[Difference]]:
-    """More epochs than a run was to have, which it may go on to, and the other differences."""
-    more = [each for each in found if each.name == "trainer.max_epochs" and _is_more(each.asked, each.held)]
-    return (more[0].asked if more else None), [each for each in found if each not in more]
+def longer(found: list[Difference], last_length: str | None) -> tuple[dict[str, int], list[Difference]]:
+    """The settings by which a run gets more epochs than it was to have, and the other differences.
+
+    Args:
+        found: all differences.
+        last_length: the setting that holds the length of the last phase, which grows with `max_epochs`.
+    """
+    names = ("trainer.max_epochs", last_length)
+    more = {each.name: each.asked for each in found if each.name in names and _is_more(each.asked, each.held)}
+    if names[0] not in more:
+        return {}, found
+    return more, [each for each in found if each.name not in more]
 
 
 def _is_more(asked: object, held: object) -> bool:

@@ -377,7 +377,8 @@ class DMLM(LeftToRight):
         backbone: makes the network from the vocabulary size; the very block that the base model has.
         vocabulary_size: number of token types; linked from the data.
         dependency_modeling_epochs: length of the first phase (paper: half of the budget); 0 leaves it out.
-        language_modeling_epochs: length of the second phase. `trainer.max_epochs` is their sum.
+        language_modeling_epochs: length of the second phase. By default `trainer.max_epochs` is their sum; where it
+            is another number, the lengths are scaled in proportion.
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
         attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
@@ -397,6 +398,8 @@ class DMLM(LeftToRight):
         optimizer: see `LanguageModel`.
         scheduler: see `LanguageModel`.
     """
+
+    phase_lengths = ("dependency_modeling_epochs", "language_modeling_epochs")
 
     def __init__(
         self,

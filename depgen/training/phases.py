@@ -1,8 +1,8 @@
 """Training in phases: one `fit` that moves from one objective to the next, and goes on in either after a break."""
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,24 +51,71 @@ def epochs_in_all(phases: tuple[Phase, ...], max_epochs: int | None, max_steps: 
     """The epochs of a whole run: the trainer's limit, or where there is none, the sum of the phases' lengths.
 
     Raises:
-        UserError: the limit and the lengths contradict each other.
+        UserError: the limit leaves no epoch to some phase.
     """
     total, bounded = known_epochs(phases), phases[-1].epochs is not None
     if max_epochs is None:
         return total if bounded else None
     if max_epochs < 0 or max_steps != -1:
         return max_epochs
-    lengths = " + ".join(f"{phase.epochs} ({phase.name})" for phase in phases if phase.epochs is not None)
-    if bounded and max_epochs != total:
-        raise UserError(
-            f"trainer.max_epochs is {max_epochs}, but the model's phases last {lengths} epochs. Set it to {total}."
-        )
-    if not bounded and max_epochs <= total:
+    if bounded:
+        _check_minimum(max_epochs, len(phases))
+    elif max_epochs <= total:
         raise UserError(
             f"trainer.max_epochs is {max_epochs}, but the phases before {phases[-1].name} already last {total} epochs. "
             "Set it to more."
         )
     return max_epochs
+
+
+def scaled(lengths: Sequence[int], total: int) -> tuple[int, ...]:
+    """Lengths of phases that sum to `total`, in the given proportions as far as each is at least 1.
+
+    Epochs left over by rounding go where most is missing; of two such phases, to the later one.
+
+    >>> scaled((4, 4), 2), scaled((30, 10), 5), scaled((2, 2), 3)
+    ((1, 1), (4, 1), (1, 2))
+
+    Raises:
+        UserError: there are fewer epochs than phases.
+    """
+    _check_minimum(total, len(lengths))
+    shares = [total * length / sum(lengths) for length in lengths]
+    found = [1] * len(lengths)
+    for _ in range(total - len(lengths)):
+        missing = [share - length for share, length in zip(shares, found, strict=True)]
+        found[max(range(len(found)), key=lambda index: (missing[index], index))] += 1
+    return tuple(found)
+
+
+def lengthened(lengths: Sequence[int], total: int) -> tuple[int, ...]:
+    """Lengths of phases that sum to `total`: the last phase gets what the earlier ones leave.
+
+    >>> lengthened((1, 1), 6)
+    (1, 5)
+
+    Raises:
+        UserError: the earlier phases leave no epoch.
+    """
+    earlier = sum(lengths[:-1])
+    if total <= earlier:
+        raise UserError(
+            f"trainer.max_epochs is {total}, but the phases before the last one already last {earlier} epochs. "
+            f"Set it to {earlier + 1} or more."
+        )
+    return (*lengths[:-1], total - earlier)
+
+
+def _check_minimum(epochs: int, phases: int) -> None:
+    if epochs < phases:
+        raise UserError(
+            f"trainer.max_epochs is {epochs}, but the model trains in {phases} phases of at least one epoch each. "
+            f"Set it to {phases} or more."
+        )
+
+
+LIGHTNING_DEFAULT = 1000
+"""`max_epochs` of a `Trainer()` to which none is given."""
 
 
 def _enter(model: L.LightningModule, index: int) -> None:
@@ -94,6 +141,9 @@ class PhaseSwitch(L.Callback):
         self.stopped_at: int | None = None
         self.validated = False
         self._open_length: int | None = None
+        self._max_epochs: int | None = None
+        self._restored = False
+        self._kept_lengths: list[int] | None = None
 
     @classmethod
     def of(cls, trainer: L.Trainer) -> "PhaseSwitch | None":
@@ -111,24 +161,44 @@ class PhaseSwitch(L.Callback):
         return self.index == len(self.phases) - 1
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Read the model's phases and compare their lengths with the trainer's.
+        """Read the model's phases, and scale their lengths in proportion where they don't sum to `trainer.max_epochs`.
 
         Raises:
-            UserError: `trainer.max_epochs` is not the sum of the phases' lengths.
+            UserError: `trainer.max_epochs` leaves no epoch to some phase.
         """
-        self.phases = phases_of(pl_module)
+        self.phases, self._restored, self._kept_lengths = phases_of(pl_module), False, None
         if trainer.state.fn == TrainerFn.FITTING and trainer.current_epoch == 0:  # a checkpoint is loaded later
             self.index, self.first_epoch, self.stopped_at, self.validated = 0, 0, None, False
             _enter(pl_module, 0)
         if trainer.state.fn != TrainerFn.FITTING or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         epochs = epochs_in_all(self.phases, trainer.max_epochs, trainer.max_steps)
-        if self.phases[-1].epochs is None and epochs is not None and epochs >= 0:
-            self._open_length = epochs - known_epochs(self.phases)
+        if self.phases[-1].epochs is None:
+            self._open_length = None if epochs is None or epochs < 0 else epochs - known_epochs(self.phases)
+            return
+        given = epochs is not None and epochs >= 0 and trainer.max_steps == -1 and epochs != LIGHTNING_DEFAULT
+        self._max_epochs = epochs if given else None
+        if self._max_epochs is not None:
+            self._give(scaled(self._lengths(), self._max_epochs))
+        self._limit(trainer)
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Bring the trainer's limit in line with the phase that a checkpoint has brought back."""
+        """Bring lengths and limit in line with what a checkpoint has brought back; there, only the last phase grows."""
+        declared = phases_of(pl_module)
+        if self._restored and declared[-1].epochs is not None:
+            lengths = self._kept_lengths or [phase.epochs for phase in declared if phase.epochs is not None]
+            self._give(lengths if self._max_epochs is None else lengthened(lengths, self._max_epochs))
+        elif self.phases != declared:
+            pairs = zip(self.phases, declared, strict=True)
+            listed = ", ".join(f"{new.name} {new.epochs} (of {old.epochs})" for new, old in pairs)
+            logger.info("trainer.max_epochs is %d, so the phases are scaled: %s.", known_epochs(self.phases), listed)
         self._limit(trainer)
+
+    def _lengths(self) -> list[int]:
+        return [phase.epochs for phase in self.phases if phase.epochs is not None]
+
+    def _give(self, lengths: Sequence[int]) -> None:
+        self.phases = tuple(replace(each, epochs=n) for each, n in zip(self.phases, lengths, strict=True))
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Enter the next phase when the one at hand is over."""
@@ -222,13 +292,19 @@ class PhaseSwitch(L.Callback):
         _enter(pl_module, self.index)
 
     def state_dict(self) -> dict[str, Any]:
-        """When the phase began, and whether it has been stopped and validated."""
-        return {"first_epoch": self.first_epoch, "stopped_at": self.stopped_at, "validated": self.validated}
+        """When the phase began, whether it has been stopped and validated, and the phases' lengths."""
+        return {
+            "first_epoch": self.first_epoch,
+            "stopped_at": self.stopped_at,
+            "validated": self.validated,
+            "lengths": self._lengths(),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
         self.first_epoch, self.stopped_at = state_dict["first_epoch"], state_dict["stopped_at"]
         self.validated = state_dict.get("validated", False)
+        self._restored, self._kept_lengths = True, state_dict.get("lengths")
 
 
 class PhaseEarlyStopping(L.Callback):

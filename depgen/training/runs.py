@@ -286,11 +286,21 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
     write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
 
 
-def lengthen(run: Path, epochs: int) -> None:
-    """Let a run, finished or not, go on to so many epochs."""
+def lengthen(run: Path, lengths: Mapping[str, int]) -> None:
+    """Let a run, finished or not, train for more epochs.
+
+    Args:
+        run: its folder.
+        lengths: the settings of `config.yaml` that say how long it trains, by dotted name.
+    """
     path = run / "config.yaml"
     settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    settings["trainer"]["max_epochs"] = epochs
+    for name, epochs in lengths.items():
+        *sections, last = name.split(".")
+        section = settings
+        for each in sections:
+            section = section[each]
+        section[last] = epochs
     write_atomically(path, yaml.safe_dump(settings, sort_keys=False))
     update_record(run, {"finished": None})
 

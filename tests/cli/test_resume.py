@@ -55,12 +55,6 @@ def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_o
     assert is_finished(longer)
 
 
-def test_phases_of_set_lengths_are_not_made_longer(run, tiny, capsys):
-    assert main(["fit", "--config", tiny, "--resume", "--trainer.max_epochs", "3"]) == 2
-    assert "but the model's phases last 1 (first) + 1 (second) epochs" in capsys.readouterr().err
-    assert is_finished(run)
-
-
 def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsys):
     preset = str(presets / "early_stopping.yaml")
     assert main(["fit", "--config", tiny, "--config", preset, "--resume"]) == 2

@@ -6,7 +6,7 @@ import pytest
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.phases import Phase, PhaseEarlyStopping, PhaseSwitch, phases_of
-from tests.training.fits import KillAfter, Killed, fit, same, weights
+from tests.training.fits import KillAfter, Killed, fit, kept, same, weights
 from tests.training.tiny import TinyModel
 
 
@@ -91,11 +91,41 @@ def test_an_early_stop_is_remembered_over_a_kill(tmp_path):
     assert max(epoch for epoch, _ in watch.phases) == 3
 
 
-def test_phase_lengths_that_do_not_add_up_are_refused(tmp_path):
-    with pytest.raises(UserError, match=r"max_epochs is 3, .* 2 \(first\) \+ 2 \(second\) epochs. Set it to 4"):
-        fit(tmp_path, max_epochs=3)
+@pytest.mark.parametrize(
+    ("max_epochs", "lengths"), [(2, (1, 1)), (3, (1, 2)), (7, (3, 4)), (1000, (2, 2)), (-1, (2, 2))]
+)
+def test_any_trainer_scales_the_phases_to_its_max_epochs_but_not_to_lightnings_default(
+    tmp_path, caplog, max_epochs, lengths
+):
+    watch, caplog_level = Watch(), caplog.at_level("INFO", "depgen")
+    with caplog_level:
+        fit(tmp_path, watch, max_epochs=max_epochs)
+    first, second = lengths
+    assert epochs_by_phase(watch) == {0: list(range(first)), 1: list(range(first, first + second))}
+    said = (
+        f"trainer.max_epochs is {max_epochs}, so the phases are scaled: first {first} (of 2), second {second} (of 2)."
+    )
+    assert (said in caplog.text) is (lengths != (2, 2))
+
+
+def test_fewer_epochs_than_phases_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"max_epochs is 1, .* Set it to 2 or more"):
+        fit(tmp_path, max_epochs=1)
     with pytest.raises(UserError, match=r"max_epochs is 2, but the phases before second already last 2 epochs"):
         fit(tmp_path, model=TinyModel(3, second=0), max_epochs=2)
+
+
+@pytest.mark.parametrize("steps", [1, 7, 20])
+def test_a_resumed_trainer_lengthens_the_last_phase_only(tmp_path, steps):
+    whole, (short, _) = tmp_path / "whole", fit(tmp_path / "short", max_epochs=2)
+    _, expected = fit(whole, model=TinyModel(3, first=1, second=4), max_epochs=5)
+    watch = Watch()
+    with pytest.raises(Killed):
+        fit(tmp_path / "short", KillAfter(short.global_step + steps), watch, max_epochs=5, resume=True)
+    _, found = fit(tmp_path / "short", watch, max_epochs=5, resume=True)
+    assert same(weights(found), weights(expected))
+    assert same(kept(tmp_path / "short"), kept(whole))
+    assert epochs_by_phase(watch) == {1: [2, 3, 4]}
 
 
 def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):

@@ -156,6 +156,8 @@ class TinyModel(L.LightningModule):
         mean_of_means: normalise by the rank's own tokens: wrong with several ranks.
     """
 
+    phase_lengths = ("first", "second")
+
     def __init__(
         self, vocabulary_size: int, first: int = 2, second: int = 2, width: int = 8, dropout: float = 0.3,
         nan_at: int = -1, flat: bool = False, mean_of_means: bool = False,
