@@ -1,7 +1,33 @@
-"""Dependency structure in language models: published systems trained, tested, compared and used through one command."""
+"""Dependency structure in language models: published systems trained, tested, compared and used through one command.
+
+`depgen.load` gives a trained or pretrained system that scores, writes and parses texts. Nothing heavy is imported
+before a name is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from depgen.aliases import keep_former_paths
 
+if TYPE_CHECKING:
+    from depgen.errors import UserError
+    from depgen.evaluation.loading import load
+    from depgen.evaluation.system import System
+
 __version__ = "0.1.0"
+__all__ = ["System", "UserError", "__version__", "load"]
+
+_MODULES = {"System": "depgen.evaluation.system", "UserError": "depgen.errors", "load": "depgen.evaluation.loading"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name is
+    if name not in _MODULES:
+        raise AttributeError(f"module 'depgen' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 keep_former_paths()

@@ -35,8 +35,11 @@ def model_folder(name: str) -> Path | None:
     for folder in (Path(name).expanduser(), models_root() / name):
         if folder.is_dir():
             return folder
-    if names_a_folder(name):
-        return None
+    return None if names_a_folder(name) else cached_folder(name)
+
+
+def cached_folder(name: str) -> Path | None:
+    """The folder of a model in the local hub cache; None where it is not there, whole."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

@@ -44,6 +44,15 @@ def tokenize(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
+def token_spans(text: str) -> list[tuple[int, int]]:
+    """The first character of each token of `tokenize`, and the one after its last.
+
+    >>> token_spans("didn't")
+    [(0, 3), (3, 6)]
+    """
+    return [match.span() for match in _TOKEN.finditer(text)]
+
+
 def sentences_of(text: str, splitter: SentenceSplitter) -> list[str]:
     """The sentences of a text, none of them blank; each line stands apart.
 

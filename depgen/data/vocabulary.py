@@ -80,9 +80,14 @@ class AnyVocabulary(Protocol):
         ...
 
 
-def encode(vocabulary: AnyVocabulary, words: Sequence[str]) -> Encoding:
-    """The ids of a word sequence and the word that each piece belongs to."""
+def encode(vocabulary: AnyVocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:
+    """The ids of a word sequence and the word that each piece belongs to.
+
+    Without `first_word_space` a subword vocabulary encodes the first word without a space before it.
+    """
     pieces = [vocabulary.pieces(word) for word in words]
+    if not first_word_space and words and isinstance(vocabulary, SubwordVocabulary):
+        pieces[0] = vocabulary.pieces(words[0], space=False)
     counts = [len(piece) for piece in pieces]
     ids = np.fromiter((i for piece in pieces for i in piece), dtype=np.int32, count=sum(counts))
     return Encoding(ids, np.repeat(np.arange(len(words), dtype=np.int32), counts))
@@ -201,14 +206,15 @@ class SubwordVocabulary:
         """One more than the largest id: the rows of an embedding."""
         return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
-    def pieces(self, word: str) -> tuple[int, ...]:
-        """The ids of a word, at least one."""
-        known = self._memory.get(word)
+    def pieces(self, word: str, *, space: bool = True) -> tuple[int, ...]:
+        """The ids of a word, at least one; by default with a space before it."""
+        text = f" {word}" if space else word
+        known = self._memory.get(text)
         if known is None:
-            known = tuple(self._tokenizer.encode(f" {word}", add_special_tokens=False).ids) or (self.unk,)
+            known = tuple(self._tokenizer.encode(text, add_special_tokens=False).ids) or (self.unk,)
             if known == (-1,):
                 raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
-            self._memory[word] = known
+            self._memory[text] = known
         return known
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -1,6 +1,6 @@
 """How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ def score_documents(
     *,
     vocabulary: AnyVocabulary,
     tokens_per_batch: int = 16384,
+    batch_size: int | None = None,
     progress: bool = False,
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
@@ -34,24 +35,33 @@ def score_documents(
         documents: what it reads as one each; sentences to be read by themselves are documents of one sentence.
         vocabulary: that it was trained with.
         tokens_per_batch: a longer document is a batch by itself.
+        batch_size: the most documents in a batch; None: any number.
         progress: show a progress bar.
 
     Raises:
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     assert not model.training, "scores are those of evaluation"
-    lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
-    batches = TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False)
     found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
     with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
-        for share in batches:
-            places = share.indices.tolist()
+        for places in batches_of(documents, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
             with torch.autocast(model.device.type, enabled=False):
                 scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
             for place, each in zip(places, scores, strict=True):
                 found[place] = each
             advance(len(places))
     return found
+
+
+def batches_of(
+    documents: Sequence[DocumentIds], *, tokens_per_batch: int, batch_size: int | None = None
+) -> Iterator[list[int]]:
+    """The places of documents of like length, which are scored at once."""
+    lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
+    for share in TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False):
+        places = share.indices.tolist()
+        most = batch_size or len(places)
+        yield from (places[first : first + most] for first in range(0, len(places), most))
 
 
 def sequence_losses(

@@ -28,12 +28,15 @@ class Reading:
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.
         segmentation: how documents are cut (`depgen.data.documents`).
+        first_word_space: whether a space precedes the first word of a text too, where words are cut into pieces that
+            hold the space before them, as GPT-2's do.
     """
 
     form: FormName = "as_is"
     final_word_twice: bool = False
     longest: int | None = None
     segmentation: Segmentation = "paper"
+    first_word_space: bool = True
 
     def kept(self, sentence: Sentence) -> list[bool]:
         """Whether each word of a sentence is read."""
@@ -44,14 +47,14 @@ class Reading:
         form = FORMS[self.form]
         return [form.spelt(word) for word, keep in zip(sentence.words, form.kept(sentence), strict=True) if keep]
 
-    def encode(self, words: Sequence[str], vocabulary: AnyVocabulary) -> Encoding:
-        """Token ids of words in the form.
+    def encode(self, words: Sequence[str], vocabulary: AnyVocabulary, *, begins: bool = True) -> Encoding:
+        """Token ids of words in the form; `begins` says whether they are the first of a text.
 
         >>> from depgen.data.vocabulary import Vocabulary
         >>> Reading(final_word_twice=True).encode(["the", "cat"], Vocabulary(["the", "cat"])).word_of_piece.tolist()
         [0, 1, 1]
         """
-        found = encode(vocabulary, words)
+        found = encode(vocabulary, words, first_word_space=self.first_word_space or not begins)
         if not self.final_word_twice:
             return found
         return Encoding(*(np.append(each, each[-1:]) for each in (found.ids, found.word_of_piece)))

@@ -1,16 +1,18 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from depgen.data.vocabulary import EOS_WORD, AnyVocabulary, Encoding
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import DocumentIds, score_documents
+from depgen.evaluation.next_words import WordFigures, figures_of_next_words
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.text_documents import TextDocument
+from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.metrics.perplexity import perplexity
@@ -32,6 +34,10 @@ class ScoredWord:
         unknown: whether `<unk>` stands for it, or for a part of it.
         log_prob: nats, summed over its tokens; 0 for a word that is not read.
         is_end: whether it is the end.
+        span: its first character in the text and the one after its last; None in texts that come from files.
+        entropy: nats, of the distribution over the vocabulary that its first token was predicted from; None where it
+            was not measured.
+        rank: place of its token in that distribution, 1 for the likeliest token; of several tokens the last place.
     """
 
     word: str
@@ -39,6 +45,24 @@ class ScoredWord:
     unknown: bool
     log_prob: float
     is_end: bool = False
+    span: Span | None = None
+    entropy: float | None = None
+    rank: int | None = None
+
+    @property
+    def surprisal(self) -> float | None:
+        """Nats; None for a word that the system does not read."""
+        return -self.log_prob if self.tokens else None
+
+    @property
+    def start(self) -> int | None:
+        """Its first character in the text."""
+        return None if self.span is None else self.span[0]
+
+    @property
+    def end(self) -> int | None:
+        """The character after its last one in the text."""
+        return None if self.span is None else self.span[1]
 
 
 @dataclass
@@ -93,16 +117,27 @@ def _perplexity(log_prob: float, count: int) -> float | None:
 
 @dataclass(frozen=True)
 class ScoredDocument:
-    """A document's sentences as scored words, in the order of the text."""
+    """A document's sentences as scored words, in the order of the text.
+
+    Attributes:
+        identifier: of the document.
+        sentences: the words of each, and the ends that the system predicts.
+        places: where each sentence comes from.
+    """
 
     identifier: str
     sentences: tuple[tuple[ScoredWord, ...], ...]
     places: tuple[str, ...]
 
     @property
-    def words(self) -> Iterator[ScoredWord]:
-        """All of them, ends included."""
-        return (word for sentence in self.sentences for word in sentence)
+    def words(self) -> tuple[ScoredWord, ...]:
+        """The words of all sentences, ends included."""
+        return tuple(word for sentence in self.sentences for word in sentence)
+
+    @property
+    def log_prob(self) -> float:
+        """Nats, summed over words and ends."""
+        return sum(word.log_prob for word in self.words)
 
 
 @dataclass(frozen=True)
@@ -114,6 +149,8 @@ class Scorer:
         reading: how sentences and documents are given to it.
         as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
         tokens_per_batch: see `depgen.evaluation.likelihood.score_documents`; no score depends on it.
+        batch_size: the most sentences or documents that are scored at once; no score depends on it.
+        next_words: measure entropies and ranks too.
         progress: show a progress bar.
     """
 
@@ -121,6 +158,8 @@ class Scorer:
     reading: Reading
     as_one: bool
     tokens_per_batch: int = 8192
+    batch_size: int | None = None
+    next_words: bool = False
     progress: bool = False
 
     def score(self, documents: Sequence[TextDocument]) -> list[ScoredDocument]:
@@ -129,9 +168,7 @@ class Scorer:
         Raises:
             UserError: a text that is longer than the system reads at once, or none of whose words it reads.
         """
-        read = [
-            [_Read.of(each, self.reading, self.vocabulary) for each in document.sentences] for document in documents
-        ]
+        read = list(map(self._read, documents))
         units: list[DocumentIds] = []
         for document, sentences in zip(documents, read, strict=True):
             filled = [
@@ -147,19 +184,39 @@ class Scorer:
             )
         scores = score_documents(
             self.trained.model, units, vocabulary=self.vocabulary, tokens_per_batch=self.tokens_per_batch,
-            progress=self.progress,
+            batch_size=self.batch_size, progress=self.progress,
         )  # fmt: skip
         found = iter(each for unit in scores for each in unit)
+        figures = iter(self._figures(units))
         return [
             ScoredDocument(
                 document.identifier,
                 tuple(
-                    each.scored(next(found) if len(each.encoding.ids) else None, self.vocabulary) for each in sentences
+                    each.scored(next(found), next(figures, None)) if len(each.encoding.ids) else each.unread
+                    for each in sentences
                 ),
                 document.places,
             )
             for document, sentences in zip(documents, read, strict=True)
         ]
+
+    def _read(self, document: TextDocument) -> list["_Read"]:
+        """The sentences as token ids; the first word of each text that is read as one begins it."""
+        together, found = self.as_one and not self.trained.model.reads_sentences, list[_Read]()
+        begins = True
+        for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
+            kept, words = self.reading.kept(sentence), self.reading.words(sentence)
+            encoding = self.reading.encode(words, self.vocabulary, begins=begins)
+            found.append(_Read(sentence, spans, kept, encoding, encoding.ids == self.vocabulary.unk))
+            begins = begins and not words if together else True
+        return found
+
+    def _figures(self, units: Sequence[DocumentIds]) -> list[WordFigures]:
+        """Entropies and ranks of the tokens of each sentence, where they are wanted."""
+        if not self.next_words:
+            return []
+        found = figures_of_next_words(self.trained.model, units, vocabulary=self.vocabulary, progress=self.progress)
+        return [each for unit in found for each in unit]
 
     @property
     def vocabulary(self) -> AnyVocabulary:
@@ -185,30 +242,46 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _Read:
-    """A sentence, which of its words are read, and as what."""
+    """A sentence, which of its words are read, as which tokens, and which of these are unknown."""
 
     sentence: Sentence
+    spans: Sequence[Span | None]
     kept: Sequence[bool]
     encoding: Encoding
+    unknown: Bool[np.ndarray, " tokens"]
 
-    @classmethod
-    def of(cls, sentence: Sentence, reading: Reading, vocabulary: AnyVocabulary) -> "_Read":
-        return cls(sentence, reading.kept(sentence), reading.encode(reading.words(sentence), vocabulary))
+    @property
+    def unread(self) -> tuple[ScoredWord, ...]:
+        """The words of a sentence that the system does not read."""
+        return tuple(self._not_read(place) for place in range(len(self.sentence.words)))
 
     def scored(
-        self, log_probs: Float[np.ndarray, " tokens"] | None, vocabulary: AnyVocabulary
+        self, log_probs: Float[np.ndarray, " tokens"], figures: WordFigures | None = None
     ) -> tuple[ScoredWord, ...]:
         """Each word with its own tokens' sum, and the end where there is a score for it."""
-        ids, owner = self.encoding.ids, self.encoding.word_of_piece
-        scores = np.zeros(0) if log_probs is None else log_probs.astype(np.float64)
-        read = sum(self.kept)
-        sums = np.bincount(owner, weights=scores[: len(ids)], minlength=read)
-        counts = np.bincount(owner, minlength=read)
-        unknown = np.bincount(owner, weights=ids == vocabulary.unk, minlength=read) > 0
-        numbers = iter(zip(counts.tolist(), unknown.tolist(), sums.tolist(), strict=True))
-        words = [
-            ScoredWord(word, *next(numbers)) if keep else ScoredWord(word, 0, False, 0.0)
-            for word, keep in zip(self.sentence.words, self.kept, strict=True)
-        ]
-        words += [ScoredWord(EOS_WORD, 1, False, float(end), is_end=True) for end in scores[len(ids) :]]
+        length, owner = len(self.encoding.ids), self.encoding.word_of_piece
+        scores, read = log_probs.astype(np.float64), sum(self.kept)
+        sums = np.bincount(owner, weights=scores[:length], minlength=read).tolist()
+        counts = np.bincount(owner, minlength=read).tolist()
+        unknown = [False] * read
+        if self.unknown.any():
+            unknown = (np.bincount(owner, weights=self.unknown, minlength=read) > 0).tolist()
+        measured: Iterable[tuple[float | None, int | None]] = repeat((None, None))
+        if figures is not None:
+            measured = figures.of_words(owner, read)
+        numbers = zip(counts, unknown, sums, measured, strict=False)
+        words = []
+        for place, (word, keep, span) in enumerate(zip(self.sentence.words, self.kept, self.spans, strict=True)):
+            if keep:
+                count, new, log_prob, (entropy, rank) = next(numbers)
+                words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
+            else:
+                words.append(self._not_read(place))
+        last = None if not self.spans or self.spans[-1] is None else (self.spans[-1][1],) * 2
+        for place in range(length, len(scores)):
+            ends = (None, None) if figures is None else (figures.entropies[place], figures.ranks[place])
+            words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
         return tuple(words)
+
+    def _not_read(self, place: int) -> ScoredWord:
+        return ScoredWord(self.sentence.words[place], 0, False, 0.0, span=self.spans[place])

@@ -1,13 +1,14 @@
 """Text files of any form as documents of sentences, each of which knows where it stands."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from depgen.data.json_documents import JsonDocuments
-from depgen.data.tokenization import tokenize
+from depgen.data.tokenization import token_spans, tokenize
 from depgen.errors import UserError
 from depgen.trees.conllu import TagColumn, read_blocks
 from depgen.trees.lines import read_lines
@@ -15,6 +16,9 @@ from depgen.trees.sentence import Sentence
 
 InputFormat = Literal["text", "conllu", "jsonl"]
 Tokens = Literal["whitespace", "rules"]
+Span = tuple[int, int]
+"""The first character of a word in its text, and the one after its last."""
+_WORD = re.compile(r"\S+")
 _ENDINGS: dict[str, InputFormat] = {".conllu": "conllu", ".jsonl": "jsonl"}
 
 
@@ -26,11 +30,40 @@ class TextDocument:
         identifier: what the file calls it, or file and line.
         sentences: none is without words.
         places: file and line of each sentence; of JSON, those of the document or its identifier.
+        spans: the characters of each word of each sentence, in a string that was given as it is; None in files.
     """
 
     identifier: str
     sentences: tuple[Sentence, ...]
     places: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...] | None = None
+
+    @property
+    def spans_of_sentences(self) -> Sequence[Sequence[Span | None]]:
+        """The span of each word; None for words without one."""
+        return [[None] * len(each) for each in self.sentences] if self.spans is None else self.spans
+
+
+def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace") -> TextDocument:
+    r"""A string as a document: each line that is not blank is a sentence.
+
+    >>> document_of("the cat\n\n ran .").spans
+    (((0, 3), (4, 7)), ((10, 13), (14, 15)))
+    """
+    found, places, start = [], [], 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if spans := tuple((start + first, start + last) for first, last in _spans(line, tokens)):
+            found.append(spans)
+            places.append(f"{name}:{number}")
+        start += len(line) + 1
+    sentences = tuple(Sentence(tuple(text[first:last] for first, last in spans)) for spans in found)
+    return TextDocument(name, sentences, tuple(places), tuple(found))
+
+
+def _spans(line: str, tokens: Tokens) -> list[Span]:
+    if tokens == "rules":
+        return token_spans(line)
+    return [match.span() for match in _WORD.finditer(line)]
 
 
 def read_documents(

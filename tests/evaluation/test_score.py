@@ -48,7 +48,7 @@ def runs(tmp_path_factory):
         (run / "config.yaml").write_text(yaml.safe_dump({"data": data}))
         loaded[name] = Trained(spread(make(VOCABULARY.size)).eval(), VOCABULARY, run, Path(f"{name}.ckpt"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("depgen.evaluation.score.load_trained", lambda run, *, device: loaded[run])
+        patch.setattr("depgen.evaluation.loading.load_trained", lambda run, *, device: loaded[run])
         yield
 
 

@@ -1,0 +1,136 @@
+"""A trained system with all that it can do with texts; the verbs of the command line call the same functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from depgen.data.vocabulary import AnyVocabulary
+from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.scored_text import ScoredDocument, Scorer
+from depgen.evaluation.scores import By, Scores, Unit
+from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.trained import Trained
+from depgen.language_models.base import LanguageModel
+from depgen.trees.text_form import FormName
+
+Reads = Literal["sentence", "document"]
+Text = str | TextDocument
+"""A string, each line of which that is not blank is a sentence, or a document of a file."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A system in evaluation mode; `depgen.load` makes it.
+
+    Texts are lists of strings, and results are in the order of the texts. Each line of a string is a sentence.
+
+    Attributes:
+        trained: the model, its vocabulary, and where they come from.
+        reading: how the model is given a text.
+        form: the form of text that was named when it was loaded; None: that of the run's corpus.
+    """
+
+    trained: Trained
+    reading: Reading
+    form: FormName | None = None
+
+    @property
+    def model(self) -> LanguageModel:
+        """The Lightning module."""
+        return self.trained.model
+
+    @property
+    def tokenizer(self) -> AnyVocabulary:
+        """The vocabulary: `pieces(word)` are the ids of a word, `decode(ids)` the text of ids."""
+        return self.trained.vocabulary
+
+    def score(
+        self,
+        texts: Sequence[Text],
+        *,
+        given: str | Sequence[str] | None = None,
+        by: By = "word",
+        unit: Unit = "nats",
+        reads: Reads | None = None,
+        next_words: bool = False,
+        tokens: Tokens = "whitespace",
+        tokens_per_batch: int = 8192,
+        batch_size: int | None = None,
+        progress: bool = False,
+    ) -> Scores:
+        """Log-probability and surprisal of each word, with its characters in the string.
+
+        Args:
+            texts: strings.
+            given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
+                its text are read as one document.
+            by: what a row of the table is: a `word`, `sentence` or `document` (a string), or `all`.
+            unit: of the table; attributes are in nats.
+            reads: what is read at once: by default a `document` by systems that know of its sentences, else a
+                `sentence` by itself.
+            next_words: also the entropy of the distribution that each word was predicted from, and the word's rank.
+            tokens: words are separated by white space, or by `rules` for English.
+            tokens_per_batch: scored at once, padding included; no score depends on it.
+            batch_size: the most sentences or documents at once; None: as many as the tokens allow.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
+        """
+        documents = [_document(text, number, tokens) for number, text in enumerate(texts, start=1)]
+        before = [0] * len(documents)
+        if given is not None:
+            if reads == "sentence":
+                raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
+            reads, contexts = "document", _contexts(given, len(documents), tokens)
+            before = [len(context.sentences) for context in contexts]
+            documents = [_joined(*pair) for pair in zip(contexts, documents, strict=True)]
+        scorer = Scorer(
+            self.trained,
+            self.reading,
+            as_one=self.reads_documents(reads),
+            tokens_per_batch=tokens_per_batch,
+            batch_size=batch_size,
+            next_words=next_words,
+            progress=progress,
+        )
+        scored = scorer.score(documents) if documents else []
+        found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
+        return Scores(found, self.model.likelihood, by, unit, next_words)
+
+    def reads_documents(self, reads: Reads | None = None) -> bool:
+        """Whether documents are read as one.
+
+        Raises:
+            UserError: `reads` is `document`, and the system never does.
+        """
+        if reads == "document" and self.model.likelihood == "pseudo":
+            raise UserError(
+                f"{type(self.model).__name__} predicts each word from the others of its sentence, and reads no "
+                "document as one: leave out --reads document, and contexts."
+            )
+        return self.model.reads_sentences if reads is None else reads == "document"
+
+
+def _document(text: Text, number: int, tokens: Tokens) -> TextDocument:
+    return text if isinstance(text, TextDocument) else document_of(text, name=f"text {number}", tokens=tokens)
+
+
+def _contexts(given: str | Sequence[str], texts: int, tokens: Tokens) -> list[TextDocument]:
+    contexts = [given] * texts if isinstance(given, str) else list(given)
+    if len(contexts) != texts:
+        raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
+    return [document_of(each, name=f"context {number}", tokens=tokens) for number, each in enumerate(contexts, 1)]
+
+
+def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
+    spans = None if context.spans is None or text.spans is None else context.spans + text.spans
+    return TextDocument(text.identifier, context.sentences + text.sentences, context.places + text.places, spans)
+
+
+def _without(document: ScoredDocument, first: int) -> ScoredDocument:
+    """The document from this sentence on."""
+    if not first:
+        return document
+    return ScoredDocument(document.identifier, document.sentences[first:], document.places[first:])

@@ -1,0 +1,140 @@
+"""Systems by name: paths, runs, pretrained folders and the hub cache; pretrained models against the library itself."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import depgen
+from depgen.cli import main
+from depgen.errors import UserError
+from depgen.evaluation.loading import located
+from tests.invented_models import write_gpt2
+
+TEXTS = ["the cat sat on the mat again", "The quizzical platypus, again!", "mat"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Folders as on a user's machine: `models/tiny`, and a hub cache with `owner/hubbed`."""
+    folder = tmp_path_factory.mktemp("names")
+    write_gpt2(folder / "models" / "tiny")
+    cached = folder / "hub" / "models--owner--hubbed"
+    shutil.copytree(folder / "models" / "tiny", cached / "snapshots" / "abc")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def environment(place, monkeypatch):
+    monkeypatch.setenv("DEPGEN_MODELS", str(place / "models"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(place / "hub"))
+
+
+def by_transformers(folder, text, *, space):
+    """Nats of all tokens of a text and its end, by the library's own network and tokenizer."""
+    from tokenizers import Tokenizer
+    from transformers import GPT2LMHeadModel
+
+    ids = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(f" {text}" if space else text).ids
+    tokens = torch.tensor([[0, *ids, 0]])
+    with torch.no_grad():
+        log_probs = GPT2LMHeadModel.from_pretrained(folder).eval()(tokens[:, :-1]).logits.log_softmax(-1)
+    return log_probs[0].gather(1, tokens[0, 1:, None]).sum().item()
+
+
+@pytest.mark.parametrize("space", [None, False, True])
+def test_a_pretrained_model_scores_without_training_as_the_library_does(place, space):
+    system = depgen.load("tiny", device="cpu", first_word_space=space)
+    found = [text.log_prob for text in system.score(TEXTS)]
+    folder = place / "models" / "tiny"
+    assert found == pytest.approx([by_transformers(folder, text, space=bool(space)) for text in TEXTS], abs=1e-4)
+    other = [by_transformers(folder, text, space=not space) for text in TEXTS]
+    assert all(abs(one - two) > 1e-2 for one, two in zip(found, other, strict=True))
+
+
+def test_words_equal_those_of_minicons(place):
+    from minicons.scorer import IncrementalLMScorer
+    from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    folder = place / "models" / "tiny"
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|endoftext|>", eos_token="<|endoftext|>",
+        pad_token="<|endoftext|>",
+    )  # fmt: skip
+    scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(folder).eval(), "cpu", tokenizer=tokenizer)
+    system = depgen.load("tiny", device="cpu")
+    for text, scored in zip(TEXTS, system.score(TEXTS), strict=True):
+        (pairs,) = scorer.token_score([text], bos_token=True)
+        ours = sum(word.log_prob for word in scored.words if not word.is_end)
+        assert ours == pytest.approx(sum(score for _, score in pairs[1:]), abs=1e-5 * len(pairs))
+
+
+def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch, tmp_path):
+    models = place / "models"
+    assert located("tiny") == ("pretrained", models / "tiny")
+    assert located(str(models / "tiny")) == ("pretrained", models / "tiny")
+    assert located("owner/hubbed") == ("pretrained", place / "hub" / "models--owner--hubbed" / "snapshots" / "abc")
+    run = tmp_path / "runs" / "tiny" / "2026-01-01_00-00-00"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "checkpoints" / "best.ckpt").touch()
+    (run / "run.json").write_text(json.dumps({"started": "2026-01-01T00:00:00+00:00"}))
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    with pytest.raises(UserError, match=r"Expected one system of the name tiny, found several: .*\(run\); .*\(pretr"):
+        located("tiny")
+    assert located(run) == located("tiny/2026-01-01_00-00-00") == ("run", run)
+    assert located(str(run / "checkpoints" / "best.ckpt")) == ("run", run / "checkpoints" / "best.ckpt")
+    monkeypatch.chdir(tmp_path / "runs")
+    assert located("./tiny") == ("run", Path("tiny/2026-01-01_00-00-00"))
+    monkeypatch.setattr("socket.socket.connect", None)
+    with pytest.raises(UserError, match=r"(?s)no system tinyy: .*DEPGEN_RUNS.*DEPGEN_MODELS.*mean 'tiny'"):
+        located("tinyy")
+
+
+def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(TEXTS))
+    assert main(["score", str(path), "--pretrained", "tiny", "--by", "sentence", "--json", "--device", "cpu"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    expected = [text.log_prob for text in depgen.load("tiny", device="cpu").score(TEXTS)]
+    assert [row["log_prob"] for row in rows] == pytest.approx(expected, abs=1e-5)
+    options = ["--pretrained", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
+    assert main(["score", str(path), *options]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.split("\t")[-2:] == ["entropy", "rank"]
+    assert float(first.split("\t")[6]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
+
+
+def test_weights_may_have_another_type(place):
+    system = depgen.load("tiny", device="cpu", dtype="float64")
+    assert system.model.backbone.output_weight.dtype == torch.float64
+    exact = [by_transformers(place / "models" / "tiny", text, space=False) for text in TEXTS]
+    assert [text.log_prob for text in system.score(TEXTS)] == pytest.approx(exact, abs=1e-4)
+    with pytest.raises(UserError, match="expected float32, float64, bfloat16 or float16, found int8"):
+        depgen.load("tiny", device="cpu", dtype="int8")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"bos_token_id": 5}, r"config\.json: expected one token that begins and ends a text, as GPT-2 has, found bos")],
+)
+def test_models_that_begin_texts_by_another_token_are_refused(place, tmp_path, changes, message):
+    copy = shutil.copytree(place / "models" / "tiny", tmp_path / "other")
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(UserError, match=message):
+        depgen.load(copy, device="cpu")
+
+
+def test_tokenizers_that_join_words_are_refused(place, tmp_path):
+    from tokenizers import Tokenizer, pre_tokenizers
+
+    copy = shutil.copytree(place / "models" / "tiny", tmp_path / "other")
+    tokenizer = Tokenizer.from_file(str(copy / "tokenizer.json"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.save(str(copy / "tokenizer.json"))
+    with pytest.raises(UserError, match=r"tokenizer\.json: expected a tokenizer that cuts each word by itself"):
+        depgen.load(copy, device="cpu")

@@ -1,0 +1,141 @@
+"""Systems used from Python: scores of strings, of contexts' continuations, entropies and ranks against brute force."""
+
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
+from depgen.evaluation.trained import Trained
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM, ContextToContext
+from depgen.models.dmlm import DMLM
+from depgen.models.masked_transformer import MaskedTransformer
+from tests.models.encoders import encoder, spread
+
+WORDS = ("the", "cat", "dogs", "ran", "a", ".")
+VOCABULARY = Vocabulary(WORDS, masks=True)
+SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8, "positions": "learned", "max_length": 40}
+BACKBONE = partial(Transformer, **SIZES)
+MODELS = {
+    "causal": partial(CausalLM, BACKBONE),
+    "mixture": partial(DMLM, BACKBONE),
+    "documents": partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6),
+    "masked": partial(MaskedTransformer, encoder(), parses_by=(0, 1)),
+}
+TEXTS = ["the cat ran .", "dogs  ran\n\n the xylophone ran .", "cat"]
+
+
+@pytest.fixture(scope="module")
+def systems():
+    return {name: system_of(make) for name, make in MODELS.items()}
+
+
+def system_of(make, reading=Reading("as_is")):  # noqa: B008 - frozen
+    model = spread(make(VOCABULARY.size))
+    model.enter_phase(len(model.phases) - 1)
+    return System(Trained(model.eval(), VOCABULARY, Path("run"), Path("run/best.ckpt")), reading, reading.form)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_words_have_their_characters_and_texts_their_order(systems, name):
+    scores = systems[name].score(TEXTS)
+    assert len(scores) == 3
+    for text, found in zip(TEXTS, scores, strict=True):
+        words = [word for word in found.words if not word.is_end]
+        assert [word.word for word in words] == text.split()
+        assert [text[word.start : word.end] for word in words] == text.split()
+        assert found.log_prob == pytest.approx(sum(word.log_prob for word in found.words))
+        assert all(word.surprisal == -word.log_prob for word in words)
+    assert [word.word for word in scores[1].words if word.unknown] == ["xylophone"]
+    assert [len(each.sentences) for each in scores] == [1, 2, 1]
+
+
+def test_rules_cut_words_and_keep_their_characters(systems):
+    text = "(the cat\n dogs' .)"
+    words = [word for word in systems["masked"].score([text], tokens="rules")[0].words]
+    assert [word.word for word in words] == ["(", "the", "cat", "dogs", "'", ".", ")"]
+    assert [text[word.start : word.end] for word in words] == [word.word for word in words]
+
+
+def test_no_score_depends_on_the_batch(systems):
+    for system in systems.values():
+        together, apart = system.score(TEXTS), system.score(TEXTS, batch_size=1)
+        for one, other in zip(together, apart, strict=True):
+            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
+
+
+def distribution(system, before, *, reads=None):
+    """Probabilities of every next word after a beginning, each by the score of the whole; and of the end."""
+    index = len(before.split())
+    ends = system.score([before], reads=reads)[0].words[-1].log_prob
+    words = [system.score([f"{before} {word}"], reads=reads)[0].words[index].log_prob for word in WORDS]
+    unknown = system.score([f"{before} xylophone"], reads=reads)[0].words[index].log_prob
+    return np.exp([*words, unknown, ends])
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
+def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
+    system, text = systems[name], "the cat ran ."
+    words = system.score([text, "dogs"], next_words=True)[0].words
+    for place in range(1, 5):
+        probabilities = distribution(system, " ".join(text.split()[:place]))
+        rest = 1 - probabilities.sum()  # <mask>, which no text holds
+        every = np.append(probabilities, rest) if rest > 1e-6 else probabilities
+        assert words[place].entropy == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
+        own = math.exp(words[place].log_prob)
+        assert words[place].rank in {
+            1 + (probabilities > own * (1 + 1e-5)).sum(),
+            2 + (probabilities > own * 1.00001).sum(),
+        }
+    frame = system.score([text], next_words=True).to_frame()
+    assert list(frame.columns[-4:]) == ["start", "end", "entropy", "rank"]
+    assert frame["rank"].tolist() == [word.rank for word in words]
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
+def test_a_continuation_is_scored_after_its_context(systems, name):
+    system, contexts, texts = systems[name], ["a cat .", "dogs ran"], ["the dogs ran .", "a cat"]
+    found = system.score(texts, given=contexts)
+    for context, text, scored in zip(contexts, texts, found, strict=True):
+        (whole,) = system.score([f"{context}\n{text}"], reads="document")
+        expected = [word.log_prob for word in whole.sentences[1]]
+        assert [word.log_prob for word in scored.words] == pytest.approx(expected, abs=1e-5)
+        assert [text[word.start : word.end] for word in scored.words if not word.is_end] == text.split()
+    alone, shared = system.score(texts, reads="document"), system.score(texts, given="a cat .")
+    assert [each.log_prob for each in found] != pytest.approx([each.log_prob for each in alone], abs=1e-3)
+    assert shared[0].log_prob == pytest.approx(found[0].log_prob, abs=1e-5)
+    assert system.score(texts, given="")[1].log_prob == pytest.approx(alone[1].log_prob, abs=1e-5)
+
+
+def test_what_a_system_lacks_is_refused(systems):
+    masked = systems["masked"]
+    with pytest.raises(UserError, match=r"MaskedTransformer.*next word: leave out next_words"):
+        masked.score(TEXTS, next_words=True)
+    with pytest.raises(UserError, match=r"MaskedTransformer.*leave out --reads document, and contexts"):
+        masked.score(TEXTS, given="the")
+    with pytest.raises(UserError, match="a context for each of 3 texts, or one string, found 1"):
+        systems["causal"].score(TEXTS, given=["the"])
+    with pytest.raises(UserError, match="leave out reads='sentence'"):
+        systems["causal"].score(TEXTS, given="the", reads="sentence")
+
+
+@pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
+def test_tables_hold_the_rows_that_the_command_prints(systems, by):
+    scores = systems["causal"].score(TEXTS, by=by, unit="bits")
+    frame = scores.to_frame()
+    assert len(frame) == {"word": 10 + 4, "sentence": 4, "document": 3, "all": 1}[by]
+    total = sum(text.log_prob for text in scores) / math.log(2)
+    assert frame["log_prob"].sum() == pytest.approx(total)
+    assert systems["causal"].score([]).rows() == []
+
+
+def test_the_tokenizer_is_the_vocabulary(systems):
+    tokenizer = systems["causal"].tokenizer
+    assert tokenizer.decode(tokenizer.pieces("cat")) == "cat"
