@@ -279,7 +279,7 @@ class _Read:
                 words.append(self._not_read(place))
         last = None if not self.spans or self.spans[-1] is None else (self.spans[-1][1],) * 2
         for place in range(length, len(scores)):
-            ends = (None, None) if figures is None else (figures.entropies[place], figures.ranks[place])
+            ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
             words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
         return tuple(words)
 

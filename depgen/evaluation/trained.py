@@ -7,11 +7,11 @@ import lightning as L
 import torch
 
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.data.vocabulary import AnyVocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import named_checkpoint, newest_run
+from depgen.training.runs import named_checkpoint, newest_run, run_holding, run_of_checkpoint
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Trained:
     Attributes:
         model: the system.
         vocabulary: the run's own.
-        run: the run folder.
+        run: the run folder, or the folder of a checkpoint that holds its vocabulary and lies in no run.
         checkpoint: the file that the weights come from.
     """
 
@@ -37,15 +37,23 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     Nothing pickled is executed: checkpoints are read with `weights_only`.
 
     Raises:
-        UserError: there is no such run or checkpoint, it lies in no run folder, or it is damaged.
+        UserError: there is no such run or checkpoint, it is damaged, or it neither lies in a run folder nor holds its
+            vocabulary.
     """
-    run, checkpoint = named_checkpoint(newest_run() if reference is None else reference)
+    alone = reference is not None and Path(reference).is_file() and run_of_checkpoint(Path(reference)) is None
+    if reference is not None and alone:
+        run, checkpoint = Path(reference).parent, Path(reference)
+    else:
+        run, checkpoint = named_checkpoint(newest_run() if reference is None else reference)
+    vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
+    if vocabulary is None:
+        vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
     phase = int(load_checkpoint(checkpoint, mmap=True).get("phase", 0))  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
     model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)
     assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
     model.enter_phase(phase)
-    return Trained(model.eval(), load_vocabulary(run / "vocabulary"), run, checkpoint)
+    return Trained(model.eval(), vocabulary, run, checkpoint)
 
 
 def checked_device(name: str | None) -> str | None:

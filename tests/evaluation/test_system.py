@@ -59,7 +59,7 @@ def test_words_have_their_characters_and_texts_their_order(systems, name):
 
 def test_rules_cut_words_and_keep_their_characters(systems):
     text = "(the cat\n dogs' .)"
-    words = [word for word in systems["masked"].score([text], tokens="rules")[0].words]
+    words = list(systems["masked"].score([text], tokens="rules")[0].words)
     assert [word.word for word in words] == ["(", "the", "cat", "dogs", "'", ".", ")"]
     assert [text[word.start : word.end] for word in words] == [word.word for word in words]
 
@@ -130,7 +130,7 @@ def test_what_a_system_lacks_is_refused(systems):
 def test_tables_hold_the_rows_that_the_command_prints(systems, by):
     scores = systems["causal"].score(TEXTS, by=by, unit="bits")
     frame = scores.to_frame()
-    assert len(frame) == {"word": 10 + 4, "sentence": 4, "document": 3, "all": 1}[by]
+    assert len(frame) == {"word": 11 + 4, "sentence": 4, "document": 3, "all": 1}[by]
     total = sum(text.log_prob for text in scores) / math.log(2)
     assert frame["log_prob"].sum() == pytest.approx(total)
     assert systems["causal"].score([]).rows() == []

@@ -6,6 +6,7 @@ import lightning as L
 import pytest
 import torch
 
+import depgen
 from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
@@ -176,6 +177,9 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     fitted.fit(model, data)
     path = tmp_path / "checkpoints" / "best.ckpt"
     assert vocabulary_of_checkpoint(load_checkpoint(path)).words == data.vocabulary.words
+    alone = depgen.load(path, device="cpu")
+    assert alone.tokenizer.words == data.vocabulary.words
+    assert alone.score(["a b c"])[0].log_prob < 0
     fitted.test(model, data, ckpt_path=path, weights_only=True, verbose=False)
     (tmp_path / "train.txt").write_text("x y z x y\n" * 12)
     other = TextData(TextLines(str(tmp_path)), tokens_per_batch=20)
