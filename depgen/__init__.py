@@ -1,6 +1,6 @@
 """Dependency structure in language models: published systems trained, tested, compared and used through one command.
 
-`depgen.load` gives a trained or pretrained system that scores, writes and parses texts. Nothing heavy is imported
+`depgen.load` gives a trained or pretrained system that scores texts. Nothing heavy is imported
 before a name is used.
 """
 

@@ -1,4 +1,4 @@
-"""A trained system with all that it can do with texts; the verbs of the command line call the same functions."""
+"""A trained system that scores texts; `depgen score` calls the same function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

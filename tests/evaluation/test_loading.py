@@ -138,3 +138,14 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
     tokenizer.save(str(copy / "tokenizer.json"))
     with pytest.raises(UserError, match=r"tokenizer\.json: expected a tokenizer that cuts each word by itself"):
         depgen.load(copy, device="cpu")
+
+
+def test_the_lines_of_the_readme_run(place, tmp_path, monkeypatch):
+    shutil.copytree(place / "models" / "tiny", tmp_path / "gpt2")
+    monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))
+    section = Path("README.md").read_text(encoding="utf-8").split("## In Python\n")[1].split("\n## ")[0]
+    assert section.count("\n") <= 30
+    names = {}
+    exec(section.split("```python\n")[1].split("```")[0], names)
+    assert names["table"]["word"].tolist()[:2] == ["The", "cat"]
+    assert names["after"][0].log_prob != pytest.approx(names["scores"][1].log_prob, abs=1e-3)
