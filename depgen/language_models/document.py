@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import AnyVocabulary
-from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.vocabulary import word_log_probs
@@ -54,8 +54,7 @@ class DocumentLanguageModel(LanguageModel):
     Args:
         loss_per: the loss is the sum over the tokens of a segment, averaged over the segments of a batch, or the mean
             per token of the batch.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `LanguageModel`.
     """
 
     reads_sentences = True
@@ -64,10 +63,9 @@ class DocumentLanguageModel(LanguageModel):
         self,
         *,
         loss_per: Literal["segment", "token"] = "token",
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.loss_per = loss_per
 
     @property

@@ -17,7 +17,7 @@ from depgen.decoding.generation import State, generate
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.training.activation import ActivationRegularizer
 
@@ -26,9 +26,9 @@ class LeftToRight(LanguageModel):
     """Base of the systems that score and write a text token by token.
 
     Args:
-        regularizer: a penalty on the backbone's outputs, added to the loss in training.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        regularizer: a penalty on the backbone's outputs, added to the loss in training:
+            `depgen.training.activation.ActivationRegularizer` for LSTMs.
+        kwargs: see `LanguageModel`.
 
     Attributes:
         backbone: the network from tokens to hidden states, in systems that take one.
@@ -42,10 +42,9 @@ class LeftToRight(LanguageModel):
         self,
         *,
         regularizer: ActivationRegularizer | None = None,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.regularizer = regularizer
         self._carried: dict[bool, CarriedState | None] = {}
 

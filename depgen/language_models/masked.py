@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.text import TextData
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.language_models.base import LanguageModel, Likelihood, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel, Likelihood
 from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs
@@ -122,8 +122,7 @@ class MaskedLanguageModel(LanguageModel):
         mask_rate: the probability of each word to be masked; `<unk>` never is.
         evaluation_masks: how often every sentence is masked anew where perplexity is measured.
         evaluation_seed: of these masks, which depend on it, the sentence's place in its split and the pass alone.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `LanguageModel`.
 
     Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
     words that are `<unk>`.
@@ -144,11 +143,10 @@ class MaskedLanguageModel(LanguageModel):
         mask_rate: float = 0.3,
         evaluation_masks: int = 5,
         evaluation_seed: int = 0,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         self.evaluation_masks = evaluation_masks
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         if not 0 < mask_rate <= 1:
             raise UserError(f"mask_rate: expected a share above 0 and at most 1, found {mask_rate}.")
         if evaluation_masks < 1:

@@ -9,16 +9,15 @@ Deviations
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
-from depgen.training.activation import ActivationRegularizer
 
 
 class CausalLM(LeftToRight):
@@ -27,20 +26,16 @@ class CausalLM(LeftToRight):
     Args:
         backbone: makes the network from the vocabulary size; in YAML a class path with all its other arguments.
         vocabulary_size: number of token types; linked from the data.
-        regularizer: a penalty on the backbone's outputs: `depgen.training.activation.ActivationRegularizer` for LSTMs.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `LeftToRight`.
     """
 
     def __init__(
         self,
         backbone: BackboneFactory,
         vocabulary_size: int,
-        regularizer: ActivationRegularizer | None = None,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(regularizer=regularizer, optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
 

@@ -57,7 +57,6 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.data.documents import DocumentBatch
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import dropped
 from depgen.nn.length_groups import read_by_length
@@ -496,8 +495,7 @@ class DCLM(DocumentLanguageModel):
         loss_per: see D2.
         initialization: see D3.
         first_word_twice: see D6.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `LanguageModel`.
     """
 
     def __init__(
@@ -509,10 +507,9 @@ class DCLM(DocumentLanguageModel):
         loss_per: Literal["segment", "token"] = "segment",
         initialization: Variant = "code2015",
         first_word_twice: bool = False,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(loss_per=loss_per, optimizer=optimizer, scheduler=scheduler)
+        super().__init__(loss_per=loss_per, **kwargs)
         self.save_hyperparameters()
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.context = context(embedding_size)

@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -52,7 +52,6 @@ from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem,
 from depgen.data.vocabulary import EOS
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.carried_window import CarriedWindow
@@ -65,7 +64,6 @@ from depgen.nn.vocabulary import (
     word_log_probs,
     word_scores,
 )
-from depgen.training.activation import ActivationRegularizer
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
 from depgen.trees.relation_weights import dependent_weights
@@ -394,9 +392,7 @@ class DMLM(LeftToRight):
             subtype alone); 1 where it is not named. None: all count alike (paper).
         gate: what mixes the mixture with a plain softmax, made from the width: `depgen.nn.mixture_gate.MixtureGate`.
             None: the mixture alone (paper).
-        regularizer: see `LeftToRight`; in both phases, as the authors' code.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `LeftToRight`; the regulariser is used in both phases, as in the authors' code.
     """
 
     phase_lengths = ("dependency_modeling_epochs", "language_modeling_epochs")
@@ -417,11 +413,9 @@ class DMLM(LeftToRight):
         duplicates: Duplicates = "set",
         relation_weights: dict[str, float] | None = None,
         gate: GateFactory | None = None,
-        regularizer: ActivationRegularizer | None = None,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(regularizer=regularizer, optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.attention = None if attention is None else attention(self.backbone.width)

@@ -22,7 +22,7 @@ Deviations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,6 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
 from depgen.errors import UserError
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
 from depgen.nn.sentence_contexts import left_behind, read_in_turn
@@ -365,9 +364,7 @@ class DocumentTransformer(DocumentLanguageModel):
         vocabulary_size: number of token types; linked from the data.
         context: how sentences know of those before; in YAML a class path of this module.
         backbone: the network that reads; a Transformer, in YAML `depgen.backbones.transformer.Transformer`.
-        loss_per: see `DocumentLanguageModel`.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `DocumentLanguageModel`.
 
     Raises:
         UserError: the backbone is no causal Transformer.
@@ -378,11 +375,9 @@ class DocumentTransformer(DocumentLanguageModel):
         vocabulary_size: int,
         context: ContextFactory = SentenceAlone,
         backbone: BackboneFactory = Transformer,
-        loss_per: Literal["segment", "token"] = "token",
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(loss_per=loss_per, optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         network = backbone(vocabulary_size)
         if not isinstance(network, Transformer) or not network.causal:

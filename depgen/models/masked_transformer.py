@@ -15,6 +15,7 @@ Deviations
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,7 +24,6 @@ from torch import Tensor
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.head_probabilities import without_own_place
 
@@ -58,11 +58,7 @@ class MaskedTransformer(MaskedLanguageModel):
             them `causal: false`.
         vocabulary_size: number of token types; linked from the data.
         parses_by: layer and attention head, 0-based, by which it parses (D3); None: chosen later.
-        mask_rate: see `MaskedLanguageModel`.
-        evaluation_masks: see `MaskedLanguageModel`.
-        evaluation_seed: see `MaskedLanguageModel`.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `MaskedLanguageModel`.
     """
 
     def __init__(
@@ -71,16 +67,9 @@ class MaskedTransformer(MaskedLanguageModel):
         vocabulary_size: int,
         *,
         parses_by: tuple[int, int] | None = None,
-        mask_rate: float = 0.3,
-        evaluation_masks: int = 5,
-        evaluation_seed: int = 0,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(
-            mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
-            optimizer=optimizer, scheduler=scheduler,
-        )  # fmt: skip
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.parses_by: tuple[int, int] | None = None

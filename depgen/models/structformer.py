@@ -33,7 +33,7 @@ Deviations
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +42,6 @@ from torch import Tensor, nn
 
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.dropout import dropped
 from depgen.nn.head_probabilities import without_own_place
@@ -186,11 +185,7 @@ class StructFormer(MaskedLanguageModel):
         parser_kernel: words that each of them sees.
         parser_dropout: of embeddings where the parser reads them, and after its layers; 0 in the first code (D4).
         calibration: `sentence`, `batch` as published, or `none` (D1).
-        mask_rate: see `MaskedLanguageModel`.
-        evaluation_masks: see `MaskedLanguageModel`.
-        evaluation_seed: see `MaskedLanguageModel`.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `MaskedLanguageModel`.
     """
 
     def __init__(
@@ -202,16 +197,9 @@ class StructFormer(MaskedLanguageModel):
         parser_kernel: int = 9,
         parser_dropout: float = 0.1,
         calibration: Calibration = "sentence",
-        mask_rate: float = 0.3,
-        evaluation_masks: int = 5,
-        evaluation_seed: int = 0,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(
-            mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
-            optimizer=optimizer, scheduler=scheduler,
-        )  # fmt: skip
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         self.read_with(backbone(vocabulary_size))
         self.parser = DistanceParser(

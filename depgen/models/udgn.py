@@ -44,7 +44,7 @@ Deviations
 import inspect
 import logging
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -55,7 +55,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
-from depgen.language_models.base import OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
 from depgen.nn.dropout import Dropout, dropped
 from depgen.nn.head_probabilities import without_own_place
@@ -336,11 +335,7 @@ class UDGN(MaskedLanguageModel):
         mask_floor: see D3.
         supervised_weight: of the parser's cross-entropy against the annotator's trees in training (D9), which need not
             be of all sentences.
-        mask_rate: see `MaskedLanguageModel`.
-        evaluation_masks: see `MaskedLanguageModel`.
-        evaluation_seed: see `MaskedLanguageModel`.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`.
+        kwargs: see `MaskedLanguageModel`.
     """
 
     def __init__(
@@ -367,16 +362,9 @@ class UDGN(MaskedLanguageModel):
         mask_from: Literal["parser", "trees"] = "parser",
         mask_floor: float = 1e-6,
         supervised_weight: float = 0.0,
-        mask_rate: float = 0.3,
-        evaluation_masks: int = 5,
-        evaluation_seed: int = 0,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(
-            mask_rate=mask_rate, evaluation_masks=evaluation_masks, evaluation_seed=evaluation_seed,
-            optimizer=optimizer, scheduler=scheduler,
-        )  # fmt: skip
+        super().__init__(**kwargs)
         if supervised_weight < 0:
             raise UserError(f"supervised_weight: expected 0 or more, found {supervised_weight}.")
         self.save_hyperparameters()
