@@ -13,6 +13,7 @@
 #   ADOPT    ADOPT=1: dclm-grid writes the best sizes into the experiments of that table.
 #   GPT2     a folder of real weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 of DMLM's tables begin
 #            from, in place of a small network's random ones; with their own tokenizer, at the profile's budget.
+#   BASE     the commit that `make guard` compares with.
 #   FIGURE3  the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
 
 SHELL := bash
@@ -101,7 +102,7 @@ short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
+.PHONY: help setup demo test lint guard bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
 .PHONY: scoreboard
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
@@ -145,6 +146,10 @@ lint: $(ready) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
+
+guard: $(ready) ## compare all numbers with those of another commit: make guard BASE=COMMIT (minutes; not a test)
+	$(if $(strip $(BASE)),,$(error Name the commit to compare with: make guard BASE=COMMIT))
+	$(python) -m tests.guard $(BASE)
 
 bench: $(ready) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
