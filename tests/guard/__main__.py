@@ -36,8 +36,7 @@ PREDICTED = {"on_lstm": "bracketings", "udgn": "trees"}
 
 
 def numbers_of_tree(tree: Path, home: Path) -> Numbers:
-    """All that the command line of a tree computes."""
-    write_inputs(home)
+    """All that the command line of a tree computes in a folder that holds its inputs."""
     numbers: Numbers = {}
     with Place(tree, home) as place:
         place("train-union", "--config", home / "experiments" / "union.yaml")
@@ -119,8 +118,8 @@ def main(base: str) -> int:
         try:
             with ThreadPoolExecutor(2) as both:
                 places = (folder / "old", folder / "new")
-                for place in places:
-                    place.mkdir()
+                write_inputs(places[0])
+                shutil.copytree(*places)
                 old, new = both.map(numbers_of_tree, (tree, repository), places)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", tree], check=True)
