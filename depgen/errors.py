@@ -53,6 +53,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("tabel", ["table", "curves"])
     " Did you mean 'table'?"
     """
+    found = nearest(name, known)
+    return f" Did you mean {found!r}?" if found else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelt most like a name; None where none is near. Case does not count."""
     spelt = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), spelt, n=1)
-    return f" Did you mean {spelt[near[0]]!r}?" if near else ""
+    return spelt[near[0]] if near else None

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from depgen.cli.verbs import TRAINING_VERBS, VERBS, run_function
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, nearest
 from depgen.processes import process_rank
 
+OTHER_WORDS = {"train": "fit", "training": "fit", "evaluate": "test"}
+"""Words that other programs have for our verbs."""
 USAGE_ERROR = 2
 """The exit code of what a user can mend."""
 
@@ -54,6 +56,10 @@ def _dispatch(arguments: list[str]) -> str | None:
         arguments = ["parse", *arguments[1:]]
     words = 2 if " ".join(arguments[:2]) in VERBS else 1
     verb, rest = " ".join(arguments[:words]), arguments[words:]
+    if verb in TRAINING_VERBS or verb in VERBS:
+        from depgen.cli.named_files import check_named
+
+        check_named(verb, rest)
     if verb in TRAINING_VERBS:
         from depgen.cli.training import run_training
 
@@ -62,7 +68,8 @@ def _dispatch(arguments: list[str]) -> str | None:
         return run_function(verb, VERBS[verb], rest)
     if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
         raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
-    meant = did_you_mean(verb, [*TRAINING_VERBS, *VERBS])
+    near = nearest(verb, [*TRAINING_VERBS, *VERBS, *OTHER_WORDS])
+    meant = f" Did you mean {OTHER_WORDS.get(near, near)!r}?" if near else ""
     raise UserError(f"There is no verb {verb!r}.{meant} `depgen --help` lists all.")
 
 

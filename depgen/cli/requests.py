@@ -7,8 +7,8 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.checkpoints import RESUME
 from depgen.training.runs import (
+    RESUME,
     announced_run,
     find_run,
     named_checkpoint,
@@ -61,11 +61,11 @@ class Request:
 
     @property
     def experiment(self) -> str | None:
-        """The YAML's file name without ending; for a run's own YAML, that run's experiment."""
+        """The YAML files' names without ending, joined by "+"; for a run's own YAML, that run's experiment."""
         run = self._run_of_config()
         if run is not None:
             return run.absolute().parent.name
-        return Path(self.configs[0]).stem if self.configs else None
+        return "+".join(Path(each).stem for each in self.configs) or None
 
     @property
     def goes_on(self) -> bool:

@@ -18,7 +18,7 @@ from depgen.cli.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_res
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
-from depgen.cli.settings import FREE, SECTIONS, compare, held_settings, longer, refuse, report
+from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.parse import write_test_trees
@@ -28,15 +28,25 @@ from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
-from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter
+from depgen.training.checkpoints import CheckpointWriter
 from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBERS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
 from depgen.training.phases import epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
-from depgen.training.runs import announce_run, checkpoint_folder, create_run, is_finished, lengthen, update_record
+from depgen.training.runs import (
+    BEST,
+    RESUME,
+    announce_run,
+    checkpoint_folder,
+    create_run,
+    is_finished,
+    lengthen,
+    update_record,
+)
 from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
+from depgen.training.validation_lines import ValidationLines
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +193,7 @@ class RunCLI(LightningCLI):
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self._get(self.config_init, "trainer")
         self._compare_data()
-        refuse_early_stopping(_as_list(settings.get("callbacks")), self.model)
+        refuse_early_stopping(as_list(settings.get("callbacks")), self.model)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
             logger.warning(
                 "accumulate_grad_batches=%d averages the means of that many batches, whatever their numbers of tokens; "
@@ -205,12 +215,12 @@ class RunCLI(LightningCLI):
         return self._trainer(settings, fits, kwargs)
 
     def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
-        own = [each for each in _as_list(settings.get("logger")) if not isinstance(each, bool)]
+        own = [each for each in as_list(settings.get("logger")) if not isinstance(each, bool)]
         try:
             return super().instantiate_trainer(
-                callbacks=[*_as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
+                callbacks=[*as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
                 logger=[*own, *self._loggers(fits)] or False,
-                plugins=[*_as_list(settings.get("plugins")), CheckpointWriter()],
+                plugins=[*as_list(settings.get("plugins")), CheckpointWriter()],
                 default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
                 enable_progress_bar=_shows_bar(settings),
                 **changed,
@@ -260,6 +270,7 @@ class RunCLI(LightningCLI):
         folder = self.folder or self.source or Path()
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
+            bar = bar or [ValidationLines()]
             every = self._get(self.config, "resume_every_n_steps")
             record = [DataRecord(folder)] if self.source is None else []
             guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
@@ -379,12 +390,6 @@ class RunCLI(LightningCLI):
         loaders = self.trainer.test_dataloaders if self.request.verb == "test" else self.trainer.val_dataloaders
         data = getattr(loaders, "dataset", None)
         return len(data) if isinstance(data, Sized) else None
-
-
-def _as_list(value: Any) -> list[Any]:  # noqa: ANN401
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _shows_bar(settings: Any) -> bool:  # noqa: ANN401

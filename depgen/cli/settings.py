@@ -101,3 +101,10 @@ def report(found: list[Difference], checkpoint: Path) -> None:
     """Say that the checkpoint's settings are used, and where they differ from those asked for."""
     for each in found:
         logger.warning("The checkpoint's setting is used: %s (%s)", each, checkpoint)
+
+
+def as_list(value: Any) -> list[Any]:  # noqa: ANN401
+    """A setting that may be one value or a list of values, as a list; empty for None."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from depgen.errors import user_errors_unwrapped
 
 TRAINING_VERBS = {
-    "fit": "train a system: --config experiments/X.yaml, --resume to go on with a run that has stopped",
+    "fit": "train a system: --config X.yaml (with a second, Y.yaml, the run is named X+Y), or --resume RUN",
     "validate": "evaluate a run's best checkpoint on the validation split",
     "test": "evaluate a run's best checkpoint on the test split; without --config or --run, the newest run's",
     "predict": "write the trees or bracketings that a run finds in the test split into its folder; --input: see parse",

@@ -18,11 +18,6 @@ from depgen.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-BEST = "best.ckpt"
-"""The best checkpoint of a run's last phase."""
-RESUME = "resume.ckpt"
-"""The latest state of a run, to go on from."""
-
 
 def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
     """The content of a checkpoint file; no code in it is ever run, whatever the environment says.

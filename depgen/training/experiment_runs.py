@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import file_sha256, write_atomically
-from depgen.training.checkpoints import RESUME
 from depgen.training.configuration_digest import config_digest
-from depgen.training.runs import best_checkpoint, checkpoint_folder, is_finished, start_of
+from depgen.training.runs import RESUME, best_checkpoint, checkpoint_folder, is_finished, start_of
 
 logger = logging.getLogger(__name__)
 

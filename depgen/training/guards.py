@@ -17,8 +17,8 @@ from torch import Tensor
 
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable
-from depgen.training.checkpoints import BEST, RESUME
 from depgen.training.phases import PhaseSwitch, phases_of
+from depgen.training.runs import BEST, RESUME
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ import lightning as L
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from depgen.training.checkpoints import BEST, RESUME, link_or_copy
+from depgen.training.checkpoints import link_or_copy
 from depgen.training.guards import Interrupted, InterruptGuard, is_settled
 from depgen.training.phases import Phase, PhaseSwitch, monitored_value
-from depgen.training.runs import is_finished, update_record
+from depgen.training.runs import BEST, RESUME, is_finished, update_record
 
 
 def _idle(trainer: L.Trainer) -> bool:

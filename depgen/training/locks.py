@@ -28,8 +28,15 @@ class RunLock:
         Raises:
             UserError: a live process holds it, or one on another host may.
         """
+        while not self._acquired():
+            logger.debug("The lock %s was given back while this process waited for it.", self.path)
+
+    def _acquired(self) -> bool:
+        """Whether the file that was opened and locked is still the one at the path; if so, it is written."""
         with self.path.open("a+") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)  # for the look-and-write only: it would outlive us in forked workers
+            if not self._is_at_path(stream.fileno()):
+                return False
             stream.seek(0)
             text = stream.read()
             if text.strip():
@@ -39,6 +46,13 @@ class RunLock:
             json.dump(
                 {"pid": os.getpid(), "host": socket.gethostname(), "process_start": _start_of(os.getpid())}, stream
             )
+        return True
+
+    def _is_at_path(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def _refuse_if_live(self, text: str) -> None:
         try:

@@ -17,10 +17,13 @@ import yaml
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import runs_root, write_atomically
 from depgen.processes import process_rank
-from depgen.training.checkpoints import BEST, RESUME
 
 logger = logging.getLogger(__name__)
 
+BEST = "best.ckpt"
+"""The best checkpoint of a run's last phase."""
+RESUME = "resume.ckpt"
+"""The latest state of a run, from which training continues."""
 RUN_VARIABLE = "DEPGEN_RUN"
 """Tells the other processes of a run which folder the first one has made."""
 

@@ -110,7 +110,7 @@ class Stops(L.Callback):
 def test_ctrl_c_outside_training_ends_with_130(run, tiny, tmp_path):
     stop = {"callbacks": {"class_path": "tests.cli.test_training.Stops"}}  # one callback, without a list around it
     (tmp_path / "stop.yaml").write_text(yaml.safe_dump({"trainer": stop}))
-    assert main(["test", "--config", tiny, "--config", "stop.yaml"]) == 130
+    assert main(["test", "--config", tiny, "--config", "stop.yaml", "--run", str(run)]) == 130
 
 
 class Replaces(L.Callback):
@@ -242,9 +242,33 @@ def test_the_presets_work(tiny, tmp_path, presets, capsys):
     flat = ["--model.flat=true", "--model.first=0", "--model.second=0", "--trainer.max_epochs=9"]
     assert main(["fit", "--config", tiny, "--config", str(preset), *flat]) == 0
     assert "Phase second stops early" in capsys.readouterr().err
-    (run,) = runs_of(tmp_path)
+    (run,) = runs_of(tmp_path, "tiny+early_stopping")
     assert load_checkpoint(run / "checkpoints" / "resume.ckpt")["epoch"] == 3  # the first validation, and three more
     assert read_record(run)["finished"]
+
+
+def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tmp_path, capsys):
+    (tmp_path / "wide.yaml").write_text("model: {init_args: {width: 9}}\n")
+    assert main(["fit", "--config", tiny, "--config", "wide.yaml"]) == 0
+    (both,) = runs_of(tmp_path, "tiny+wide")
+    for arguments, expected in (["tiny"], run), (["tiny+wide"], both):
+        capsys.readouterr()
+        assert main(["test", "--run", *arguments]) == 0
+        assert f"run\t{expected}\n" in capsys.readouterr().out
+    assert main(["fit", "--config", tiny, "--config", "wide.yaml", "--resume"]) == 0
+    assert len(runs_of(tmp_path, "tiny+wide")) == 1
+
+
+def test_a_log_without_a_terminal_has_a_line_for_each_validation(tiny, capsys):
+    assert main(["fit", "--config", tiny]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("Epoch", "Trained"))]
+    assert lines[0].startswith("Epoch 1, step 6, phase first: train/loss ")
+    assert lines[1].startswith("Epoch 2, step 12, phase second: train/loss ")
+    assert "best val/first" in lines[0]
+    assert "best val/loss" in lines[1]
+    assert lines[2].startswith("Trained 12 steps in ")
+    assert "best val/loss of phase second" in lines[2]
+    assert len(lines) == 3
 
 
 def test_lightnings_early_stopping_is_refused_for_phases(tiny, tmp_path, capsys):
@@ -267,7 +291,7 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
         (["--trainer.max_epoch", "3"], ["--trainer.max_epoch 3. Did you mean '--trainer.max_epochs'?"]),
         (["--model", "tests.training.tiny.NoSuchModel"], ["NoSuchModel"]),
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
-        (["--trainer.max_epochs", "3"], ["max_epochs is 3", "1 (first) + 1 (second)"]),
+        (["--trainer.max_epochs", "1"], ["max_epochs is 1", "Set it to 2"]),
         (["--run", "x"], ["--resume x"]),
         (["--input", "x"], ["say depgen predict --input x"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
@@ -307,7 +331,7 @@ def test_a_run_named_in_yaml_is_refused(tmp_path, capsys, name):
 def test_a_checkpoint_named_in_yaml_is_refused(run, tiny, tmp_path, capsys, verb):
     other = run / "checkpoints" / "first-best.ckpt"
     (tmp_path / "other.yaml").write_text(f"ckpt_path: {other}\n")
-    assert main([verb, "--config", tiny, "--config", "other.yaml"]) == 2
+    assert main([verb, "--config", tiny, "--config", "other.yaml", "--run", str(run)]) == 2
     assert f"ckpt_path: {other} stands in a YAML file, where it is not read" in capsys.readouterr().err
 
 

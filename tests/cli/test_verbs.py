@@ -27,6 +27,31 @@ def test_help_imports_nothing_heavy():
     assert "evaluate-text" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], "--config"),
+        (["fit", "--config", "demo_transfomer.yaml"], "Did you mean 'demo_transformer.yaml'?"),
+        (["fit", "--resume", "nowhere"], "/nowhere"),
+        (["test", "--run=nowhere"], "/nowhere"),
+        (["score", "nowhere.txt"], "/nowhere.txt"),
+        (["score", "demo_transformer.yaml", "--run", "nowhere"], "/nowhere"),
+        (["parse", "--input", "nowhere.txt"], "/nowhere.txt"),
+        (["train-parser", "--config", "nowhere.yaml"], "/nowhere.yaml"),
+    ],
+)
+def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, arguments, message):
+    (tmp_path / "demo_transformer.yaml").write_text("{}")
+    script = (
+        f"import sys; from depgen.cli import main; code = main({arguments}); "
+        "heavy = {'torch', 'lightning', 'jsonargparse', 'numpy'} & set(sys.modules); "
+        "sys.exit(f'{code} {sorted(heavy)}')"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert result.stderr.splitlines()[-1] == "2 []"
+    assert message in result.stderr
+
+
 def test_every_verb_has_a_line_of_help():
     lines = usage().splitlines()
     for verb in (*TRAINING_VERBS, *VERBS):
@@ -59,6 +84,9 @@ def test_the_targets_of_verbs_are_well_formed(verb):
 def test_an_unknown_verb_suggests_the_nearest(capsys):
     assert main(["tets"]) == 2
     assert "There is no verb 'tets'. Did you mean 'test'? `depgen --help`" in capsys.readouterr().err
+    for arguments in (["traning"], ["help", "traning"]):
+        assert main(arguments) == 2
+        assert "Did you mean 'fit'?" in capsys.readouterr().err
     assert main(["qqq"]) == 2
     assert "There is no verb 'qqq'. `depgen --help` lists all." in capsys.readouterr().err
 

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import signal
@@ -58,3 +59,24 @@ def test_only_the_owner_releases(tmp_path):
     (tmp_path / "lock").write_text(content)
     RunLock(tmp_path).release()
     assert (tmp_path / "lock").read_text() == content
+
+
+@pytest.mark.parametrize("holder", [None, "elsewhere"])
+def test_a_lock_file_replaced_while_it_was_waited_for_counts_no_more(tmp_path, monkeypatch, holder):
+    path, calls = tmp_path / "lock", []
+
+    def replaced(stream, operation):
+        if not calls:
+            path.unlink()
+            if holder:
+                path.write_text(json.dumps({"pid": 1, "host": holder, "process_start": "1"}))
+        calls.append(operation)
+
+    monkeypatch.setattr(fcntl, "flock", replaced)
+    if holder:
+        with pytest.raises(UserError, match="process 1 on host elsewhere"):
+            RunLock(tmp_path).acquire()
+        return
+    RunLock(tmp_path).acquire()
+    assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert len(calls) == 2

@@ -19,10 +19,11 @@ from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
 from depgen.evaluation.union.stories import StoryBatch, UnionData
 from depgen.training.assembly import phase_callbacks, run_callbacks
-from depgen.training.checkpoints import BEST, RESUME, CheckpointWriter, load_checkpoint
+from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
 from depgen.training.guards import InterruptGuard
 from depgen.training.logs import CurveLogger, quiet_libraries
 from depgen.training.phases import Phase
+from depgen.training.runs import BEST, RESUME
 from depgen.training.schedules import warmup_factor
 
 MASKED = 0.15
