@@ -81,6 +81,14 @@ def test_the_token_that_crosses_is_kept():
     assert set(sample(log_probs, Sampling(top_p=0.45), generators(64)).tolist()) == {0}
 
 
+def test_a_token_that_makes_the_mass_exactly_top_p_is_the_last_one_kept():
+    """Quarters and halves are exact in binary, so that the sum is neither a little more nor a little less."""
+    log_probs = torch.tensor([[0.5, 0.25, 0.25]], dtype=torch.float64).log()
+    assert log_probs.exp().tolist() == [[0.5, 0.25, 0.25]]
+    for top_p, kept in ((0.5, 1), (0.75, 2)):
+        assert (~nucleus(log_probs, torch.zeros(1, 1), top_p).isneginf()).sum() == kept
+
+
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=5, temperature=0.8)], ids=str)
 def test_a_row_draws_the_same_alone_and_among_others(monkeypatch, sampling):
     monkeypatch.setattr(module, "FIRST_CANDIDATES", 8)
