@@ -1,4 +1,11 @@
-"""Every experiment: it parses, takes a step on invented data, and differs from its small twin in sizes alone."""
+"""Every experiment parses, its model and data are built, and it differs from its small twin in sizes alone.
+
+One step on invented data is taken by `STEPPED`: one experiment of each combination of system, backbone, context and
+data module, and further ones until every class that any experiment names has been in a step. For all other experiments
+the command line parses the YAML (`fit --print_config`: every option's name and type), and the classes named under
+`model` and `data` are built from it (every check of a constructor). What their step would run beyond that is code that
+a stepped experiment runs with other sizes.
+"""
 
 import gc
 import os
@@ -6,7 +13,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from jsonargparse import ArgumentParser
+from lightning import LightningDataModule, LightningModule
 
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
@@ -64,6 +74,36 @@ def place(tmp_path_factory):
         gc.unfreeze()
 
 
+def classes_in(settings):
+    """All class paths of a YAML file."""
+    values = settings if isinstance(settings, list) else settings.values()
+    own = {settings["class_path"]} if "class_path" in settings else set()
+    return own.union(*(classes_in(value) for value in values if isinstance(value, dict | list)))
+
+
+def combination(settings):
+    """System, backbone, context and data module."""
+    arguments = settings["model"]["init_args"]
+    parts = (settings["model"], arguments.get("backbone"), arguments.get("context"), settings["data"])
+    return tuple(None if part is None else part["class_path"] for part in parts)
+
+
+def stepped():
+    """Small experiments first: one of each combination, then those that bring a class not seen so far."""
+    found, combinations, classes = [], set(), set()
+    settings = {path: yaml.safe_load(path.read_text()) for path in EXPERIMENTS}
+    small_first = sorted(EXPERIMENTS, key=lambda path: not path.stem.endswith("_small"))
+    for path in sorted(small_first, key=lambda path: -len(classes_in(settings[path]))):
+        if combination(settings[path]) not in combinations or not classes_in(settings[path]) <= classes:
+            found.append(path)
+            combinations.add(combination(settings[path]))
+            classes |= classes_in(settings[path])
+    return sorted(found)
+
+
+STEPPED = stepped()
+
+
 @pytest.fixture
 def cleared():
     """A trainer, its model and optimizer refer to each other and wait, large as they are, for a full collection."""
@@ -72,7 +112,7 @@ def cleared():
 
 
 @pytest.mark.usefixtures("cleared")
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STEPPED, ids=lambda path: path.stem)
 def test_it_takes_a_step(path, place, capsys):
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
     if "demo" in path.stem:
@@ -88,6 +128,28 @@ def test_it_takes_a_step(path, place, capsys):
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
         options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
     assert main(["fit", "--config", str(path), *options]) == 0, capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def parser():
+    """Of the two sections whose classes an experiment names."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(LightningModule, "model")
+    parser.add_subclass_arguments(LightningDataModule, "data")
+    return parser
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("path", sorted({*EXPERIMENTS} - {*STEPPED}), ids=lambda path: path.stem)
+def test_it_parses_and_its_classes_can_be_built(path, parser, capsys):
+    assert main(["fit", "--config", str(path), "--print_config"]) == 0, capsys.readouterr().err
+    settings = yaml.safe_load(capsys.readouterr().out)
+    from_data = {"vocabulary_size": 50} if "data" in settings else {}
+    model = settings["model"] | {"init_args": from_data | settings["model"]["init_args"]}
+    built = parser.parse_object({"model": model, "data": settings["data"]})
+    with torch.device("meta"):  # weights without values
+        built = parser.instantiate_classes(built)
+    assert f"{type(built.model).__module__}.{type(built.model).__name__}" == settings["model"]["class_path"]
 
 
 def leaves(settings, prefix=()):
