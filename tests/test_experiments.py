@@ -88,13 +88,19 @@ def combination(settings):
     return tuple(None if part is None else part["class_path"] for part in parts)
 
 
+def is_pretrained(settings):
+    """Whether the backbone's sizes come from a pretrained model, which a step replaces by an invented one."""
+    return ((settings["model"]["init_args"].get("backbone") or {}).get("init_args") or {}).get("pretrained") is not None
+
+
 def stepped():
-    """Small experiments first: one of each combination, then those that bring a class not seen so far."""
+    """Small experiments first: one of each combination, those that bring a class not seen so far, pretrained ones."""
     found, combinations, classes = [], set(), set()
     settings = {path: yaml.safe_load(path.read_text()) for path in EXPERIMENTS}
     small_first = sorted(EXPERIMENTS, key=lambda path: not path.stem.endswith("_small"))
     for path in sorted(small_first, key=lambda path: -len(classes_in(settings[path]))):
-        if combination(settings[path]) not in combinations or not classes_in(settings[path]) <= classes:
+        new = combination(settings[path]) not in combinations or not classes_in(settings[path]) <= classes
+        if new or is_pretrained(settings[path]):
             found.append(path)
             combinations.add(combination(settings[path]))
             classes |= classes_in(settings[path])
