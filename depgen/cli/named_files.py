@@ -1,20 +1,19 @@
 """Refuses files and runs that are not there. It imports nothing heavy, so that a misspelt name is answered at once."""
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from depgen.cli.verbs import TRAINING_VERBS
 from depgen.errors import UserError, did_you_mean
-from depgen.locations import models_root
 from depgen.training.runs import announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
 _CONFIG = ("--config", "-c")
-_RUNS = ("--run", "--checkpoint")
-_SOURCES = ("config", "c", "resume", "model", "data", "print_config")
+_RUN_OPTIONS = {"fit": "--resume", "validate": "--run", "test": "--run", "predict": "--run", "generate": "--run"}
+"""The option of a verb that names a run."""
+_SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
 
 
@@ -38,7 +37,7 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
     for name, value in _values(arguments):
         if name in _CONFIG or (name == "--input" and verb not in TRAINING_VERBS):
             _check_file(value)
-        elif name in (("--resume",) if verb == "fit" else _RUNS) and announced_run() is None:
+        elif name == _RUN_OPTIONS.get(verb) and announced_run() is None:
             _check_run(value)
 
 
@@ -60,12 +59,5 @@ def _check_file(name: str) -> None:
 
 
 def _check_run(name: str) -> None:
-    if not Path(name).is_file() and not _is_pretrained(name):
+    if not Path(name).is_file():
         find_run(name)
-
-
-def _is_pretrained(name: str) -> bool:
-    """Whether a model of this name lies in the folder of models or in the cache of the Hugging Face hub."""
-    home = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
-    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    return (models_root() / name).exists() or (hub / f"models--{name.replace('/', '--')}").exists()

@@ -56,4 +56,5 @@ def test_the_experiments_own_limit_holds(tmp_path, monkeypatch):
     data.prepare_data()
     assert (len(data.split("train")), data.documents("train"), len(data.split("valid"))) == (1, 2, 2)
     assert annotate(path).count("already there") == 2
+    data.setup("test")
     assert len(list((tmp_path / "cache" / "annotations").glob("*/table.arrow"))) == 3

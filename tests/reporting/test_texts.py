@@ -170,7 +170,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     reproduce.make(job, depgen=stub, redo=True)
     assert stub.verbs == ["fit", "test"], "what another table owns is not begun anew"
     with job.config.open("a") as stream:
-        stream.write("# another\n")
+        stream.write("trainer: {max_epochs: 9}\n")
     job.result.unlink()
     with pytest.raises(UserError, match="begin anew: depgen reproduce free --row DM-Base --profile small --redo"):
         reproduce.make(job, depgen=stub)
