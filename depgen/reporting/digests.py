@@ -1,4 +1,4 @@
-"""The digests of today that stand for former ones: `experiments/measured/digests.json`."""
+"""Today's digest of each former one: `experiments/measured/digests.json`."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -94,7 +94,7 @@ def test_a_network_without_a_bias_and_data_without_counts_are_refused(tmp_path):
     data = TextData(STORIES)
     network = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
     model = CausalLM(network, data.vocabulary_size)
-    with pytest.raises(UserError, match="no output bias"):
+    with pytest.raises(UserError, match="no output bias in CausalLM"):
         trainer(tmp_path, FrequencyBias()).fit(model, data)
     with pytest.raises(UserError, match=r"counts its targets.* found TinyData"):
         trainer(tmp_path, FrequencyBias()).fit(small_lstm(10), TinyData())
