@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from depgen.evaluation.scored_text import ScoredDocument, ScoredWord, Totals
-from depgen.evaluation.tabular import Row, Tabular
+from depgen.evaluation.tabular import Results, Row
 from depgen.language_models.base import Likelihood
 
 By = Literal["word", "sentence", "document", "all"]
@@ -14,7 +14,7 @@ Unit = Literal["nats", "bits"]
 
 
 @dataclass(frozen=True)
-class Scores(Tabular):
+class Scores(Results[ScoredDocument]):
     """The scores of texts, in the order in which the texts were given.
 
     Attributes:
@@ -25,20 +25,10 @@ class Scores(Tabular):
         next_words: whether rows of words have entropies and ranks.
     """
 
-    texts: tuple[ScoredDocument, ...]
     likelihood: Likelihood
     by: By = "word"
     unit: Unit = "nats"
     next_words: bool = False
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __iter__(self) -> Iterator[ScoredDocument]:
-        return iter(self.texts)
-
-    def __getitem__(self, index: int) -> ScoredDocument:
-        return self.texts[index]
 
     @property
     def totals(self) -> Totals:

@@ -1,11 +1,13 @@
-"""A trained system that scores texts; `depgen score` calls the same function."""
+"""A trained system that scores and generates texts; the verbs of the command line call the same functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
+from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.scores import By, Scores, Unit
@@ -23,7 +25,9 @@ Text = str | TextDocument
 class System:
     """A system in evaluation mode; `depgen.load` makes it.
 
-    Texts are lists of strings, and results are in the order of the texts. Each line of a string is a sentence.
+    Texts are lists of strings (a single string is refused), and results are in the order of the texts. Each line of a
+    string is a sentence. No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is
+    refused by `UserError`.
 
     Attributes:
         trained: the model, its vocabulary, and where they come from.
@@ -78,7 +82,7 @@ class System:
         Raises:
             UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
         """
-        documents = [_document(text, number, tokens) for number, text in enumerate(texts, start=1)]
+        documents = _documents(texts, tokens)
         before = [0] * len(documents)
         if given is not None:
             if reads == "sentence":
@@ -99,6 +103,54 @@ class System:
         found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
         return Scores(found, self.model.likelihood, by, unit, next_words)
 
+    def generate(
+        self,
+        prompts: Sequence[Text] | None = None,
+        *,
+        number: int = 1,
+        sentences: int | None = None,
+        top_p: float = 1.0,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        greedy: bool = False,
+        max_new_tokens: int = 100,
+        batch_size: int = 64,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> GeneratedTexts:
+        """New text after each prompt, without the prompt.
+
+        Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on the other prompts.
+
+        Args:
+            prompts: strings, whose words are separated by white space; "" for a text from nothing. None: one such.
+            number: texts of each prompt.
+            sentences: new sentences of each text, for systems that read documents sentence by sentence; 1 by default.
+            top_p: sample from the smallest set of words with this much probability (nucleus sampling).
+            temperature: divides the log-probabilities of the (mixed) distribution.
+            top_k: sample from the k most likely words only; 0 for all.
+            greedy: always take the most likely word.
+            max_new_tokens: where a text, or a sentence of a document, is cut.
+            batch_size: texts generated at once.
+            seed: of the sampling.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: the system does not generate texts, numbers out of range, or prompts of such a length that the
+                system can't read them.
+        """
+        generator = TextGenerator(
+            self.trained,
+            self.reading,
+            Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy),
+            number=number,
+            max_new_tokens=max_new_tokens,
+            batch_size=batch_size,
+            seed=seed,
+            progress=progress,
+        )
+        return generator.generate(_documents([""] if prompts is None else prompts), sentences=sentences)
+
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.
 
@@ -113,8 +165,13 @@ class System:
         return self.model.reads_sentences if reads is None else reads == "document"
 
 
-def _document(text: Text, number: int, tokens: Tokens) -> TextDocument:
-    return text if isinstance(text, TextDocument) else document_of(text, name=f"text {number}", tokens=tokens)
+def _documents(texts: Sequence[Text], tokens: Tokens = "whitespace") -> list[TextDocument]:
+    if isinstance(texts, str):
+        raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
+    return [
+        text if isinstance(text, TextDocument) else document_of(text, name=f"text {number}", tokens=tokens)
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 def _contexts(given: str | Sequence[str], texts: int, tokens: Tokens) -> list[TextDocument]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 Row = dict[str, Any]
-_Item = TypeVar("_Item", bound="Tabular")
+_Text = TypeVar("_Text", covariant=True)
 
 
 class Tabular:
@@ -23,30 +23,26 @@ class Tabular:
 
 
 @dataclass(frozen=True)
-class Results(Tabular, Generic[_Item]):
+class Results(Tabular, Generic[_Text]):
     """Results of several texts, in the order in which the texts were given.
 
     Attributes:
-        items: one result for each text.
+        texts: one result for each text.
     """
 
-    items: tuple[_Item, ...]
+    texts: tuple[_Text, ...]
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.texts)
 
-    def __iter__(self) -> Iterator[_Item]:
-        return iter(self.items)
-
-    @overload
-    def __getitem__(self, index: int) -> _Item: ...
+    def __iter__(self) -> Iterator[_Text]:
+        return iter(self.texts)
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[_Item]: ...
+    def __getitem__(self, index: int) -> _Text: ...
 
-    def __getitem__(self, index: int | slice) -> _Item | Sequence[_Item]:
-        return self.items[index]
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_Text]: ...
 
-    def rows(self) -> list[Row]:
-        """The rows of all texts; `text` counts the texts from 1."""
-        return [{"text": number, **row} for number, item in enumerate(self.items, start=1) for row in item.rows()]
+    def __getitem__(self, index: int | slice) -> _Text | Sequence[_Text]:
+        return self.texts[index]

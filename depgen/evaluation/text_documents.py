@@ -31,12 +31,21 @@ class TextDocument:
         sentences: none is without words.
         places: file and line of each sentence; of JSON, those of the document or its identifier.
         spans: the characters of each word of each sentence, in a string that was given as it is; None in files.
+        string: the string that was given; None in files.
     """
 
     identifier: str
     sentences: tuple[Sentence, ...]
     places: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...] | None = None
+    string: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The string that was given; of files, the words of a sentence in each line."""
+        if self.string is not None:
+            return self.string
+        return "\n".join(" ".join(sentence.words) for sentence in self.sentences)
 
     @property
     def spans_of_sentences(self) -> Sequence[Sequence[Span | None]]:
@@ -57,7 +66,7 @@ def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace")
             places.append(f"{name}:{number}")
         start += len(line) + 1
     sentences = tuple(Sentence(tuple(text[first:last] for first, last in spans)) for spans in found)
-    return TextDocument(name, sentences, tuple(places), tuple(found))
+    return TextDocument(name, sentences, tuple(places), tuple(found), text)
 
 
 def _spans(line: str, tokens: Tokens) -> list[Span]:

@@ -202,7 +202,7 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
 
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
     texts = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
-    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", lambda *_, **__: texts)
+    monkeypatch.setattr("depgen.evaluation.generated_text.continue_documents", lambda *_, **__: texts)
     rows = [json.loads(line) for line in generate(run=str(run), number=4, sentences=2, json=True).splitlines()]
     assert [bool("".join(row["text"])) for row in rows] == [True, False, True, False]
     assert "have not a word" not in caplog.text
@@ -232,7 +232,7 @@ def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, 
         read.extend(documents)
         return [[[5, 6, 6], [7, 7], [8, 9], [4], [3, 3, 3, 3]]]
 
-    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", continued)
+    monkeypatch.setattr("depgen.evaluation.generated_text.continue_documents", continued)
     (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
     options = {"prompts": tmp_path / "prompt.txt", "sentences": 5, "max_new_tokens": 4, "json": True}
     run = run_of(duplicate_final_word=True)

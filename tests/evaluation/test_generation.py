@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.generation import generate, text_seed
+from depgen.evaluation.generated_text import text_seed
+from depgen.evaluation.generation import generate
 from depgen.evaluation.trained import load_trained
 
 
@@ -47,6 +49,16 @@ def test_same_text_for_any_batch_size_and_any_company(run, prompts, tmp_path):
     assert together == generate(prompts=prompts, batch_size=1, **options).splitlines()
     assert len(set(together)) > 4
     assert together != generate(prompts=prompts, **{**options, "seed": 4}).splitlines()
+
+
+def test_the_command_prints_what_the_library_gives(run, prompts):
+    options = {"number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20}
+    texts = depgen.load(run, device="cpu").generate(PROMPTS, batch_size=3, **options)
+    rows = generate(run=str(run), prompts=prompts, json=True, device="cpu", **options).splitlines()
+    assert [json.loads(row) for row in rows] == texts.rows()
+    assert "".join(f"{each.text}\n" for each in texts) == generate(
+        run=str(run), prompts=prompts, device="cpu", **options
+    )
 
 
 def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):

@@ -122,8 +122,20 @@ def test_what_a_system_lacks_is_refused(systems):
         masked.score(TEXTS, given="the")
     with pytest.raises(UserError, match="a context for each of 3 texts, or one string, found 1"):
         systems["causal"].score(TEXTS, given=["the"])
+    with pytest.raises(UserError, match=r"MaskedTransformer, which does not write texts"):
+        masked.generate(TEXTS)
+    with pytest.raises(UserError, match=r"CausalLM, which reads no sentences"):
+        systems["causal"].generate(TEXTS, sentences=2)
+    with pytest.raises(UserError, match="number: expected at least 1, found 0"):
+        systems["causal"].generate(TEXTS, number=0)
     with pytest.raises(UserError, match="leave out reads='sentence'"):
         systems["causal"].score(TEXTS, given="the", reads="sentence")
+
+
+@pytest.mark.parametrize("method", ["score", "generate"])
+def test_a_string_in_place_of_a_list_is_refused(systems, method):
+    with pytest.raises(UserError, match=r"a list of strings, found the string 'the cat': put it into a list"):
+        getattr(systems["causal"], method)("the cat")
 
 
 @pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
@@ -134,6 +146,43 @@ def test_tables_hold_the_rows_that_the_command_prints(systems, by):
     total = sum(text.log_prob for text in scores) / math.log(2)
     assert frame["log_prob"].sum() == pytest.approx(total)
     assert systems["causal"].score([]).rows() == []
+
+
+GENERATED = ["the cat", "", "dogs ran\na", "the xylophone"]
+OPTIONS = {"number": 2, "top_p": 0.9, "max_new_tokens": 6, "seed": 3}
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
+def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(systems, name):
+    system = systems[name]
+    texts = system.generate(GENERATED, **OPTIONS)
+    assert [each.prompt for each in texts] == [prompt for prompt in GENERATED for _ in range(2)]
+    assert texts == system.generate(GENERATED, batch_size=1, **OPTIONS)
+    assert texts[:2] == system.generate(GENERATED[:1], **OPTIONS).texts
+    assert texts != system.generate(GENERATED, **{**OPTIONS, "seed": 4})
+    assert system.generate([]).texts == ()
+    assert system.generate(seed=3, max_new_tokens=6)[0].prompt == ""
+    frame = texts.to_frame()
+    assert frame["text"].tolist() == [each.text for each in texts]
+    assert frame["seed"].tolist() == [each.seed for each in texts]
+
+
+def test_systems_of_documents_generate_sentences(systems):
+    texts = systems["documents"].generate(GENERATED, sentences=3, **OPTIONS)
+    assert [each.prompt_sentences for each in texts[4:6]] == [("dogs ran", "a")] * 2
+    assert all(len(each.sentences) == 3 and each.text == "\n".join(each.sentences) for each in texts)
+    first = systems["documents"].generate(GENERATED, **OPTIONS)
+    assert [each.sentences for each in first] == [each.sentences[:1] for each in texts]
+    assert systems["causal"].generate(GENERATED, **OPTIONS)[0].sentences is None
+
+
+def test_greedy_words_are_those_of_rank_1(systems):
+    system = systems["causal"]
+    prompt = "the cat"
+    text = system.generate([prompt], greedy=True, max_new_tokens=4)[0].text
+    words = system.score([f"{prompt} {text}"], next_words=True)[0].words[2 : 2 + len(text.split())]
+    assert words
+    assert {word.rank for word in words} == {1}
 
 
 def test_the_tokenizer_is_the_vocabulary(systems):
