@@ -73,7 +73,7 @@ def test_a_data_module_gives_batches_without_a_trainer(name):
     data.setup("fit")
     batch = next(iter(data.train_dataloader()))
     assert isinstance(batch, kind)
-    assert int(batch.mask.sum()) == int(batch.lengths.sum()) > 0
+    assert int(batch.is_word.sum()) == int(batch.lengths.sum()) > 0
     assert isinstance(next(iter(data.val_dataloader())), kind)
     data.setup("test")
     assert isinstance(next(iter(data.test_dataloader())), kind)
@@ -94,7 +94,7 @@ def test_a_systems_own_batches_come_by_its_collate():
     data = TextData(STORIES, vocabulary=WordVocabulary(masks=True), collate=collate_words, **TEXT)
     batch = next(iter(data.train_dataloader()))
     assert isinstance(batch, WordBatch)
-    assert batch.masked == data.vocabulary.mask
+    assert batch.mask_id == data.vocabulary.mask_id
 
 
 def test_a_model_without_a_collate_gets_plain_batches_and_the_given_collate_wins(tmp_path):

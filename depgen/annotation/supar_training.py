@@ -77,13 +77,13 @@ def _numbered(items: Iterable[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ParserBatch:
-    """Sentences as ids, BOS first. `mask` is true on words, not on BOS and padding; heads and relations may be 0."""
+    """Sentences as ids, BOS first. `is_word` is true on words, not on BOS and padding; heads and relations may be 0."""
 
     words: Int[Tensor, "batch length"]
     characters: Int[Tensor, "batch length characters"]
     heads: Int[Tensor, "batch length"]
     relations: Int[Tensor, "batch length"]
-    mask: Bool[Tensor, "batch length"]
+    is_word: Bool[Tensor, "batch length"]
 
     def to(self, device: torch.device | str) -> "ParserBatch":
         """The batch on a device."""
@@ -107,9 +107,9 @@ def collate(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> Pars
             heads[row, 1 : len(sentence) + 1] = torch.tensor(sentence.heads)
             ids = [relation_ids.get(relation, 0) for relation in sentence.relations]
             relations[row, 1 : len(sentence) + 1] = torch.tensor(ids)
-    mask = words.ne(PAD)
-    mask[:, 0] = False
-    return ParserBatch(words, characters, heads, relations, mask)
+    is_word = words.ne(PAD)
+    is_word[:, 0] = False
+    return ParserBatch(words, characters, heads, relations, is_word)
 
 
 class BiaffineParser(L.LightningModule):
@@ -161,16 +161,16 @@ class BiaffineParser(L.LightningModule):
     def training_step(self, batch: ParserBatch, batch_index: int) -> Tensor:
         """Cross-entropy of heads and of the gold heads' relations, a mean over words (Dozat & Manning, 2017)."""
         arcs, relations = self(batch)
-        loss = self.model.loss(arcs, relations, batch.heads, batch.relations, batch.mask)
+        loss = self.model.loss(arcs, relations, batch.heads, batch.relations, batch.is_word)
         self.log("train/loss", loss, batch_size=len(batch.words))
         return cast(Tensor, loss)
 
     def validation_step(self, batch: ParserBatch, batch_index: int) -> None:
         """Count words with the right head and relation."""
         heads, relations = self.trees(batch)
-        right = heads.eq(batch.heads) & relations.eq(batch.relations) & batch.mask
+        right = heads.eq(batch.heads) & relations.eq(batch.relations) & batch.is_word
         self._counts[0] += int(right.sum())
-        self._counts[1] += int(batch.mask.sum())
+        self._counts[1] += int(batch.is_word.sum())
 
     def on_validation_epoch_end(self) -> None:
         """Keep a copy of the weights when the LAS is the best so far."""
@@ -190,11 +190,11 @@ class BiaffineParser(L.LightningModule):
 
     @torch.no_grad()
     def trees(self, batch: ParserBatch) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
-        """Heads and relation numbers of the best tree with a single root; 0 off the mask."""
+        """Heads and relation numbers of the best tree with a single root; 0 elsewhere."""
         arcs, relations = self(batch)
-        heads = single_root_trees(arcs, batch.mask)
+        heads = single_root_trees(arcs, batch.is_word)
         labels = relations.argmax(-1).gather(-1, heads.unsqueeze(-1)).squeeze(-1)
-        return heads, labels * batch.mask
+        return heads, labels * batch.is_word
 
     def parse(self, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Sentence]:
         """The sentences with heads and relations, in the order given; parsed by length, so that little is padding."""
@@ -256,11 +256,11 @@ def parsing_batches(order: Sequence[int], lengths: Sequence[int], batch_size: in
 
 
 def single_root_trees(
-    scores: Float[Tensor, "batch dependents heads"], mask: Bool[Tensor, "batch dependents"]
+    scores: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch dependents"]
 ) -> Int[Tensor, "batch dependents"]:
-    """The heads of each sentence's best tree with a single root, 0 off the mask; the root stands before the words."""
+    """The heads of each sentence's best tree with a single root, 0 elsewhere; the root stands before the words."""
     arcs = scores.detach().double().cpu().numpy()
-    heads = maximum_spanning_trees(arcs[:, 1:, 1:], mask.sum(1).cpu().numpy(), root_scores=arcs[:, 1:, 0])
+    heads = maximum_spanning_trees(arcs[:, 1:, 1:], is_word.sum(1).cpu().numpy(), root_scores=arcs[:, 1:, 0])
     return F.pad(torch.from_numpy(heads).clamp_min(0), (1, 0)).to(scores.device)
 
 

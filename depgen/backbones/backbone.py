@@ -19,10 +19,10 @@ class BackboneState(Protocol):
 
 
 @runtime_checkable
-class CarriedState(BackboneState, Protocol):
+class StreamState(BackboneState, Protocol):
     """A state of fixed size, which a network carries through a stream from segment to segment."""
 
-    def detached(self) -> "CarriedState":
+    def detached(self) -> "StreamState":
         """The same values without the graph behind them."""
         ...
 
@@ -109,7 +109,7 @@ class Backbone(nn.Module):
         """
         raise NotImplementedError
 
-    def state_of(self, tensors: Sequence[Tensor]) -> CarriedState:
+    def state_of(self, tensors: Sequence[Tensor]) -> StreamState:
         """The state whose `tensors` these are; for networks that can be carried through a stream."""
         raise NotImplementedError
 

@@ -123,7 +123,7 @@ class PRPN(EmbeddingBackbone):
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.parsing = Parsing(embedding_size, hidden_size, lookback, rectified=rectified, dropout=inner_dropout)
         self.reading = nn.ModuleList(
-            Reading(
+            ReadingLayer(
                 hidden_size if index else embedding_size,
                 hidden_size,
                 input_dropout=inner_dropout if index else dropout,
@@ -349,7 +349,7 @@ class _Standardized(torch.autograd.Function):
         return torch.addcmul((gradient - gradient.mean(-1, keepdim=True)) * by_shift, normalized, along, value=-1)
 
 
-class Reading(nn.Module):
+class ReadingLayer(nn.Module):
     """One layer of an LSTM whose state is what attention finds in the open slots of its memory.
 
     Args:

@@ -61,7 +61,7 @@ class ItemBatch:
         segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
             before.
         learning_rate_scale: see `TokenBatch`.
-        mask: id that stands for a masked word; None where the vocabulary has none.
+        mask_id: id that stands for a masked word; None where the vocabulary has none.
     """
 
     items: Sequence[TokenItem] | Sequence[Stretch]
@@ -70,7 +70,7 @@ class ItemBatch:
     unk: int = UNK
     segment: int | None = None
     learning_rate_scale: float = 1.0
-    mask: int | None = None
+    mask_id: int | None = None
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -143,7 +143,7 @@ class TokenBatch(Batch):
     learning_rate_scale: float = 1.0
 
     @property
-    def mask(self) -> Bool[Tensor, "batch length"]:
+    def is_word(self) -> Bool[Tensor, "batch length"]:
         """True where a target is a token and no padding."""
         return torch.arange(self.targets.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
@@ -188,7 +188,7 @@ class WordBatch(Batch):
         lengths: number of words of each item.
         items: each item's place in its split.
         unk: id of the unknown word, which is never masked.
-        masked: id that stands for a masked word.
+        mask_id: id that stands for a masked word.
         heads: 1-based head of each word, 0 = root, -1 = not annotated and at padding; None without trees.
     """
 
@@ -196,11 +196,11 @@ class WordBatch(Batch):
     lengths: Int[Tensor, " batch"]
     items: Int[Tensor, " batch"]
     unk: int
-    masked: int
+    mask_id: int
     heads: Int[Tensor, "batch length"] | None = None
 
     @property
-    def mask(self) -> Bool[Tensor, "batch length"]:
+    def is_word(self) -> Bool[Tensor, "batch length"]:
         """True at words, False at padding."""
         return torch.arange(self.tokens.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
@@ -211,7 +211,7 @@ def collate_words(batch: ItemBatch) -> WordBatch:
     Raises:
         UserError: the vocabulary has no `<mask>`.
     """
-    if batch.mask is None:
+    if batch.mask_id is None:
         raise UserError(
             "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
             "depgen.data.vocabulary.WordVocabulary with masks: true."
@@ -230,6 +230,6 @@ def collate_words(batch: ItemBatch) -> WordBatch:
         lengths=torch.from_numpy(lengths),
         items=torch.tensor([item.index for item in items]),
         unk=batch.unk,
-        masked=batch.mask,
+        mask_id=batch.mask_id,
         heads=torch.from_numpy(heads) if annotated else None,
     )

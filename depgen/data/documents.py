@@ -80,7 +80,7 @@ class DocumentBatch(Batch):
     unk: int = UNK
 
     @property
-    def mask(self) -> Bool[Tensor, "batch sentence word"]:
+    def is_word(self) -> Bool[Tensor, "batch sentence word"]:
         """True where a target is a token and no padding."""
         return torch.arange(self.targets.shape[2], device=self.lengths.device) < self.lengths[:, :, None]
 

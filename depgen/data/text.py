@@ -44,7 +44,7 @@ class EncodedSplit(Dataset[TokenItem]):
     unk: int
     word_ends: Bool[np.ndarray, " tokens"] | None = None
     relations: Shaped[np.ndarray, " tokens"] | None = None
-    mask: int | None = None
+    mask_id: int | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,7 +62,7 @@ class EncodedSplit(Dataset[TokenItem]):
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
         items = [self[int(index)] for index in share.indices]
-        return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask=self.mask)
+        return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask_id=self.mask_id)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
@@ -201,7 +201,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             word_ends = np.zeros(len(ids), dtype=bool)
             word_ends[piece_offsets[1:] - 1] = True
         special = self.vocabulary
-        return EncodedSplit(ids, offsets, heads, special.eos, special.unk, word_ends, relations, special.mask)
+        return EncodedSplit(ids, offsets, heads, special.eos, special.unk, word_ends, relations, special.mask_id)
 
     def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
         """Heads over each document's tokens: sentences joined, words split into pieces."""

@@ -49,13 +49,13 @@ class AnyVocabulary(Protocol):
     Attributes:
         eos: the end of a sequence.
         unk: the unknown word.
-        mask: a masked word; None where no word can be masked.
+        mask_id: a masked word; None where no word can be masked.
         start: what stands in front of a sequence: its own id, or `eos`.
     """
 
     eos: int
     unk: int
-    mask: int | None
+    mask_id: int | None
     start: int
 
     @property
@@ -116,7 +116,7 @@ class Vocabulary:
     def __init__(self, words: Sequence[str], *, masks: bool = False, starts: bool = False) -> None:
         """Words in the order of their ids, without the special ones; `masks` adds `<mask>`, `starts` adds `<s>`."""
         special = special_words(masks=masks, starts=starts)
-        self.mask: int | None = special.index(MASK_WORD) if masks else None
+        self.mask_id: int | None = special.index(MASK_WORD) if masks else None
         self.start = special.index(START_WORD) if starts else EOS
         self.words: tuple[str, ...] = (*special, *words)
         self._special = len(special)
@@ -141,7 +141,7 @@ class Vocabulary:
     def files(self) -> dict[str, str]:
         """`vocabulary.json`."""
         content: dict[str, object] = {"kind": "word", "words": list(self.words[self._special :])}
-        flags = {"masks": self.mask is not None, "starts": self.start != EOS}
+        flags = {"masks": self.mask_id is not None, "starts": self.start != EOS}
         content |= {name: True for name, given in flags.items() if given}
         return {VOCABULARY_FILE: json.dumps(content, ensure_ascii=False, indent=0) + "\n"}
 
@@ -177,7 +177,7 @@ class SubwordVocabulary:
     The tokenizer's own ids are kept; its end-of-text symbol is our end of sequence.
     """
 
-    mask: int | None = None
+    mask_id: int | None = None
 
     def __init__(self, tokenizer_json: str, *, eos_token: str = EOS_WORD, unk_token: str | None = UNK_WORD) -> None:
         """A tokenizer as its own JSON, and the names of the special tokens in it (`unk_token` None: it has none)."""

@@ -18,7 +18,7 @@ COMPACT_AT = 0.25
 
 
 @runtime_checkable
-class State(Protocol):
+class StepState(Protocol):
     """What a step carries to the next."""
 
     def select(self, rows: Tensor) -> Any:  # noqa: ANN401 - the step's own type
@@ -62,7 +62,7 @@ def generate(
     batch_size: int,
     device: torch.device | str = "cpu",
     progress: bool = False,
-    begin: Callable[[Sequence[int]], State] | None = None,
+    begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[list[int]]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
 
@@ -133,7 +133,7 @@ class _Batch:
         sampling: Sampling,
         max_new_tokens: int,
         advance: Callable[[int], None],
-        state: State | None = None,
+        state: StepState | None = None,
     ) -> int:
         """The number of texts that came to their end; `texts` holds them all."""
         running = set(self.rows)
@@ -155,10 +155,10 @@ class _Batch:
         advance(len(running))
         return len(self.texts) - len(running)
 
-    def _compact(self, state: State, running: set[int]) -> State:
+    def _compact(self, state: StepState, running: set[int]) -> StepState:
         kept = [place for place, row in enumerate(self.rows) if row in running]
         places = torch.tensor(kept, device=self.tokens.device)
         self.rows = [self.rows[place] for place in kept]
         self.tokens = self.tokens[places]
-        selected: State = state.select(places)
+        selected: StepState = state.select(places)
         return selected

@@ -26,7 +26,7 @@ from torch import Tensor
 from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
-from depgen.evaluation.outcome import ItemScores, NotComputed
+from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 LAYERS = {
@@ -56,7 +56,7 @@ def bertscore(
     batch_size: int = 64,
     device: str = "cpu",
     download: bool = False,
-) -> ItemScores | NotComputed:
+) -> MeasuredItems | NotComputed:
     """The mean BERTScore F1 times 100 of texts against one reference each, with every text's own.
 
     `description` is a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
@@ -85,7 +85,7 @@ def bertscore(
     scores = 100.0 * pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
     if floor is not None:
         scores = 100.0 * (scores / 100.0 - floor) / (1.0 - floor)
-    return ItemScores(scores, hash_string(pretrained.name, chosen, baseline))
+    return MeasuredItems(scores, hash_string(pretrained.name, chosen, baseline))
 
 
 @torch.inference_mode()

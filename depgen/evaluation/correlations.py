@@ -227,7 +227,7 @@ def correlate_heads(
             here, heads = batch.to(model.device), given.to(model.device).heads
             assert isinstance(here, WordBatch)
             assert here.heads is not None
-            attention = model.read(here.tokens, here.lengths, heads=heads, attention=True).attention
+            attention = model.encode(here.tokens, here.lengths, heads=heads, attention=True).attention
             if attention is None:
                 raise UserError(f"{type(model).__name__} does not show what its attention heads weigh.")
             weights = edge_weights(attention, here.heads)
@@ -235,7 +235,7 @@ def correlate_heads(
             if metric is None:
                 metric = RelationCorrelation(weights.shape[1:], len(relations)).to(model.device)
             metric.update(weights, torch.tensor(ids, dtype=torch.int64, device=model.device))
-            unknown += int((batch.mask & (batch.tokens == batch.unk)).sum())
+            unknown += int((batch.is_word & (batch.tokens == batch.unk)).sum())
             words += int(batch.lengths.sum())
     assert metric is not None
     values = {name: value.cpu() for name, value in metric.compute().items()}

@@ -50,7 +50,7 @@ def continue_documents(
         batch_size: documents written at once.
         progress: show a progress bar for each sentence.
     """
-    reader = _Reader(model, vocabulary)
+    reader = _Continuation(model, vocabulary)
     before = [reader.read(document, None) for document in documents]
     written: list[list[list[int]]] = [[] for _ in documents]
     for sentence in range(sentences):
@@ -105,7 +105,7 @@ def _begin(before: Sequence[Any], chosen: Sequence[int]) -> _Sentence:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _Continuation:
     """Reads on from what the sentences before have left."""
 
     model: DocumentLanguageModel
@@ -115,13 +115,13 @@ class _Reader:
         """What these sentences leave."""
         for ids in sentences:
             inputs = torch.tensor([[self.vocabulary.start, *ids]], device=self.model.device)
-            _, before = self.model.read_on(inputs, before)
+            _, before = self.model.step(inputs, before)
         return before
 
     def step(self, tokens: Tensor, padding: Tensor | None, state: _Sentence) -> tuple[Tensor, _Sentence]:
         """Log-probabilities of the next word."""
         so_far = tokens if state.tokens is None else torch.cat((state.tokens, tokens), 1)
-        features, _ = self.model.read_on(so_far, state.before)
+        features, _ = self.model.step(so_far, state.before)
         log_probs = log_softmax_over_vocabulary(features[:, -1], self.model.output_weight, self.model.output_bias)
         return _drawable(log_probs, self.vocabulary), _Sentence(state.before, so_far)
 

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from depgen.evaluation.outcome import ItemScores, NotComputed
+from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def lm_perplexity(
     batch_size: int = 16,
     device: str = "cpu",
     download: bool = False,
-) -> ItemScores | NotComputed:
+) -> MeasuredItems | NotComputed:
     """The mean perplexity of the texts under a causal language model, with every text's own.
 
     Args:
@@ -54,7 +54,7 @@ def lm_perplexity(
             model, excluded, len(texts), excluded - overlong, overlong,
         )  # fmt: skip
     description = f"{pretrained.name}, no BOS, lower-cased, mean of text perplexities"
-    return ItemScores(perplexities, description)
+    return MeasuredItems(perplexities, description)
 
 
 @torch.inference_mode()
@@ -76,28 +76,30 @@ def text_perplexities(
     perplexities = np.full(len(texts), np.nan)
     for start in range(0, len(readable), batch_size):
         batch = readable[start : start + batch_size]
-        tokens, mask = pad_right([encoded[index] for index in batch])
-        tokens, mask = tokens.to(device), mask.to(device)
-        logits = pretrained.model(input_ids=tokens, attention_mask=mask.long()).logits
-        perplexities[batch] = mean_nll(logits, tokens, mask).exp().cpu().numpy()
+        tokens, is_word = pad_right([encoded[index] for index in batch])
+        tokens, is_word = tokens.to(device), is_word.to(device)
+        logits = pretrained.model(input_ids=tokens, attention_mask=is_word.long()).logits
+        perplexities[batch] = mean_nll(logits, tokens, is_word).exp().cpu().numpy()
     return perplexities, sum(len(ids) > limit for ids in encoded)
 
 
 def mean_nll(
-    logits: Float[Tensor, "batch length vocab"], tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
+    logits: Float[Tensor, "batch length vocab"],
+    tokens: Int[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
 ) -> Float[Tensor, " batch"]:
     """Nats per scored token of each text, float64; the first token and padding are not scored.
 
     Args:
         logits: position t predicts token t + 1.
         tokens: token ids, padded at the right.
-        mask: True at tokens.
+        is_word: True at tokens.
 
     >>> nll = mean_nll(torch.zeros(1, 3, 4), torch.tensor([[0, 1, 2]]), torch.tensor([[True, True, False]]))
     >>> round(nll.exp().item(), 4)
     4.0
     """
-    targets, scored = tokens[:, 1:], mask[:, 1:]
+    targets, scored = tokens[:, 1:], is_word[:, 1:]
     nll = functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.flatten(), reduction="none")
     summed = nll.double().view_as(targets).masked_fill(~scored, 0.0).sum(dim=1)
     return summed / scored.sum(dim=1)

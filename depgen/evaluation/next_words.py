@@ -95,7 +95,7 @@ def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary
     before, found = None, []
     for ids in document:
         inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)
-        features, before = model.read_on(inputs, before)
+        features, before = model.step(inputs, before)
         log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
         targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
         found.append(WordFigures(*(each.cpu().numpy() for each in _entropy_and_rank(log_probs, targets))))

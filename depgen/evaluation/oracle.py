@@ -37,7 +37,7 @@ from depgen.data.experiment import data_of
 from depgen.data.vocabulary import encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import sequence_losses
-from depgen.evaluation.outcome import ItemScores
+from depgen.evaluation.outcome import MeasuredItems
 from depgen.evaluation.trained import load_trained
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
@@ -65,17 +65,17 @@ class TextLosses:
     description: str
     unknown: float | None = None
 
-    def score(self, average: Average = "texts") -> ItemScores:
+    def score(self, average: Average = "texts") -> MeasuredItems:
         """Nats per token (D1); item scores are such that their mean is the figure, whichever it is."""
         defined = ~np.isnan(self.nll)
         shared = self.tokens[defined].mean() if defined.any() and average == "tokens" else self.tokens
         means = "mean over texts" if average == "texts" else "over all tokens"
-        return ItemScores(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
+        return MeasuredItems(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
 
-    def perplexity(self) -> ItemScores:
+    def perplexity(self) -> MeasuredItems:
         """The mean of the texts' perplexities (D3)."""
         what = f"{self.description}, in GPT-2's place, <eos> counted, mean of text perplexities"
-        return ItemScores(np.exp(self.nll / self.tokens), what)
+        return MeasuredItems(np.exp(self.nll / self.tokens), what)
 
 
 def train_oracle(*, config: Path) -> str:

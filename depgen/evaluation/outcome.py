@@ -18,7 +18,7 @@ class NotComputed:
 
 
 @dataclass(frozen=True)
-class ItemScores:
+class MeasuredItems:
     """A measure that is the mean of item scores.
 
     Attributes:

@@ -26,7 +26,7 @@ import yaml
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
-from depgen.evaluation.outcome import ItemScores
+from depgen.evaluation.outcome import MeasuredItems
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 def reverse_lm_score(
     texts: Sequence[str], oracle: Path, *, average: Average = "texts", depgen: Depgen = run_depgen
-) -> ItemScores:
+) -> MeasuredItems:
     """Nats per token of the real test split after training on texts; one item a *test sentence*, in its order.
 
     Trained once for the same texts and oracle, then kept in the cache.

@@ -27,7 +27,7 @@ def sentence_batches(
     filled = np.flatnonzero(lengths)
     for share in TokenBudgetBatches(lengths[filled], tokens_per_batch=tokens_per_batch, shuffle=False):
         items = [_item(place, encoded[place], sentences[place].heads) for place in filled[share.indices].tolist()]
-        yield collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask=vocabulary.mask))
+        yield collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
 
 
 def _item(place: int, ids: np.ndarray, heads: Sequence[int] | None) -> TokenItem:

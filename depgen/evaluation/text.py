@@ -25,7 +25,7 @@ from depgen.errors import UserError
 from depgen.evaluation.bertscore import bertscore
 from depgen.evaluation.gpt2_perplexity import lm_perplexity
 from depgen.evaluation.oracle import Average, find_oracle, text_losses
-from depgen.evaluation.outcome import ItemScores, NotComputed, mean_of_defined
+from depgen.evaluation.outcome import MeasuredItems, NotComputed, mean_of_defined
 from depgen.evaluation.reverse_lm import reverse_lm_score
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union.scoring import union_score
@@ -259,7 +259,7 @@ class _Measuring:
         else:
             reasons["rlm"] = "not asked for: it trains a network on the texts"
 
-    def _add_outcome(self, name: str, outcome: ItemScores | NotComputed) -> None:
+    def _add_outcome(self, name: str, outcome: MeasuredItems | NotComputed) -> None:
         if isinstance(outcome, NotComputed):
             self.result.not_computed[name] = outcome.reason
         elif isnan(outcome.value):

@@ -75,11 +75,11 @@ class DocumentLanguageModel(LanguageModel):
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
-    def read(self, batch: DocumentBatch) -> DocumentOutput:
+    def encode(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError(f"{type(self).__name__} has no read")
 
-    def read_on(
+    def step(
         self,
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401, the system's own
@@ -91,7 +91,7 @@ class DocumentLanguageModel(LanguageModel):
             before: what the sentences before have left: a tensor or (named) tuples of such, a document a row; None
                 where documents begin.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no read_on")
+        raise NotImplementedError(f"{type(self).__name__} has no step")
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab features"]:
@@ -103,7 +103,7 @@ class DocumentLanguageModel(LanguageModel):
         """The output bias, where there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no output bias")
 
-    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
         """Features in two summands, from systems that have such (`sentences_in_pairs`)."""
         return None
 
@@ -119,12 +119,12 @@ class DocumentLanguageModel(LanguageModel):
 
     def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
-        return self._log_probs(self.read(batch), batch)
+        return self._log_probs(self.encode(batch), batch)
 
     def _log_probs(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        mask = batch.mask
-        found = word_log_probs(output.features[mask], self.output_weight, self.output_bias, batch.targets[mask])
-        return found.new_zeros(mask.shape).masked_scatter(mask, found)
+        is_word = batch.is_word
+        found = word_log_probs(output.features[is_word], self.output_weight, self.output_bias, batch.targets[is_word])
+        return found.new_zeros(is_word.shape).masked_scatter(is_word, found)
 
     @torch.inference_mode()
     def sentence_log_probs(
@@ -155,7 +155,7 @@ class DocumentLanguageModel(LanguageModel):
         """Log-probabilities of a document's sentences, read one after the other."""
         before = None
         for inputs, targets in sentences:
-            features, before = self.read_on(inputs[None], before)
+            features, before = self.step(inputs[None], before)
             yield word_log_probs(features[0], self.output_weight, self.output_bias, targets)
 
     def _whole_log_probs(
@@ -179,12 +179,12 @@ class DocumentLanguageModel(LanguageModel):
         own, added, targets, sentence_of = [], [], [], []
         for first, part in _in_parts(sentences):
             batch = whole_documents([part], vocabulary).to(self.device)
-            found, mask = self.read_separately(batch), batch.mask
+            found, is_word = self.encode_separately(batch), batch.is_word
             assert found is not None, f"{type(self).__name__} has sentences in pairs but no summands"
-            own.append(found.own[mask])
+            own.append(found.own[is_word])
             added.append(found.added[0, min(first, 1) :])  # the beginning once
-            targets.append(batch.targets[mask])
-            sentence_of.append(mask.nonzero()[:, 1] + first)
+            targets.append(batch.targets[is_word])
+            sentence_of.append(is_word.nonzero()[:, 1] + first)
         table = pairwise_log_likelihoods(
             torch.cat(own), torch.cat(added), self.output_weight, self.output_bias, torch.cat(targets),
             torch.cat(sentence_of),
@@ -195,7 +195,7 @@ class DocumentLanguageModel(LanguageModel):
 
     def training_step(self, batch: DocumentBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The nll of a segment, or of a token, in the mean over the global batch."""
-        output = self.read(batch)
+        output = self.encode(batch)
         nll = -self._log_probs(output, batch).sum()
         self.log_train(nll, batch.global_tokens)
         extra = self.extra_nll(output, batch)
@@ -215,7 +215,7 @@ class DocumentLanguageModel(LanguageModel):
             nll=nll.double().sum((1, 2))[:, None],
             tokens=tokens[:, None],
             words=tokens,
-            unknown=(batch.mask & (batch.targets == batch.unk)).sum(),
+            unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
             targets=tokens.sum(),
         )
 

@@ -10,10 +10,10 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torchmetrics import Metric
 
-from depgen.backbones.backbone import Backbone, BackboneOutput, CarriedState, DistanceNetwork
+from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import AnyVocabulary
-from depgen.decoding.generation import State, generate
+from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
@@ -46,13 +46,13 @@ class LeftToRight(LanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.regularizer = regularizer
-        self._carried: dict[bool, CarriedState | None] = {}
+        self._carried: dict[bool, StreamState | None] = {}
 
     def figures(self) -> dict[str, Metric]:
         """Those of every system, and the perplexity per word (the same where each token is one)."""
         return {**super().figures(), "word_perplexity": WordPerplexity()}
 
-    def read_with(self, backbone: Backbone) -> None:
+    def use_backbone(self, backbone: Backbone) -> None:
         """Take a network as `backbone`; what it has found out itself becomes a hyper-parameter.
 
         Raises:
@@ -74,7 +74,7 @@ class LeftToRight(LanguageModel):
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
+    def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
         """The backbone's output over a batch; in a stream, from the state that the segment before has left.
 
         Training and evaluation carry a state each. `BackboneOutput.state` is what a later segment goes on from.
@@ -84,13 +84,13 @@ class LeftToRight(LanguageModel):
         """
         streams = batch.segment is not None
         state = self._carried.get(self.training) if batch.segment else None
-        padding = ~batch.mask if self.training and self.backbone.couples_batch else None
+        padding = ~batch.is_word if self.training and self.backbone.couples_batch else None
         output: BackboneOutput = self.backbone(
             batch.inputs, padding=padding, state=state, attention_layer=attention_layer, carry=streams
         )
         if not streams:
             return output
-        if not isinstance(output.state, CarriedState):
+        if not isinstance(output.state, StreamState):
             raise UserError(
                 f"A {type(self.backbone).__name__} carries no state from segment to segment, so it can't read a "
                 "stream: take depgen.data.text.TextData instead of depgen.data.stream.StreamData."
@@ -102,7 +102,7 @@ class LeftToRight(LanguageModel):
         """What the regulariser adds to the loss."""
         if self.regularizer is None:
             return output.hidden.new_zeros(())
-        return self.regularizer(output.hidden, output.undropped, batch.mask)
+        return self.regularizer(output.hidden, output.undropped, batch.is_word)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the state that training carries through a stream, of every device."""
@@ -172,7 +172,7 @@ class LeftToRight(LanguageModel):
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch vocab"], State]:
+    ) -> tuple[Float[Tensor, "batch vocab"], StepState]:
         """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state.
 
         Raises:
@@ -185,7 +185,7 @@ class LeftToRight(LanguageModel):
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, State]:
+    ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, StepState]:
         """The same distribution, in the form that is quickest to draw from."""
         return self.generation_step(tokens, padding, state)
 
@@ -195,13 +195,13 @@ class LeftToRight(LanguageModel):
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: `<eos>` counts as a token and as a word, BOS and padding don't."""
-        nll = -self.log_probs(batch).masked_fill(~batch.mask, 0)
+        nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
         return ItemScores(
             items=batch.items,
             nll=nll.double().sum(1, keepdim=True),
             tokens=batch.lengths[:, None],
             words=batch.words,
-            unknown=(batch.mask & (batch.targets == batch.unk)).sum(),
+            unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
             targets=batch.lengths.sum(),
         )
 
@@ -216,7 +216,7 @@ class LeftToRight(LanguageModel):
             of = self if backbone is None else backbone
             raise UserError(f"A {type(of).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN.")
         with torch.autocast(self.device.type, enabled=False):
-            return backbone.syntactic_distances(batch.inputs, padding=~batch.mask)[:, :, 1:]
+            return backbone.syntactic_distances(batch.inputs, padding=~batch.is_word)[:, :, 1:]
 
     def generate(
         self,

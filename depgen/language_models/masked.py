@@ -158,7 +158,7 @@ class MaskedLanguageModel(LanguageModel):
         """Sentences as they are, padded."""
         return collate_words
 
-    def read_with(self, backbone: Transformer) -> None:
+    def use_backbone(self, backbone: Transformer) -> None:
         """Take a network as `backbone`.
 
         Raises:
@@ -172,7 +172,7 @@ class MaskedLanguageModel(LanguageModel):
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
-    def read(
+    def encode(
         self,
         tokens: Int[Tensor, "batch length"],
         lengths: Int[Tensor, " batch"],
@@ -237,8 +237,8 @@ class MaskedLanguageModel(LanguageModel):
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
         chosen = torch.rand(batch.tokens.shape, device=batch.tokens.device) < self.mask_rate
-        chosen &= batch.mask & (batch.tokens != batch.unk)
-        output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths, heads=batch.heads)
+        chosen &= batch.is_word & (batch.tokens != batch.unk)
+        output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths, heads=batch.heads)
         words = chosen.sum()
         loss = self.log_train(self._nll(output, batch.tokens, chosen).sum(), self.summed_over_devices(words))
         extra = self.extra_loss(output, batch)
@@ -292,11 +292,11 @@ class MaskedLanguageModel(LanguageModel):
         log_probs = torch.empty(len(places), dtype=torch.float64)
         for share in TokenBudgetBatches(lengths[copied], tokens_per_batch=MASKED_AT_ONCE, shuffle=False):
             items = [TokenItem(int(copy), sentences[copied[copy]]) for copy in share.indices]
-            batch = collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask=vocabulary.mask))
+            batch = collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
             batch = batch.to(self.device)
-            chosen = torch.zeros_like(batch.mask)
+            chosen = torch.zeros_like(batch.is_word)
             chosen[torch.arange(len(items)), torch.from_numpy(places[share.indices])] = True
-            output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths)
+            output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths)
             log_probs[share.indices] = -self._nll(output, batch.tokens, chosen).double().cpu()
         return np.split(log_probs.numpy(), np.cumsum(lengths)[:-1])
 
@@ -305,14 +305,14 @@ class MaskedLanguageModel(LanguageModel):
 
         Each word is masked in turn, so that a sentence of n words is encoded n times. Nothing is masked at random.
         """
-        rows, places = batch.mask.nonzero(as_tuple=True)
+        rows, places = batch.is_word.nonzero(as_tuple=True)
         at_once = max(1, MASKED_AT_ONCE // batch.tokens.shape[1])
         found = batch.tokens.new_zeros(batch.tokens.shape, dtype=self.output_weight.dtype)
         for row, place in zip(rows.split(at_once), places.split(at_once), strict=True):  # type: ignore[no-untyped-call]
             chosen = F.one_hot(place, batch.tokens.shape[1]).bool()
             tokens, lengths = batch.tokens[row], batch.lengths[row]
             heads = None if batch.heads is None else batch.heads[row]
-            output = self.read(tokens.masked_fill(chosen, batch.masked), lengths, heads=heads)
+            output = self.encode(tokens.masked_fill(chosen, batch.mask_id), lengths, heads=heads)
             found = found.index_put((row, place), -self._nll(output, tokens, chosen))
         return found
 
@@ -333,7 +333,7 @@ class MaskedLanguageModel(LanguageModel):
         """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
         places = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
         uniform = hashed_uniform(self.evaluation_seed, number, batch.items[:, None], places[None, :])
-        return (uniform < self.mask_rate) & batch.mask & (batch.tokens != batch.unk)
+        return (uniform < self.mask_rate) & batch.is_word & (batch.tokens != batch.unk)
 
     def figures(self) -> dict[str, Metric]:
         """Those of every system, over several passes."""
@@ -346,11 +346,11 @@ class MaskedLanguageModel(LanguageModel):
         words = torch.zeros_like(nll, dtype=torch.int64)
         for number in range(self.evaluation_masks):
             chosen = self.evaluation_mask(batch, number)
-            output = self.read(batch.tokens.masked_fill(chosen, batch.masked), batch.lengths, heads=batch.heads)
+            output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths, heads=batch.heads)
             row = chosen.nonzero()[:, 0]
             nll[:, number].index_add_(0, row, self._nll(output, batch.tokens, chosen).double())
             words[:, number] = chosen.sum(1)
-        unknown = (batch.mask & (batch.tokens == batch.unk)).sum()
+        unknown = (batch.is_word & (batch.tokens == batch.unk)).sum()
         return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
 
     def on_validation_epoch_end(self) -> None:

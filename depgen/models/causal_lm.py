@@ -37,7 +37,7 @@ class CausalLM(LeftToRight):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.read_with(backbone(vocabulary_size))
+        self.use_backbone(backbone(vocabulary_size))
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:
@@ -46,7 +46,7 @@ class CausalLM(LeftToRight):
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target; what stands at padding is without meaning."""
-        return self._log_probs(self.read(batch), batch)
+        return self._log_probs(self.encode(batch), batch)
 
     def _log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
@@ -54,8 +54,8 @@ class CausalLM(LeftToRight):
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Negative log-likelihood, nats per token of the global batch."""
-        output = self.read(batch)
-        nll = -self._log_probs(output, batch).masked_fill(~batch.mask, 0).sum()
+        output = self.encode(batch)
+        nll = -self._log_probs(output, batch).masked_fill(~batch.is_word, 0).sum()
         return self.log_train(nll, batch.global_tokens) + self.penalty(output, batch)
 
     def generation_step(

@@ -59,9 +59,9 @@ from torch.nn import Parameter
 from depgen.data.documents import DocumentBatch
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import dropped
-from depgen.nn.length_groups import read_by_length
+from depgen.nn.length_groups import encode_by_length
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
-from depgen.nn.sentence_contexts import last_states, left_behind, longest_of_each, read_in_turn
+from depgen.nn.sentence_contexts import encode_in_turn, last_states, left_behind, longest_of_each
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
 
@@ -98,7 +98,7 @@ class ContextNetwork(nn.Module):
         """Features of each position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401, the network's own
@@ -146,7 +146,7 @@ class NoContext(ContextNetwork):
         """All sentences at once."""
         return DocumentOutput(_alone(self.core, embedded, lengths))
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
@@ -172,7 +172,7 @@ class CarriedState(NoContext):
         hidden = F.pad(hidden, (0, 0, 0, places.shape[1] - longest))
         return DocumentOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
@@ -203,16 +203,16 @@ class ContextToContext(ContextNetwork):
     ) -> DocumentOutput:
         """Sentence by sentence."""
 
-        def read(
+        def encode(
             sentence: int, longest: int, context: Float[Tensor, "batch size"]
         ) -> Float[Tensor, "batch longest size"]:
             # Eq. 4, 5: h_{t,n} = g(h_{t,n-1}, [x_{t,n}, c_{t-1}])
             hidden: Tensor = self.core(embedded[:, sentence, :longest], constant=context)[0]
             return hidden
 
-        return DocumentOutput(read_in_turn(read, lengths, embedded.shape[2], self.first_context))
+        return DocumentOutput(encode_in_turn(encode, lengths, embedded.shape[2], self.first_context))
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
@@ -246,7 +246,7 @@ class ContextToOutput(ContextNetwork):
         hidden, contexts = self._read(embedded, lengths)
         return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
@@ -320,7 +320,7 @@ class AttentionContext(ContextNetwork):
             memory = self._remembered(memory, states, lengths[:, sentence])
         return DocumentOutput(torch.stack(found, 1))
 
-    def read_on(
+    def step(
         self, embedded: Float[Tensor, "batch word embedding"], before: "_Memory | None"
     ) -> tuple[Float[Tensor, "batch word features"], "_Memory"]:
         """What later sentences look back at is taken along."""
@@ -434,7 +434,7 @@ class HierarchicalContext(ContextNetwork):
         context = _of_the_sentence_before(states.detach(), self.first_context)
         return DocumentOutput(_alone(self.core, embedded, lengths, constant=context), states)
 
-    def read_on(
+    def step(
         self,
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
@@ -453,15 +453,15 @@ def _alone(
     *,
     constant: Float[Tensor, "batch sentence constants"] | None = None,
 ) -> Float[Tensor, "batch sentence word size"]:
-    """Hidden states of all sentences, each from a zero state and with its own constant input; see `read_by_length`."""
+    """Hidden states of all sentences, each from a zero state, with its own constant input; see `encode_by_length`."""
     sentences, constants = embedded.flatten(0, 1), None if constant is None else constant.flatten(0, 1)
 
-    def read(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest size"]:
-        read_beside = None if constants is None else constants.index_select(0, rows)
-        hidden: Tensor = core(sentences[:, :longest].index_select(0, rows), constant=read_beside)[0]
+    def encode(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest size"]:
+        constant = None if constants is None else constants.index_select(0, rows)
+        hidden: Tensor = core(sentences[:, :longest].index_select(0, rows), constant=constant)[0]
         return hidden
 
-    return read_by_length(read, lengths.flatten(), embedded.shape[2]).view(*embedded.shape[:3], -1)
+    return encode_by_length(encode, lengths.flatten(), embedded.shape[2]).view(*embedded.shape[:3], -1)
 
 
 def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tensor, "batch sentence word"]:
@@ -558,21 +558,21 @@ class DCLM(DocumentLanguageModel):
         bags = None if self.bag_output is None else self.bag_output.bias
         return [bias for bias in (self.output_bias, bags) if bias is not None]
 
-    def read(self, batch: DocumentBatch) -> DocumentOutput:
+    def encode(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         embedded = dropped(self.embedding(batch.inputs), self.dropout, training=self.training)
         output: DocumentOutput = self.context(embedded, batch.lengths)
         return DocumentOutput(dropped(output.features, self.dropout, training=self.training), output.bags)
 
-    def read_on(
+    def step(
         self,
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
         """See `DocumentLanguageModel`."""
-        return self.context.read_on(self.embedding(inputs), before)
+        return self.context.step(self.embedding(inputs), before)
 
-    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
         """The summands of a context that a sentence takes from the one before it alone."""
         if not isinstance(self.context, PairwiseContext):
             return None
@@ -582,7 +582,9 @@ class DCLM(DocumentLanguageModel):
         """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""
         if output.bags is None or self.bag_output is None:
             return None
-        words = batch.mask & (torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1)
+        words = batch.is_word & (
+            torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1
+        )
         words[:, 0] = False  # nothing stands before the first
         states = output.bags.roll(1, 1)[:, :, None].expand(*words.shape, -1)[words]
         nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[words])

@@ -417,7 +417,7 @@ class DMLM(LeftToRight):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.read_with(backbone(vocabulary_size))
+        self.use_backbone(backbone(vocabulary_size))
         self.attention = None if attention is None else attention(self.backbone.width)
         self.gate = None if gate is None else gate(self.backbone.width)
         layers = self.backbone.attention_layers
@@ -512,16 +512,16 @@ class DMLM(LeftToRight):
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
-        return self._mixed_log_probs(self.read(batch, attention_layer=self._own_layer), batch)
+        return self._mixed_log_probs(self.encode(batch, attention_layer=self._own_layer), batch)
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
         if self.models_dependencies:
-            output = self.read(batch)
+            output = self.encode(batch)
             loss = self.log_train(self._dependency_nll(output, batch), batch.global_tokens, name="dependency_loss")
         else:
-            output = self.read(batch, attention_layer=self._own_layer)
-            nll = -self._mixed_log_probs(output, batch).masked_fill(~batch.mask, 0).sum()
+            output = self.encode(batch, attention_layer=self._own_layer)
+            nll = -self._mixed_log_probs(output, batch).masked_fill(~batch.is_word, 0).sum()
             loss = self.log_train(nll, batch.global_tokens)
         return loss + self.penalty(output, batch)
 
@@ -531,7 +531,7 @@ class DMLM(LeftToRight):
             super().validation_step(batch, batch_idx)
             return
         positions = batch.lengths.sum()
-        nll = self._dependency_nll(self.read(batch), batch)
+        nll = self._dependency_nll(self.encode(batch), batch)
         self.dependency_loss.update(nll.double() / positions, positions)
         self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)
 

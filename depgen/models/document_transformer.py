@@ -8,7 +8,7 @@ the same Transformer reads each sentence from `<s>` on, alone or with what the s
     RNNLM                          `SentenceAlone`         nothing
     CCDCLM, context to context     `PrefixContext`         one vector, added to `<s>`: the last hidden state before
     CODCLM, context to output      `OutputContext`         the same vector, added to every last hidden state
-    ADCLM, attention               `AttentionContext`      the hidden states of the sentence before, weighed by a query
+    ADCLM, attention               `CrossAttentionContext` the hidden states of the sentence before, weighed by a query
     (a Transformer of today)       `PreviousSentences`     the words of the sentences before, read as tokens
 
 Deviations
@@ -34,8 +34,8 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
 from depgen.errors import UserError
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
-from depgen.nn.length_groups import CALL_OVERHEAD, read_by_length
-from depgen.nn.sentence_contexts import left_behind, read_in_turn
+from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length
+from depgen.nn.sentence_contexts import encode_in_turn, left_behind
 
 POSITIONS_AT_ONCE = 1 << 16
 """Read by one call where sentences are read again behind each other, which multiplies a batch's tokens."""
@@ -66,7 +66,7 @@ class SentenceContext(nn.Module):
         """Features of each position, for the output matrix; zeros or without meaning at padding."""
         raise NotImplementedError
 
-    def read_on(
+    def step(
         self,
         backbone: Transformer,
         inputs: Int[Tensor, "batch word"],
@@ -96,7 +96,7 @@ class SentenceAlone(SentenceContext):
         """All sentences at once."""
         return _alone(backbone, inputs, lengths)
 
-    def read_on(
+    def step(
         self,
         backbone: Transformer,
         inputs: Int[Tensor, "batch word"],
@@ -128,14 +128,14 @@ class PrefixContext(SentenceContext):
     ) -> Float[Tensor, "batch sentence word width"]:
         """Sentence by sentence."""
 
-        def read(
+        def encode(
             sentence: int, longest: int, context: Float[Tensor, "batch width"]
         ) -> Float[Tensor, "batch longest width"]:
             return self._read(backbone, inputs[:, sentence, :longest], context)
 
-        return read_in_turn(read, lengths, inputs.shape[2], self.first_context)
+        return encode_in_turn(encode, lengths, inputs.shape[2], self.first_context)
 
-    def read_on(
+    def step(
         self,
         backbone: Transformer,
         inputs: Int[Tensor, "batch word"],
@@ -176,7 +176,7 @@ class OutputContext(SentenceContext):
         found = self.separately(backbone, inputs, lengths)
         return found.own + found.added[:, :-1, None]
 
-    def read_on(
+    def step(
         self,
         backbone: Transformer,
         inputs: Int[Tensor, "batch word"],
@@ -198,7 +198,7 @@ class OutputContext(SentenceContext):
         return SeparateFeatures(hidden, self.from_context(left_behind(hidden, lengths, self.first_context)))
 
 
-class AttentionContext(SentenceContext):
+class CrossAttentionContext(SentenceContext):
     """Attention over the hidden states of the sentence before; what it finds is added to every hidden state.
 
     Args:
@@ -227,7 +227,7 @@ class AttentionContext(SentenceContext):
         seen = torch.arange(inputs.shape[2], device=lengths.device) < filled.clamp_min(1)[:, :, None]
         return self._looking_at(hidden, memory, seen)
 
-    def read_on(
+    def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_States | None"
     ) -> tuple[Float[Tensor, "batch word width"], "_States"]:
         """All hidden states are taken along."""
@@ -305,7 +305,7 @@ class PreviousSentences(SentenceContext):
             (words,), hidden[number[row, sentence], place - first[row, sentence]]
         )
 
-    def read_on(
+    def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_Tokens | None"
     ) -> tuple[Float[Tensor, "batch word width"], "_Tokens"]:
         """The tokens of the last sentences are taken along."""
@@ -343,14 +343,14 @@ class _Tokens(NamedTuple):
 def _alone(
     backbone: Transformer, inputs: Int[Tensor, "batch sentence word"], lengths: Int[Tensor, "batch sentence"]
 ) -> Float[Tensor, "batch sentence word width"]:
-    """Hidden states of all sentences, each read by itself, as `read_by_length` does; zeros where there is none."""
+    """Hidden states of all sentences, each read by itself, as `encode_by_length` does; zeros where there is none."""
     sentences = inputs.flatten(0, 1)
 
-    def read(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest width"]:
+    def encode(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest width"]:
         output: BackboneOutput = backbone(sentences[rows, :longest])
         return output.hidden
 
-    return read_by_length(read, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD).view(*inputs.shape, -1)
+    return encode_by_length(encode, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD).view(*inputs.shape, -1)
 
 
 ContextFactory = Callable[[int], SentenceContext]
@@ -391,19 +391,19 @@ class DocumentTransformer(DocumentLanguageModel):
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, OutputContext)
 
-    def read(self, batch: DocumentBatch) -> DocumentOutput:
+    def encode(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
         return DocumentOutput(self.context(self.backbone, batch.inputs, batch.lengths))
 
-    def read_on(
+    def step(
         self,
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
         """See `DocumentLanguageModel`."""
-        return self.context.read_on(self.backbone, inputs, before)
+        return self.context.step(self.backbone, inputs, before)
 
-    def read_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
         """The summands of a context that is added to every hidden state of a sentence."""
         if not isinstance(self.context, OutputContext):
             return None

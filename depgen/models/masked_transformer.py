@@ -71,12 +71,12 @@ class MaskedTransformer(MaskedLanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.read_with(backbone(vocabulary_size))
+        self.use_backbone(backbone(vocabulary_size))
         self.parses_by: tuple[int, int] | None = None
         if parses_by is not None:
             self.parse_by(parses_by)
 
-    def read(
+    def encode(
         self,
         tokens: Int[Tensor, "batch length"],
         lengths: Int[Tensor, " batch"],
@@ -127,7 +127,7 @@ class MaskedTransformer(MaskedLanguageModel):
                 "training model.init_args.parses_by. `depgen parsing-scores` chooses one on a treebank and says which."
             )
         layer, head = self.parses_by
-        read = self.read(tokens, lengths, attention=True).attention
+        read = self.encode(tokens, lengths, attention=True).attention
         assert read is not None
         return without_own_place(read[layer].after[:, head], word_mask(tokens, lengths))
 
@@ -146,10 +146,10 @@ class MaskedTransformer(MaskedLanguageModel):
             here = batch.to(self.device)
             assert isinstance(here, WordBatch)
             assert here.heads is not None
-            read = self.read(here.tokens, here.lengths, attention=True).attention
+            read = self.encode(here.tokens, here.lengths, attention=True).attention
             assert read is not None
             weights = torch.stack([layer.after for layer in read]).transpose(1, 2)  # [layers, heads, B, T, T]
-            counts.append(undirected_matches(weights, here.heads, here.mask))
+            counts.append(undirected_matches(weights, here.heads, here.is_word))
         self.train(training)
         if not counts:
             raise UserError("An attention head is chosen on sentences with trees: the treebank has none.")

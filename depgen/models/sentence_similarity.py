@@ -257,7 +257,7 @@ class SentenceSimilarity(LanguageModel):
         self, tokens: Int[Tensor, "sentences length"], lengths: Int[Tensor, " sentences"]
     ) -> Float[Tensor, "sentences width"]:
         tokens = tokens[:, : int(lengths.max())]
-        return sentence_vectors(self.encoder.read(tokens, lengths).hidden, lengths)
+        return sentence_vectors(self.encoder.encode(tokens, lengths).hidden, lengths)
 
     # -- training -------------------------------------------------------------------------------------------------
 

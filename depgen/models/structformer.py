@@ -201,7 +201,7 @@ class StructFormer(MaskedLanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.read_with(backbone(vocabulary_size))
+        self.use_backbone(backbone(vocabulary_size))
         self.parser = DistanceParser(
             self.backbone.width, layers=parser_layers, kernel=parser_kernel, dropout=parser_dropout
         )
@@ -257,7 +257,7 @@ class StructFormer(MaskedLanguageModel):
 
     # -- dependency-constrained attention -----------------------------------------------------------------------------
 
-    def read(
+    def encode(
         self,
         tokens: Int[Tensor, "batch length"],
         lengths: Int[Tensor, " batch"],

@@ -450,7 +450,7 @@ class UDGN(MaskedLanguageModel):
 
     # The dependency graph network
 
-    def read(
+    def encode(
         self,
         tokens: Int[Tensor, "batch length"],
         lengths: Int[Tensor, " batch"],

@@ -21,8 +21,8 @@ CALL_OVERHEAD = {"cpu": 2, "cuda": 64}
 """The same for a network that computes all steps of a group at once: what a call costs beside its rows, in rows."""
 
 
-def read_by_length(
-    read: Callable[[Int[Tensor, " some"], int], Float[Tensor, "some longest size"]],
+def encode_by_length(
+    encode: Callable[[Int[Tensor, " some"], int], Float[Tensor, "some longest size"]],
     lengths: Int[Tensor, " rows"],
     longest: int,
     overheads: Mapping[str, int] = STEP_OVERHEAD,
@@ -30,7 +30,7 @@ def read_by_length(
     """What a network that reads every row by itself makes of them; zeros behind a group's longest row.
 
     Args:
-        read: from the numbers of some rows, longest first, and the length of the longest to what it makes of them.
+        encode: from the numbers of some rows, longest first, and the length of the longest to what it makes of them.
         lengths: of the rows; those of length 0 are not read, but one is longer.
         longest: length of what is returned, at least that of the longest row.
         overheads: what a group's step costs beside its rows, by the device.
@@ -39,7 +39,7 @@ def read_by_length(
     bounds = group_bounds(ordered.tolist(), overheads.get(lengths.device.type, overheads["cuda"]))
     found = []
     for begin, end in pairwise(bounds):
-        some = read(order[begin:end], int(ordered[begin]))
+        some = encode(order[begin:end], int(ordered[begin]))
         found.append(F.pad(some, (0, 0, 0, longest - some.shape[1])))
     found.append(found[0].new_zeros(len(order) - bounds[-1], *found[0].shape[1:]))
     return torch.cat(found).index_select(0, order.argsort())

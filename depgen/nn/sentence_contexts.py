@@ -32,8 +32,8 @@ def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
     return found
 
 
-def read_in_turn(
-    read: Callable[[int, int, Float[Tensor, "batch size"]], Float[Tensor, "batch longest size"]],
+def encode_in_turn(
+    encode: Callable[[int, int, Float[Tensor, "batch size"]], Float[Tensor, "batch longest size"]],
     lengths: Int[Tensor, "batch sentence"],
     longest: int,
     first: Float[Tensor, " size"],
@@ -41,14 +41,14 @@ def read_in_turn(
     """States of sentences that are read one after another, each given the last state of the one before.
 
     Args:
-        read: from a sentence's number, how far it goes at most, and what each document has left before it, to states.
+        encode: from a sentence's number, how far it goes at most, and what each document has left before it, to states.
         lengths: of the sentences; one of length 0 hands on what it was given.
         longest: length of what is returned, at least that of the longest sentence.
         first: what the first sentence is given.
     """
     context, found = first.expand(len(lengths), -1), []
     for sentence, reach in enumerate(longest_of_each(lengths)):
-        states = read(sentence, reach, context)
+        states = encode(sentence, reach, context)
         context = last_states(states, lengths[:, sentence], otherwise=context)
         found.append(F.pad(states, (0, 0, 0, longest - reach)))
     return torch.stack(found, 1)

@@ -32,7 +32,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SystemComparison:
     """One system against another in one measure.
 
     Attributes:
@@ -116,7 +116,7 @@ def best_other(definition: TableDefinition, results: Results, row: Row, column: 
     return None if best is None else best[1]
 
 
-def compare(definition: TableDefinition, results: Results) -> tuple[list[Comparison], int]:
+def compare(definition: TableDefinition, results: Results) -> tuple[list[SystemComparison], int]:
     """Each system against the best other one and against the rows it names, measure by measure; and the tests made.
 
     Tests pair the items' scores averaged over the seeds that have them, and the bootstrap draws pieces of one document
@@ -138,7 +138,7 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
         pair = (column.key, frozenset((row.name, other.name)))
         mine, theirs, outcome = results[row.name], results[other.name], tested[pair]
         comparisons.append(
-            Comparison(
+            SystemComparison(
                 row.name,
                 other.name,
                 column.key,
@@ -156,7 +156,7 @@ def compare(definition: TableDefinition, results: Results) -> tuple[list[Compari
 
 @dataclass(frozen=True)
 class _Tested:
-    """What came of comparing two systems in a measure: an uncorrected p-value, or reasons as in `Comparison`."""
+    """What came of comparing two systems in a measure: an uncorrected p-value, or reasons as in `SystemComparison`."""
 
     p_value: float | None = None
     untested: str | None = None
@@ -177,7 +177,9 @@ def _tested(column: Column, mine: Sequence[Result], row: Row, theirs: Sequence[R
     return _Tested(outcome.p_value)
 
 
-def starred(definition: TableDefinition, results: Results, comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
+def starred(
+    definition: TableDefinition, results: Results, comparisons: Sequence[SystemComparison]
+) -> set[tuple[str, str]]:
     """(row, column) where a system is significantly better than the best other one of its group."""
     stars = set()
     for comparison in comparisons:

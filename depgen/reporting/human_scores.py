@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from depgen.errors import UserError
-from depgen.evaluation.human.answers import Answers, Ratings, read_answers
+from depgen.evaluation.human.answers import RaterAnswers, Ratings, read_answers
 from depgen.evaluation.human.questionnaire import Kind, Questionnaire, read_key
 from depgen.evaluation.human.statistics import Preference, item_shares, krippendorff_alpha, preference
 from depgen.locations import write_atomically
@@ -69,7 +69,7 @@ class _Scored:
 
     folder: Path
     asked: Questionnaire
-    answers: Answers
+    answers: RaterAnswers
     preferences: Mapping[str, Preference]
     humanness: Mapping[str, Interval]
     reversed: bool = False

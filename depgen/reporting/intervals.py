@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group
-from depgen.reporting.comparison import Comparison, Results, scored, summarise
+from depgen.reporting.comparison import Results, SystemComparison, scored, summarise
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.results import Result, item_documents, seed_scores
 
@@ -58,8 +58,8 @@ def intervals(definition: TableDefinition, results: Results) -> dict[str, Bounds
 
 
 def with_intervals(
-    definition: TableDefinition, results: Results, comparisons: Sequence[Comparison]
-) -> list[Comparison]:
+    definition: TableDefinition, results: Results, comparisons: Sequence[SystemComparison]
+) -> list[SystemComparison]:
     """The comparisons, with the interval of each gain where both numbers have one and their items belong together.
 
     Both systems are resampled at once: the difference is that of the two numbers on the same items.
@@ -78,7 +78,7 @@ def with_intervals(
     return found
 
 
-def _paired(mine: _Figure, theirs: _Figure, item: Comparison, column: Column) -> bool:
+def _paired(mine: _Figure, theirs: _Figure, item: SystemComparison, column: Column) -> bool:
     """Whether two systems' numbers compare, and are over the same items or pieces of the same documents."""
     if item.incomparable is not None or column.test == "welch_t" or len(mine.scores) != len(theirs.scores):
         return False

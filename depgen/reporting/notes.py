@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from depgen.reporting.comparison import LEVEL, Comparison, Results, empty_texts, judges, seeds_scored, summarise
+from depgen.reporting.comparison import LEVEL, Results, SystemComparison, empty_texts, judges, seeds_scored, summarise
 from depgen.reporting.definition import Column, Generation, Row, TableDefinition
 from depgen.reporting.digests import change_since
 from depgen.reporting.measured import Ours
@@ -18,7 +18,7 @@ def notes_of(
     *,
     profile: str,
     ours: Mapping[str, Ours],
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[SystemComparison],
     tests: int,
 ) -> list[str]:
     """Every line under the table, in order."""
@@ -151,7 +151,7 @@ def why_missing(row: Row, column: Column, results: Sequence[Result]) -> list[str
     return list(dict.fromkeys(said))
 
 
-def _empty(definition: TableDefinition, comparisons: Sequence[Comparison], shown: Results) -> Iterator[str]:
+def _empty(definition: TableDefinition, comparisons: Sequence[SystemComparison], shown: Results) -> Iterator[str]:
     """How many texts of each row are empty, if any is; and which measures of which systems do not compare for that."""
     counted = {row.name: count for row in definition.rows if (count := empty_texts(shown.get(row.name, ())))}
     written = "texts" if definition.generation is not None and definition.generation.samples else "endings"

@@ -27,7 +27,7 @@ _OF_THE_VERB = ("run", "resamples", "tokens_per_batch", "device", "json")
 
 
 @dataclass(frozen=True)
-class Treebank:
+class ParsedTreebank:
     """What `experiments/parsing_*.yaml` and `correlations_*.yaml` say.
 
     Attributes:
@@ -45,7 +45,7 @@ class Treebank:
     seeds: int = 5
 
 
-def treebank_of(name: str, *, what: str = "the treebank that a table is judged by") -> Treebank:
+def treebank_of(name: str, *, what: str = "the treebank that a table is judged by") -> ParsedTreebank:
     """A table's treebank; `what` is what messages call it.
 
     Raises:
@@ -67,10 +67,10 @@ def treebank_of(name: str, *, what: str = "the treebank that a table is judged b
     except (ArgumentError, UserError) as error:
         raise UserError(f"{settings_path(name)}: {error}") from error
     splits = tuple(found.splits or [found.split])
-    return Treebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)
+    return ParsedTreebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)
 
 
-def _read_by(trained: Trained, treebank: Treebank) -> Treebank:
+def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     """The treebank in the form of the text that a run has learnt from."""
     return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
 
@@ -142,7 +142,7 @@ def measure_correlations(job: Job, run: Path) -> Numbers:
     return numbers
 
 
-def _judged_by(treebank: Treebank, sentences: int) -> str:
+def _judged_by(treebank: ParsedTreebank, sentences: int) -> str:
     return f"{treebank.corpus.name}, {'+'.join(treebank.splits)}, {sentences:,} sentences"
 
 

@@ -9,7 +9,7 @@ import yaml
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.asked import asked_for
-from depgen.reporting.comparison import Comparison, Results, compare, scored, seeds_scored
+from depgen.reporting.comparison import Results, SystemComparison, compare, scored, seeds_scored
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.measured import (
@@ -142,7 +142,7 @@ def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Re
     )
 
 
-def _is_recorded(definition: TableDefinition, item: Comparison, results: Results) -> bool:
+def _is_recorded(definition: TableDefinition, item: SystemComparison, results: Results) -> bool:
     """Whether a comparison that the table tests could be tested; what is left out is logged with the reason."""
     column = definition.column(item.column)
     if column.test == "none" or item.incomparable is not None:
@@ -169,7 +169,7 @@ def _plain(result: Result) -> dict[str, Any]:
     return content
 
 
-def _plain_comparisons(row: Row, comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+def _plain_comparisons(row: Row, comparisons: Sequence[SystemComparison]) -> list[dict[str, Any]]:
     return [
         {
             "against": item.other,

@@ -13,7 +13,7 @@ from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
-from depgen.reporting.parses import Treebank, treebank_of
+from depgen.reporting.parses import ParsedTreebank, treebank_of
 from depgen.reporting.run_facts import RunFacts
 from depgen.trees.sentence import Document
 
@@ -34,7 +34,7 @@ def measure_scores(job: Job, run: Path, facts: RunFacts) -> Numbers:
     )
 
 
-def scores_of(trained: Trained, text: Treebank, facts: RunFacts) -> Numbers:
+def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:
     """Perplexity, or pseudo-perplexity, of a text per word, tokens per second of scoring and of training, and sizes.
 
     Each `<eos>` counts as a word. Systems that know of sentences read documents, the others each sentence by itself.

@@ -60,7 +60,7 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Drawing:
     """A piece of SVG and its size in pixels."""
 
     svg: str
@@ -205,13 +205,13 @@ def trees_html(drawn: Sequence[Trees], *, title: str) -> str:
 
 def trees_svg(drawn: Sequence[Trees]) -> str:
     """One picture of all sentences, each below its place."""
-    parts = list[Picture]()
+    parts = list[Drawing]()
     for number, trees in enumerate(drawn):
         parts.extend((_caption(trees.place, bold=True), stacked(trees, number)))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{_standing_alone(_below_each_other(parts))}\n'
 
 
-def stacked(trees: Trees, number: int) -> Picture:
+def stacked(trees: Trees, number: int) -> Drawing:
     """A sentence's trees below each other, word under word.
 
     Args:
@@ -219,14 +219,14 @@ def stacked(trees: Trees, number: int) -> Picture:
         number: sets its parts' names apart from those of other sentences on a page.
     """
     distance = _word_distance([sentence for _, sentence in trees.named])
-    parts = list[Picture]()
+    parts = list[Drawing]()
     for index, (caption, sentence) in enumerate(trees.named):
         parts.extend([_caption(caption)] if caption else [])
         parts.append(tree_picture(sentence, distance=distance, name=f"tree-{number}-{index}"))
     return _below_each_other(parts)
 
 
-def tree_picture(sentence: Sentence, *, distance: int, name: str) -> Picture:
+def tree_picture(sentence: Sentence, *, distance: int, name: str) -> Drawing:
     """A sentence and its arcs from heads to dependents, as displaCy draws them in its compact way, cut to size.
 
     Args:
@@ -253,7 +253,7 @@ def tree_picture(sentence: Sentence, *, distance: int, name: str) -> Picture:
     top, bottom = highest - _LABEL, renderer.offset_y + _WORD_DROP + _TAG_DROP + _MARGIN
     width, height = float(len(words) * distance), bottom - top
     cut = f'<svg width="{width:g}" height="{height:g}" viewBox="0 {top:g} {width:g} {height:g}">{svg}</svg>'
-    return Picture(cut, width, height)
+    return Drawing(cut, width, height)
 
 
 def _arcs(sentence: Sentence) -> list[dict[str, object]]:
@@ -284,22 +284,22 @@ def _word_distance(sentences: Sequence[Sentence]) -> int:
     return int(max(100 if label else 70, _LETTER * word + 14, _LABEL_LETTER * label + 36))
 
 
-def _caption(text: str, *, bold: bool = False) -> Picture:
+def _caption(text: str, *, bold: bool = False) -> Drawing:
     weight = ' font-weight="bold"' if bold else ""
     shown = escape(_NOT_IN_XML.sub("\ufffd", text))
     svg = f'<text x="{_MARGIN}" y="17" font-family="{_FONT}" font-size="14"{weight}>{shown}</text>'
-    return Picture(svg, 2 * _MARGIN + _LABEL_LETTER * len(text), _CAPTION)
+    return Drawing(svg, 2 * _MARGIN + _LABEL_LETTER * len(text), _CAPTION)
 
 
-def _below_each_other(parts: Sequence[Picture]) -> Picture:
+def _below_each_other(parts: Sequence[Drawing]) -> Drawing:
     lines, y = list[str](), 0.0
     for part in parts:
         lines.append(f'<g transform="translate(0 {y:g})">{part.svg}</g>')
         y += part.height
-    return Picture("\n".join(lines), max(part.width for part in parts), y)
+    return Drawing("\n".join(lines), max(part.width for part in parts), y)
 
 
-def _standing_alone(picture: Picture) -> str:
+def _standing_alone(picture: Drawing) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="{picture.width:g}" height="{picture.height:g}" style="background: #ffffff">\n{picture.svg}\n</svg>'

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from depgen.metrics.significance import false_positive_rate
-from depgen.reporting.comparison import Comparison
+from depgen.reporting.comparison import SystemComparison
 from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.intervals import CONFIDENCE
 
 
-def verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> Iterator[str]:
+def verdicts(definition: TableDefinition, comparisons: Sequence[SystemComparison]) -> Iterator[str]:
     """Who wins against whom, one line a pair that the table asks about."""
     asked = [
         (row.name, other, [item for item in comparisons if (item.row, item.other) == (row.name, other)])
@@ -31,7 +31,7 @@ def verdicts(definition: TableDefinition, comparisons: Sequence[Comparison]) -> 
             yield f"{row} against {other}: " + "; ".join(said) + "."
 
 
-def _chance(comparisons: Sequence[Comparison]) -> str:
+def _chance(comparisons: Sequence[SystemComparison]) -> str:
     """How often two equal systems exceed two standard errors with the seeds at hand."""
     seeds = sorted({(min(item.seeds), max(item.seeds)) for item in comparisons if min(item.seeds) > 1})
     rates = [f"{100 * false_positive_rate(*pair):.0f} % ({pair[0]} seeds against {pair[1]})" for pair in seeds]
@@ -40,7 +40,7 @@ def _chance(comparisons: Sequence[Comparison]) -> str:
     return f" Two equal systems exceed two standard errors by chance in about {', '.join(rates)} of comparisons."
 
 
-def _resampled(definition: TableDefinition, comparisons: Sequence[Comparison]) -> str:
+def _resampled(definition: TableDefinition, comparisons: Sequence[SystemComparison]) -> str:
     """What the ends behind a gain are, where any is shown."""
     if not any(_ends(definition.column(item.column), item) for item in comparisons):
         return ""
@@ -50,7 +50,7 @@ def _resampled(definition: TableDefinition, comparisons: Sequence[Comparison]) -
     )
 
 
-def _ends(column: Column, item: Comparison) -> str:
+def _ends(column: Column, item: SystemComparison) -> str:
     """The interval behind a gain; empty without one, and where it stands beside the published test's z."""
     if item.interval is None or column.published_test is not None:
         return ""
@@ -58,7 +58,7 @@ def _ends(column: Column, item: Comparison) -> str:
     return f" [{low:+.{column.decimals}f}, {high:+.{column.decimals}f}]"
 
 
-def _gain(definition: TableDefinition, item: Comparison) -> str:
+def _gain(definition: TableDefinition, item: SystemComparison) -> str:
     column = definition.column(item.column)
     margin = " ± ?" if item.margin is None else f" ± {item.margin:.{column.decimals}f}"
     test = "" if item.p_value is None else f", p = {item.p_value:.2g}"

@@ -37,19 +37,19 @@ class ActivationRegularizer:
         self,
         dropped: Float[Tensor, "batch length width"],
         undropped: Float[Tensor, "batch length width"],
-        mask: Bool[Tensor, "batch length"],
+        is_word: Bool[Tensor, "batch length"],
     ) -> Float[Tensor, ""]:
         """The penalty; means run over the entries at tokens, TAR's over neighbouring pairs of tokens.
 
-        >>> hidden, mask = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 2, dtype=torch.bool)
-        >>> ActivationRegularizer(activation=2.0, temporal=1.0)(hidden, hidden, mask)
+        >>> hidden, is_word = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 2, dtype=torch.bool)
+        >>> ActivationRegularizer(activation=2.0, temporal=1.0)(hidden, hidden, is_word)
         tensor(14.)
         """
         seen = dropped if self.of == "dropped" else undropped
-        penalty = self.activation * _mean(seen.float().square().mean(-1), mask)
+        penalty = self.activation * _mean(seen.float().square().mean(-1), is_word)
         steps = undropped[:, 1:].float() - undropped[:, :-1].float()
-        return penalty + self.temporal * _mean(steps.square().mean(-1), mask[:, 1:])
+        return penalty + self.temporal * _mean(steps.square().mean(-1), is_word[:, 1:])
 
 
-def _mean(values: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(mask, values, 0).sum() / mask.sum().clamp_min(1)
+def _mean(values: Tensor, is_word: Tensor) -> Tensor:
+    return torch.where(is_word, values, 0).sum() / is_word.sum().clamp_min(1)

@@ -278,8 +278,8 @@ def test_a_language_model_is_trained_without_padding():
     torch.manual_seed(0)
     model = CausalLM(partial(PRPN, **SMALL, **dry), 13).train()
     batch = collate_tokens(items(0, 1, 2))
-    changed = replace(batch, inputs=torch.where(batch.mask, batch.inputs, 5))
-    assert torch.equal(model.read(batch).hidden, model.read(changed).hidden)
+    changed = replace(batch, inputs=torch.where(batch.is_word, batch.inputs, 5))
+    assert torch.equal(model.encode(batch).hidden, model.encode(changed).hidden)
 
 
 def test_it_learns_a_few_sentences_by_heart():

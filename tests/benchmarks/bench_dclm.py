@@ -48,7 +48,7 @@ class Step:
 
     def __call__(self):
         self.model.zero_grad()
-        output = self.model.read(self.batch)
+        output = self.model.encode(self.batch)
         loss = -self.model._log_probs(output, self.batch).sum()
         extra = self.model.extra_nll(output, self.batch)
         (loss if extra is None else loss + extra).backward()

@@ -37,9 +37,9 @@ class Step:
     def __call__(self):
         batch = self.model.collate(self.items).to(DEVICE)
         if isinstance(self.model, DMLM) and self.model.models_dependencies:
-            loss = self.model._dependency_nll(self.model.read(batch), batch)
+            loss = self.model._dependency_nll(self.model.encode(batch), batch)
         else:
-            loss = -self.model.log_probs(batch).masked_fill(~batch.mask, 0).sum()
+            loss = -self.model.log_probs(batch).masked_fill(~batch.is_word, 0).sum()
         self.optimizer.zero_grad()
         (loss / batch.global_tokens).backward()
         self.optimizer.step()

@@ -27,7 +27,7 @@ class Step:
         lengths = torch.randint(shortest, WORDS + 1, (SENTENCES,))
         lengths[0] = WORDS
         tokens = torch.randint(3, VOCABULARY, (SENTENCES, WORDS))
-        self.batch = WordBatch(tokens=tokens, lengths=lengths, items=torch.arange(SENTENCES), unk=1, masked=2)
+        self.batch = WordBatch(tokens=tokens, lengths=lengths, items=torch.arange(SENTENCES), unk=1, mask_id=2)
         self.batch = self.batch.to(DEVICE)
 
     def __call__(self):

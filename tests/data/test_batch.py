@@ -14,25 +14,25 @@ def item(index, ids, heads=None):
 
 
 def test_sentences_stand_as_they_are_and_are_padded_with_what_is_never_masked():
-    batch = collate_words(ItemBatch([item(7, [3, 4, 5]), item(2, [6])], 6, unk=1, mask=2))
+    batch = collate_words(ItemBatch([item(7, [3, 4, 5]), item(2, [6])], 6, unk=1, mask_id=2))
     assert batch.tokens.tolist() == [[3, 4, 5], [6, 1, 1]]
     assert batch.tokens.dtype == batch.lengths.dtype == torch.int64
     assert batch.lengths.tolist() == [3, 1]
     assert batch.items.tolist() == [7, 2]
-    assert batch.mask.tolist() == [[True, True, True], [True, False, False]]
-    assert (batch.unk, batch.masked, batch.heads) == (1, 2, None)
+    assert batch.is_word.tolist() == [[True, True, True], [True, False, False]]
+    assert (batch.unk, batch.mask_id, batch.heads) == (1, 2, None)
 
 
 def test_trees_come_along_where_all_have_one():
     both = [item(0, [3, 4, 5], [2, 0, 2]), item(1, [6], [0])]
-    assert collate_words(ItemBatch(both, 6, mask=2)).heads.tolist() == [[2, 0, 2], [0, -1, -1]]
-    assert collate_words(ItemBatch([both[0], item(1, [6])], 6, mask=2)).heads is None
+    assert collate_words(ItemBatch(both, 6, mask_id=2)).heads.tolist() == [[2, 0, 2], [0, -1, -1]]
+    assert collate_words(ItemBatch([both[0], item(1, [6])], 6, mask_id=2)).heads is None
 
 
 def test_a_batch_moves_as_a_whole():
-    batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, mask=2)).to("meta")
+    batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, mask_id=2)).to("meta")
     assert all(each.device.type == "meta" for each in (batch.tokens, batch.lengths, batch.items, batch.heads))
-    assert (batch.unk, batch.masked) == (1, 2)
+    assert (batch.unk, batch.mask_id) == (1, 2)
 
 
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():

@@ -80,7 +80,7 @@ def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end()
     assert batch.inputs.tolist() == [[[2, 7, 8], [2, 9, 2]], [[2, 5, 2], [2, 2, 2]]]
     assert batch.targets.tolist() == [[[7, 8, 0], [9, 0, 0]], [[5, 0, 0], [0, 0, 0]]]
     assert batch.lengths.tolist() == [[3, 2], [2, 0]]
-    assert int(batch.mask.sum()) == batch.global_tokens
+    assert int(batch.is_word.sum()) == batch.global_tokens
     assert batch.items.tolist() == [4, 2]
 
 

@@ -131,7 +131,7 @@ def test_a_padded_batch():
     assert batch.inputs.shape == (2, 6)
     assert batch.inputs[0, 1:].tolist() == batch.targets[0, :-1].tolist()
     assert batch.inputs[:, 0].tolist() == [0, 0]
-    assert batch.mask.sum(1).tolist() == batch.lengths.tolist() == [6, 3]
+    assert batch.is_word.sum(1).tolist() == batch.lengths.tolist() == [6, 3]
     assert batch.targets[1].tolist()[2:] == [0, 0, 0, 0]
 
 

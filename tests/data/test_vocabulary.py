@@ -125,10 +125,10 @@ def test_a_mask_is_the_third_special_word_and_no_word_of_a_text():
     counts = Counter({"the": 9, "cat": 4, "<mask>": 8, "<unk>": 2})
     vocabulary = WordVocabulary(masks=True).build(counts)
     assert vocabulary.words == ("<eos>", "<unk>", "<mask>", "the", "cat")
-    assert (vocabulary.eos, vocabulary.unk, vocabulary.mask) == (0, 1, 2)
+    assert (vocabulary.eos, vocabulary.unk, vocabulary.mask_id) == (0, 1, 2)
     assert encode(vocabulary, ["<mask>", "cat", "<eos>", "the"]).ids.tolist() == [1, 4, 1, 3]
     plain = WordVocabulary().build(counts)
-    assert plain.mask is None
+    assert plain.mask_id is None
     assert plain.words[2:4] == ("the", "<mask>"), "without masks it is a word as any other"
 
 
@@ -143,10 +143,10 @@ def test_masks_survive_a_folder_and_older_files_have_none(tmp_path):
         vocabulary = Vocabulary(["the", "cat"], masks=masks)
         vocabulary.save(tmp_path)
         loaded = load_vocabulary(tmp_path)
-        assert (loaded.words, loaded.mask) == (vocabulary.words, vocabulary.mask)
+        assert (loaded.words, loaded.mask_id) == (vocabulary.words, vocabulary.mask_id)
     (tmp_path / "vocabulary.json").write_text('{"kind": "word", "words": ["the", "cat"]}', encoding="utf-8")
     older = load_vocabulary(tmp_path)
-    assert (older.words, older.mask) == (("<eos>", "<unk>", "the", "cat"), None)
+    assert (older.words, older.mask_id) == (("<eos>", "<unk>", "the", "cat"), None)
 
 
 def test_fingerprints_of_builders_without_masks_are_what_caches_were_made_under():
@@ -158,11 +158,11 @@ def test_fingerprints_of_builders_without_masks_are_what_caches_were_made_under(
 
 def test_sequences_may_begin_with_a_word_of_their_own(tmp_path):
     both = WordVocabulary(masks=True, starts=True).build(Counter(["a", "<s>"]))
-    assert (both.eos, both.unk, both.mask, both.start, both.size) == (0, 1, 2, 3, 5)
+    assert (both.eos, both.unk, both.mask_id, both.start, both.size) == (0, 1, 2, 3, 5)
     assert both.pieces("<s>") == (both.unk,), "a literal <s> in a text is an unknown word"
     both.save(tmp_path)
     read = load_vocabulary(tmp_path)
-    assert (read.mask, read.start, read.pieces("a")) == (2, 3, (4,))
+    assert (read.mask_id, read.start, read.pieces("a")) == (2, 3, (4,))
     assert WordVocabulary(starts=True).build(Counter(["a"])).start == 2
     assert WordVocabulary().build(Counter(["a"])).start == 0
     assert WordVocabulary(starts=True).fingerprint() != WordVocabulary().fingerprint()

@@ -7,7 +7,7 @@ import torch
 
 from depgen.errors import UserError
 from depgen.evaluation.bertscore import _choose_layer, baseline_f1, bertscore, greedy_f1, hash_string
-from depgen.evaluation.outcome import ItemScores, NotComputed
+from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 
 TEXTS = ["the old dog slept", "it was late .", "cat", "they saw a river by the hill and ran quickly", "a zebra ran"]
@@ -32,7 +32,7 @@ def by_hand(folder, text, reference, layer):
 def test_equals_the_definition_pair_by_pair(tiny_bert, layer):
     outcome = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=layer)
     expected = [by_hand(tiny_bert, text, ref, layer) for text, ref in zip(TEXTS, REFERENCES, strict=True)]
-    assert isinstance(outcome, ItemScores)
+    assert isinstance(outcome, MeasuredItems)
     assert outcome.items.tolist() == pytest.approx(expected, rel=1e-5)
     assert outcome.value == pytest.approx(np.mean(expected), rel=1e-5)
     assert max(expected) - min(expected) > 5

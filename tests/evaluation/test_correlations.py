@@ -55,10 +55,10 @@ class Shows(MaskedLanguageModel):
         super().__init__()
         self.one = torch.nn.Parameter(torch.ones(()))
 
-    def read(self, tokens, lengths, *, heads=None, attention=False):
+    def encode(self, tokens, lengths, *, heads=None, attention=False):
         assert attention
         assert not self.training
-        assert not (tokens == KNOWN.mask).any()
+        assert not (tokens == KNOWN.mask_id).any()
         layers = [LayerAttention(*(weights(tokens, layer, stage) for stage in range(2))) for layer in range(2)]
         return MaskedOutput(torch.zeros(*tokens.shape, 1), attention=tuple(layers))
 
@@ -177,7 +177,7 @@ def test_models_without_such_attention_are_refused(monkeypatch):
     causal = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
     with pytest.raises(UserError, match="CausalLM is no masked language model"):
         correlate_heads(causal.eval(), KNOWN, SENTENCES)
-    monkeypatch.setattr(Shows, "read", lambda self, tokens, *_, **__: MaskedOutput(torch.zeros(*tokens.shape, 1)))
+    monkeypatch.setattr(Shows, "encode", lambda self, tokens, *_, **__: MaskedOutput(torch.zeros(*tokens.shape, 1)))
     with pytest.raises(UserError, match="Shows does not show"):
         correlate_heads(Shows().eval(), KNOWN, SENTENCES)
 

@@ -49,7 +49,7 @@ def next_word_log_probs(model, documents, *, vocabulary):
     """What follows the last word of each document, read as a whole; its last sentence may have no word yet."""
     batch, rows = whole_documents(documents, vocabulary), torch.arange(len(documents))
     last = torch.tensor([len(document) - 1 for document in documents])
-    features = model.read(batch).features[rows, last, batch.lengths[rows, last] - 1]
+    features = model.encode(batch).features[rows, last, batch.lengths[rows, last] - 1]
     return log_softmax_over_vocabulary(features, model.output_weight, model.output_bias)
 
 
@@ -79,18 +79,18 @@ def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabular
         before = None
         for place, ids in enumerate(document):
             inputs = torch.tensor([[vocabulary.start, *ids]])
-            features, before = model.read_on(inputs, before)
+            features, before = model.step(inputs, before)
             found = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
             for word in range(len(ids) + 1):
                 (expected,) = next_word_log_probs(model, [[*document[:place], ids[:word]]], vocabulary=vocabulary)
                 torch.testing.assert_close(found[word], expected, rtol=0, atol=1e-12)
         left.append(before)
     inputs = torch.tensor([[vocabulary.start, 5, 6]] * 3)
-    together, after = model.read_on(inputs, stacked(left))
-    behind = [model.read_on(inputs[:1], each) for each in left]
+    together, after = model.step(inputs, stacked(left))
+    behind = [model.step(inputs[:1], each) for each in left]
     torch.testing.assert_close(together, torch.cat([features for features, _ in behind]), rtol=0, atol=1e-12)
-    together, _ = model.read_on(inputs[:, :2], after)
-    alone = torch.cat([model.read_on(inputs[:1, :2], each)[0] for _, each in behind])
+    together, _ = model.step(inputs[:, :2], after)
+    alone = torch.cat([model.step(inputs[:1, :2], each)[0] for _, each in behind])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from depgen.evaluation.gpt2_perplexity import lm_perplexity
-from depgen.evaluation.outcome import ItemScores, NotComputed
+from depgen.evaluation.outcome import MeasuredItems, NotComputed
 
 TEXTS = ["The old dog slept .", "it was late", "A cat ran quickly by the river and they saw it .", "  dog and cat "]
 
@@ -29,7 +29,7 @@ def one_by_one(folder, texts):
 def test_equals_the_definition_and_averages_arithmetically(tiny_gpt2):
     outcome = lm_perplexity(TEXTS, model=str(tiny_gpt2))
     expected = one_by_one(tiny_gpt2, TEXTS)
-    assert isinstance(outcome, ItemScores)
+    assert isinstance(outcome, MeasuredItems)
     assert outcome.items.tolist() == pytest.approx(expected, rel=1e-5)
     assert outcome.value == pytest.approx(np.mean(expected), rel=1e-5)
     assert max(expected) / min(expected) > 1.5  # the texts differ, so the order is tested too

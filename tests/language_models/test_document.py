@@ -116,9 +116,9 @@ def test_pairs_of_a_long_sentence_and_short_ones_are_those_of_all_at_once(monkey
     found, sentences = model(ContextToOutput), [*SENTENCES, [3, 4] * 20, *SENTENCES[::-1]]
     expected = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
     monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 12)
-    sizes, read_separately = [], found.read_separately
+    sizes, encode_separately = [], found.encode_separately
     monkeypatch.setattr(
-        found, "read_separately", lambda batch: sizes.append(batch.targets.numel()) or read_separately(batch)
+        found, "encode_separately", lambda batch: sizes.append(batch.targets.numel()) or encode_separately(batch)
     )
     table = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
     np.testing.assert_allclose(table, expected, rtol=0, atol=1e-10)

@@ -163,7 +163,7 @@ class Bigrams(LeftToRight):
         return self.table.log_softmax(-1)[batch.inputs].gather(2, batch.targets[..., None])[..., 0]
 
     def training_step(self, batch, batch_idx):
-        return self.log_train(-self(batch).masked_fill(~batch.mask, 0).sum(), batch.global_tokens)
+        return self.log_train(-self(batch).masked_fill(~batch.is_word, 0).sum(), batch.global_tokens)
 
 
 def test_a_system_without_a_backbone_says_what_it_cannot_do():

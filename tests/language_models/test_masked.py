@@ -35,7 +35,7 @@ class Neighbours(MaskedLanguageModel):
     output_weight = property(lambda self: self.embedding.weight)
     output_bias = property(lambda self: self.bias)
 
-    def read(self, tokens, lengths, *, heads=None, attention=False):
+    def encode(self, tokens, lengths, *, heads=None, attention=False):
         self.seen.append(tokens.clone())
         words = torch.arange(tokens.shape[1]) < lengths[:, None]
         states = self.embedding(tokens) * words[:, :, None]
@@ -45,7 +45,7 @@ class Neighbours(MaskedLanguageModel):
 
 def by_hand(model, batch, chosen):
     """Summed nats and words, sentence by sentence."""
-    hidden = model.read(batch.tokens.where(~chosen, torch.tensor(MASK)), batch.lengths).hidden
+    hidden = model.encode(batch.tokens.where(~chosen, torch.tensor(MASK)), batch.lengths).hidden
     logs = (hidden @ model.output_weight.T + model.output_bias).log_softmax(-1)
     nats = -logs.gather(2, batch.tokens[:, :, None])[:, :, 0]
     return (nats * chosen).sum(1), chosen.sum(1)
@@ -74,7 +74,7 @@ def test_each_known_word_is_masked_as_often_as_said_and_unknown_ones_never(rate)
     seen = model.seen[0].view(draws, *batch.tokens.shape)
     changed = (seen != batch.tokens).double()
     assert (seen[changed.bool()] == MASK).all(), "always <mask>, never another word or the word itself"
-    known = batch.mask & (batch.tokens != UNK)
+    known = batch.is_word & (batch.tokens != UNK)
     assert not changed[:, ~known].any()
     assert (changed[:, known].mean(0) - rate).abs().max() < 4 * (rate * (1 - rate) / draws) ** 0.5
     one, other = changed[:, 0, 0], changed[:, 0, 1]
@@ -195,9 +195,9 @@ def test_validation_that_masks_nothing_has_no_best_weights_and_says_so():
 
 def test_sentences_come_as_they_are():
     items = [TokenItem(k, np.array(ids, dtype=np.int32)) for k, ids in enumerate(SENTENCES)]
-    batch = Neighbours().collate(ItemBatch(items, 25, mask=MASK))
+    batch = Neighbours().collate(ItemBatch(items, 25, mask_id=MASK))
     assert batch.tokens[0].tolist()[:5] == SENTENCES[0]
-    assert batch.masked == MASK
+    assert batch.mask_id == MASK
 
 
 # -- scores of documents -----------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def hidden_one_by_one(model, sentence):
     found = []
     for place, word in enumerate(sentence):
         tokens = torch.tensor([[*sentence[:place], MASK, *sentence[place + 1 :]]])
-        hidden = model.read(tokens, torch.tensor([len(sentence)])).hidden[0, place]
+        hidden = model.encode(tokens, torch.tensor([len(sentence)])).hidden[0, place]
         found.append((hidden @ model.output_weight.T + model.output_bias).log_softmax(-1)[word].item())
     return found
 

@@ -32,7 +32,7 @@ TRANSFORMERS = {
     "transformer alone": document_transformer.SentenceAlone,
     "transformer prefix": document_transformer.PrefixContext,
     "transformer output": document_transformer.OutputContext,
-    "transformer attention": partial(document_transformer.AttentionContext, attention_size=3),
+    "transformer attention": partial(document_transformer.CrossAttentionContext, attention_size=3),
     "transformer previous": partial(document_transformer.PreviousSentences, sentences=2),
 }
 

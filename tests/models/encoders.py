@@ -46,7 +46,7 @@ def drift(model, sentences, *, of):
 
 def states_and_attention(model, batch):
     """What is read: hidden states of words, and both kinds of weights of every layer."""
-    output = model.read(batch.tokens, batch.lengths, attention=True)
+    output = model.encode(batch.tokens, batch.lengths, attention=True)
     return [output.hidden, *(weights.transpose(1, 2).transpose(2, 3) for each in output.attention
                              for weights in (each.before, each.after))]  # fmt: skip
 

@@ -23,7 +23,7 @@ def batch_of(*sentences, heads=None, items=None, length=None):
         lengths=lengths,
         items=torch.arange(len(sentences)) if items is None else torch.tensor(items),
         unk=UNK,
-        masked=MASK,
+        mask_id=MASK,
         heads=None if heads is None else given,
     )
 

@@ -164,7 +164,7 @@ def test_outputs_of_hrnnlm_without_biases():
         assert bare.output_bias is None
         for layer in (found.output, found.bag_output):
             layer.bias.zero_()
-        one, other = found.read(batch), bare.read(batch)
+        one, other = found.encode(batch), bare.encode(batch)
         torch.testing.assert_close(found._log_probs(one, batch), bare._log_probs(other, batch), rtol=0, atol=1e-12)
         torch.testing.assert_close(found.extra_nll(one, batch), bare.extra_nll(other, batch), rtol=0, atol=1e-10)
 
@@ -174,7 +174,7 @@ def test_outputs_of_hrnnlm_without_biases():
 def test_all_gradients_are_those_of_the_loop(name, cell):
     found = model(name, cell=cell)
     batch = batch_of(DOCUMENTS)
-    output = found.read(batch)
+    output = found.encode(batch)
     loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
     by_hand = -sum(each.sum() for sentences in DOCUMENTS for each in expected_log_probs(found, name, sentences))
     if extra is not None:
@@ -221,7 +221,7 @@ def test_how_far_back_a_context_reaches(name, reach):
 def test_the_end_is_never_an_input_and_the_beginning_never_a_target(name):
     batch = batch_of(DOCUMENTS)
     assert not (batch.inputs == EOS).any()
-    assert not (batch.targets[batch.mask] == START).any()
+    assert not (batch.targets[batch.is_word] == START).any()
     found = model(name)
     found.log_probs(batch).sum().backward()
     assert not found.embedding.weight.grad[EOS].any()
@@ -294,7 +294,7 @@ def test_hrnnlms_bags_are_the_words_of_the_next_sentence(twice):
     found.first_word_twice = twice
     batch = batch_of(DOCUMENTS)
     with torch.no_grad():
-        nll = found.extra_nll(found.read(batch), batch)
+        nll = found.extra_nll(found.encode(batch), batch)
         expected = sum(expected_bags(found, sentences, twice=twice) for sentences in DOCUMENTS)
     assert float(nll) == pytest.approx(float(expected), abs=1e-10)
 
@@ -302,7 +302,7 @@ def test_hrnnlms_bags_are_the_words_of_the_next_sentence(twice):
 def test_neither_of_hrnnlms_losses_reaches_the_other_network():
     found = model("hrnnlm")
     batch = batch_of(DOCUMENTS)
-    output = found.read(batch)
+    output = found.encode(batch)
     found.extra_nll(output, batch).backward(retain_graph=True)
     assert found.embedding.weight.grad is None
     assert all(parameter.grad is None for parameter in found.context.core.parameters())
@@ -361,7 +361,7 @@ def test_hrnnlms_networks_are_clipped_apart():
     found = model("hrnnlm")
     groups = [{id(parameter) for parameter in group["params"]} for group in found.parameter_groups()]
     batch = batch_of(DOCUMENTS)
-    output = found.read(batch)
+    output = found.encode(batch)
     for loss, group in ((-found._log_probs(output, batch).sum(), 0), (found.extra_nll(output, batch), 1)):
         found.zero_grad()
         loss.backward(retain_graph=True)

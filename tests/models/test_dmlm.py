@@ -222,7 +222,7 @@ def test_generation_draws_from_the_trained_mixture(backbone, space):
             torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2))
             stepwise.append(log_probs.gather(-1, batch.targets[:, t : t + 1])[:, 0])
     found = torch.stack(stepwise, 1)
-    torch.testing.assert_close(found[batch.mask], taught[batch.mask], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[batch.is_word], taught[batch.is_word], rtol=1e-4, atol=1e-5)
 
 
 def test_generation_is_the_same_for_any_batch_size(model):
@@ -258,9 +258,9 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
         model.enter_phase(phase)
         for _ in range(200):
             if model.models_dependencies:
-                loss = model._dependency_nll(model.read(batch), batch) / batch.global_tokens
+                loss = model._dependency_nll(model.encode(batch), batch) / batch.global_tokens
             else:
-                loss = -model.log_probs(batch)[batch.mask].mean()
+                loss = -model.log_probs(batch)[batch.is_word].mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -291,7 +291,7 @@ def test_dependency_modeling_without_trees_says_what_to_name(model):
     batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3))
     assert batch.dependents is None
     with pytest.raises(UserError, match="annotator"):
-        model._dependency_nll(model.read(batch), batch)
+        model._dependency_nll(model.encode(batch), batch)
 
 
 def test_an_attention_layer_that_does_not_exist_is_refused(backbone):
@@ -338,7 +338,7 @@ def test_its_steps_are_those_of_teacher_forcing(space, window):
             stepwise.append(log_probs)
             assert window is None or len(state.components) == len(state.keys.keys) == min(window, t + 1)
     found = torch.stack(stepwise, 1).gather(-1, batch.targets[:, 3:, None])[..., 0]
-    torch.testing.assert_close(found[batch.mask[:, 3:]], taught[:, 3:][batch.mask[:, 3:]], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[batch.is_word[:, 3:]], taught[:, 3:][batch.is_word[:, 3:]], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("window", [None, 3])
@@ -364,7 +364,7 @@ def test_its_predictions_are_the_distances_of_its_network():
 def test_phase_1_leaves_what_weighs_the_mixture_alone():
     model, batch = over_lstm().train(), collate_dependents(items(0, 1))
     held = {id(each) for each in model.attention.parameters()}
-    model._dependency_nll(model.read(batch), batch).backward()
+    model._dependency_nll(model.encode(batch), batch).backward()
     assert all(not each.grad.any() for each in model.attention.parameters())
     for phase, trained in ((0, False), (1, True)):
         model.enter_phase(phase)
@@ -581,7 +581,7 @@ def test_training_and_validation_carry_a_state_each():
 
 def test_no_gradient_flows_into_the_segment_before():
     model = over_lstm(window=3).train()
-    model.read(stream(10)[0])
+    model.encode(stream(10)[0])
     state = model._carried[True]
     assert not any(each.requires_grad for each in state.tensors())
     assert model.backbone.state_of(state.tensors()) == state

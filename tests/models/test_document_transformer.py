@@ -13,7 +13,7 @@ from depgen.errors import UserError
 from depgen.evaluation.document_generation import stacked
 from depgen.models import document_transformer
 from depgen.models.document_transformer import (
-    AttentionContext,
+    CrossAttentionContext,
     DocumentTransformer,
     OutputContext,
     PrefixContext,
@@ -27,7 +27,7 @@ CONTEXTS = {
     "alone": SentenceAlone,
     "prefix": PrefixContext,
     "output": OutputContext,
-    "attention": partial(AttentionContext, attention_size=3),
+    "attention": partial(CrossAttentionContext, attention_size=3),
     "previous 1": partial(PreviousSentences, sentences=1),
     "previous 2": partial(PreviousSentences, sentences=2),
     "previous 9": partial(PreviousSentences, sentences=9),
@@ -88,7 +88,7 @@ def test_a_batch_equals_one_sentence_at_a_time(name):
             logits = features @ found.backbone.output_weight.T
             expected = logits.log_softmax(-1)[torch.arange(len(ids) + 1), [*ids, 0]]
             torch.testing.assert_close(log_probs[row, place, : len(ids) + 1], expected, rtol=1e-9, atol=1e-9)
-    assert not log_probs[~batch.mask].any()
+    assert not log_probs[~batch.is_word].any()
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
@@ -170,7 +170,7 @@ def test_more_sentences_than_can_be_read_are_refused():
 def test_a_document_is_read_no_wider_than_alone_once_longer_ones_are_written():
     found = model("previous 2", positions="learned", max_length=8)
     ids = torch.tensor([[START, 5, 6]])
-    _, long = found.read_on(torch.tensor([[START, 7, 8, 9, 10, 11]]), None)
-    _, short = found.read_on(torch.tensor([[START, 7]]), None)
+    _, long = found.step(torch.tensor([[START, 7, 8, 9, 10, 11]]), None)
+    _, short = found.step(torch.tensor([[START, 7]]), None)
     left = type(short)(*(part[1:] for part in stacked([long, short])))  # six places for a sentence of two
-    torch.testing.assert_close(found.read_on(ids, left)[0], found.read_on(ids, short)[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.step(ids, left)[0], found.step(ids, short)[0], rtol=0, atol=1e-12)

@@ -106,7 +106,7 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
         parsed = [each.heads for document in read_conllu(Path(f"{layer}.conllu")) for each in document.sentences]
         assert parsed == [sentence.heads for sentence in trees.annotate(sentences)]
         probabilities = trees.trained.model.head_probabilities(torch.tensor([[5, 6, 7]]), torch.tensor([3]))
-        read = trees.trained.model.read(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
+        read = trees.trained.model.encode(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
         weights = read.attention[layer].after[:, 1]
         assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
         assert trees.scheme.endswith(f"(tree, layer {layer} head 1)")

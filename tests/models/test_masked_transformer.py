@@ -42,20 +42,20 @@ def test_hidden_states_are_those_of_torchs_encoder():
         theirs.linear2.load_state_dict(ours.contract.state_dict())
     encoder_of_torch.norm.load_state_dict(network.final_norm.state_dict())
     embedded = network.embedding.weight[batch.tokens] + network.positions.weight[:5]
-    expected = encoder_of_torch(embedded, src_key_padding_mask=~batch.mask)
-    found = model.read(batch.tokens, batch.lengths).hidden
-    assert (found - expected)[batch.mask].abs().max() < 1e-12
+    expected = encoder_of_torch(embedded, src_key_padding_mask=~batch.is_word)
+    found = model.encode(batch.tokens, batch.lengths).hidden
+    assert (found - expected)[batch.is_word].abs().max() < 1e-12
 
 
 @torch.no_grad()
 def test_attention_is_that_of_the_scores_and_changes_no_state():
     model, batch = spread(model_of()), batch_of(*SENTENCES)
-    plain, output = (model.read(batch.tokens, batch.lengths, attention=asked) for asked in (False, True))
+    plain, output = (model.encode(batch.tokens, batch.lengths, attention=asked) for asked in (False, True))
     assert plain.attention is None
-    assert (plain.hidden - output.hidden)[batch.mask].abs().max() < 1e-12
+    assert (plain.hidden - output.hidden)[batch.is_word].abs().max() < 1e-12
     for number, layer in enumerate(output.attention):
         assert torch.equal(layer.before, layer.after)
-        expected = model.backbone(batch.tokens, padding=~batch.mask, attention_layer=number).attention.exp()
+        expected = model.backbone(batch.tokens, padding=~batch.is_word, attention_layer=number).attention.exp()
         assert (layer.after - expected).abs().max() < 1e-12
         assert (layer.after.sum(-1) - 1).abs().max() < 1e-12
         assert not layer.after[2, ..., 1:].any(), "padding is no key"
@@ -110,13 +110,13 @@ def test_matches_are_those_of_sets_of_pairs(sentences, seed):
          for b in range(3)]
         for a in range(2)
     ]  # fmt: skip
-    assert undirected_matches(weights, batch.heads, batch.mask).tolist() == expected
+    assert undirected_matches(weights, batch.heads, batch.is_word).tolist() == expected
 
 
 class Planted(MaskedTransformer):
     """Whose attention is random but for one head, which looks from each word to its head."""
 
-    def read(self, tokens, lengths, *, heads=None, attention=False):
+    def encode(self, tokens, lengths, *, heads=None, attention=False):
         generator = torch.Generator().manual_seed(len(tokens))
         shape = len(tokens), 2, tokens.shape[1], tokens.shape[1]
         layers = [torch.rand(shape, generator=generator) for _ in range(2)]
@@ -205,4 +205,4 @@ def test_a_network_that_sees_one_side_and_sentences_that_do_not_fit_are_refused(
         model_of(backbone=encoder(causal=True))
     batch = batch_of([3] * 501)
     with pytest.raises(UserError, match="501 tokens does not fit into 500 learned positions"):
-        model_of().read(batch.tokens, batch.lengths)
+        model_of().encode(batch.tokens, batch.lengths)

@@ -208,7 +208,7 @@ def logits_by_loop(model, sentence):
 @torch.no_grad()
 def test_logits_are_those_of_loops_over_words():
     model, batch = spread(model_of()), batch_of(*SENTENCES)
-    hidden = model.read(batch.tokens, batch.lengths).hidden
+    hidden = model.encode(batch.tokens, batch.lengths).hidden
     for row, sentence in enumerate(SENTENCES):
         found = hidden[row, : len(sentence)] @ model.output_weight.T + model.output_bias
         assert (found - logits_by_loop(model, sentence)).abs().max() < 1e-10
@@ -218,11 +218,11 @@ def test_logits_are_those_of_loops_over_words():
 def test_what_is_read_says_how_it_was_read():
     model, batch = spread(model_of()), batch_of(*SENTENCES)
     assert isinstance(model, OwnDecoder)
-    output = model.read(batch.tokens, batch.lengths, attention=True)
+    output = model.encode(batch.tokens, batch.lengths, attention=True)
     p = model.head_probabilities(batch.tokens, batch.lengths)
-    words = batch.mask[:, :, None] & batch.mask[:, None, :]
+    words = batch.is_word[:, :, None] & batch.is_word[:, None, :]
     distribution = model._head_distribution(batch.tokens, batch.lengths)
-    assert (distribution.sum(2)[batch.mask] - 1).abs().max() < 1e-12
+    assert (distribution.sum(2)[batch.is_word] - 1).abs().max() < 1e-12
     others = words & ~torch.eye(5, dtype=torch.bool)
     assert (p - distribution * others).abs().max() < 1e-12
     assert not p[~others].any()
@@ -231,7 +231,7 @@ def test_what_is_read_says_how_it_was_read():
     for mix, layer in zip(mixes, output.attention, strict=True):
         mask = mix[:, 0, None, None] * p[:, None] + mix[:, 1, None, None] * p.mT[:, None]
         assert ((layer.after - layer.before * mask) * words[:, None]).abs().max() < 1e-12
-        assert not layer.before.mT[~batch.mask[:, None].expand(-1, 2, -1)].any(), "padding is no key"
+        assert not layer.before.mT[~batch.is_word[:, None].expand(-1, 2, -1)].any(), "padding is no key"
         assert (layer.before > 0).logical_and(layer.before < 1)[words[:, None].expand(-1, 2, -1, -1)].all()
 
 
@@ -275,7 +275,7 @@ def test_the_parser_stays_in_full_precision_under_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         distribution = model._head_distribution(batch.tokens, batch.lengths)
     assert distribution.dtype == torch.float32
-    assert (distribution.sum(2)[batch.mask] - 1).abs().max() < 1e-5
+    assert (distribution.sum(2)[batch.is_word] - 1).abs().max() < 1e-5
 
 
 # -- its size, odd sentences, learning ---------------------------------------------------------------------------------
@@ -346,4 +346,4 @@ def test_options_that_make_no_sense_are_refused(options, message):
 
 def test_a_sentence_longer_than_the_learned_positions_is_refused():
     with pytest.raises(UserError, match="501 tokens does not fit into 500 learned positions"):
-        model_of().read(torch.full((1, 501), 3), torch.tensor([501]))
+        model_of().encode(torch.full((1, 501), 3), torch.tensor([501]))

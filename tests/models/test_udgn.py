@@ -37,7 +37,7 @@ def model_of(*, precise=True, dropout=0.0, **options):
 
 
 def words_of(batch):
-    return batch.mask[:, :, None] & batch.mask[:, None, :]
+    return batch.is_word[:, :, None] & batch.is_word[:, None, :]
 
 
 # -- the equations -----------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_logits_and_loss_are_the_papers_equations(options, monkeypatch):
     loss = alone(model).training_step(batch, 0)
     corrupted = [[MASK, 4, MASK, MASK], [6, MASK, MASK]]
     expected = [logits_by_loop(model, words) for words in corrupted]
-    hidden = model.read(batch_of(*corrupted).tokens, batch.lengths).hidden
+    hidden = model.encode(batch_of(*corrupted).tokens, batch.lengths).hidden
     for row, sentence in enumerate(expected):
         found = hidden[row, : len(sentence)] @ model.output_weight.T + model.output_bias
         assert (found - torch.stack([torch.stack(word) for word in sentence])).abs().max() < 1e-10
@@ -141,11 +141,11 @@ def test_padding_and_company_change_nothing(options):
     together = batch_of(*SENTENCES, heads=HEADS)
     padded = batch_of(*SENTENCES, heads=HEADS, length=7)
     padded.tokens[0, 4:], padded.tokens[1, 3:] = 8, 5
-    found = model.read(together.tokens, together.lengths, heads=together.heads, attention=True)
-    wide = model.read(padded.tokens, padded.lengths, heads=padded.heads, attention=True)
+    found = model.encode(together.tokens, together.lengths, heads=together.heads, attention=True)
+    wide = model.encode(padded.tokens, padded.lengths, heads=padded.heads, attention=True)
     for row, sentence in enumerate(SENTENCES):
         single = batch_of(sentence, heads=HEADS[row : row + 1])
-        by_itself = model.read(single.tokens, single.lengths, heads=single.heads, attention=True)
+        by_itself = model.encode(single.tokens, single.lengths, heads=single.heads, attention=True)
         n = len(sentence)
         for other, place in ((wide, row), (by_itself, 0)):
             assert (found.hidden[row, :n] - other.hidden[place, :n]).abs().max() < 1e-12
@@ -163,7 +163,7 @@ def test_padding_and_company_change_nothing(options):
 
 def test_heads_share_out_each_pair_and_the_mask_says_how_much_flows():
     model, batch = model_of(), batch_of(*SENTENCES)
-    output = model.read(batch.tokens, batch.lengths, attention=True)
+    output = model.encode(batch.tokens, batch.lengths, attention=True)
     p = model.head_probabilities(batch.tokens, batch.lengths)
     mask = (p + p.mT - p * p.mT + 1e-6) * words_of(batch)
     assert len(output.attention) == 2
@@ -179,7 +179,7 @@ def test_every_word_sees_both_sides():
         model.embedding.weight.mul_(10)
     for changed in (0, 3):
         other = batch_of([*SENTENCES[0][:changed], 7, *SENTENCES[0][changed + 1 :]], SENTENCES[1])
-        one, two = (model.read(each.tokens, each.lengths).hidden for each in (batch, other))
+        one, two = (model.encode(each.tokens, each.lengths).hidden for each in (batch, other))
         assert ((one - two)[0].abs().amax(1) > 0).all()
         assert torch.equal(one[1, :3], two[1, :3])
 
@@ -264,7 +264,7 @@ def test_options_that_make_no_sense_are_refused():
     with pytest.raises(UserError, match="supervised_weight: expected 0 or more, found -1"):
         model_of(supervised_weight=-1.0)
     with pytest.raises(UserError, match="A sentence has 4 words, but there are 3 positions"):
-        model_of(positions=True, max_length=3).read(batch_of(*SENTENCES).tokens, torch.tensor([4, 3]))
+        model_of(positions=True, max_length=3).encode(batch_of(*SENTENCES).tokens, torch.tensor([4, 3]))
 
 
 # -- odd sentences -----------------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_overfits_eight_sentences(marginals, steps, share):
     trained(model, [batch_of(*eight_sentences() * 4)], steps=steps, rate=2e-2)
     holes = [(sentence, place) for sentence in eight_sentences() for place in range(len(sentence))]
     batch = batch_of(*[[*sentence[:place], MASK, *sentence[place + 1 :]] for sentence, place in holes])
-    hidden = model.eval().read(batch.tokens, batch.lengths).hidden
+    hidden = model.eval().encode(batch.tokens, batch.lengths).hidden
     at_holes = hidden[torch.arange(len(holes)), torch.tensor([place for _, place in holes])]
     found = (at_holes @ model.output_weight.T + model.output_bias).argmax(1)
     gold = torch.tensor([sentence[place] for sentence, place in holes])
@@ -356,7 +356,7 @@ def test_marginals_are_those_of_trees():
     arcs = model.head_probabilities(batch.tokens, batch.lengths).sum((1, 2))
     assert torch.allclose(roots, torch.ones(3, dtype=torch.float64), atol=1e-9)
     assert torch.allclose(arcs, batch.lengths.double() - 1, atol=1e-9)
-    assert torch.allclose(shares.sum(2)[batch.mask], torch.ones(8, dtype=torch.float64), atol=1e-9)
+    assert torch.allclose(shares.sum(2)[batch.is_word], torch.ones(8, dtype=torch.float64), atol=1e-9)
 
 
 def test_marginals_stay_exact_under_autocast():
@@ -369,7 +369,7 @@ def test_marginals_stay_exact_under_autocast():
 
 def test_asking_for_attention_changes_no_state():
     model, batch = model_of(), batch_of(*SENTENCES)
-    one = model.read(batch.tokens, batch.lengths)
-    two = model.read(batch.tokens, batch.lengths, attention=True)
+    one = model.encode(batch.tokens, batch.lengths)
+    two = model.encode(batch.tokens, batch.lengths, attention=True)
     assert one.attention is None
     assert torch.equal(one.hidden, two.hidden)

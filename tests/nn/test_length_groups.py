@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.nn import length_groups
-from depgen.nn.length_groups import group_bounds, read_by_length
+from depgen.nn.length_groups import encode_by_length, group_bounds
 
 
 def cost(lengths, bounds, overhead):
@@ -41,7 +41,7 @@ def test_rows_come_back_where_they_were(monkeypatch, overhead):
         sizes.append((len(rows), longest))
         return values[rows, :longest].cumsum(1)
 
-    found = read_by_length(read, lengths, 6)
+    found = encode_by_length(read, lengths, 6)
     assert sizes == {0: [(2, 5), (2, 2), (1, 1)], 3: [(2, 5), (3, 2)], 1000: [(5, 5)]}[overhead]
     kept = (torch.arange(6) < lengths[:, None])[..., None]
     torch.testing.assert_close(found * kept, values.cumsum(1) * kept, rtol=0, atol=0)

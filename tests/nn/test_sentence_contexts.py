@@ -2,7 +2,7 @@
 
 import torch
 
-from depgen.nn.sentence_contexts import last_states, left_behind, read_in_turn
+from depgen.nn.sentence_contexts import encode_in_turn, last_states, left_behind
 
 LENGTHS = torch.tensor([[3, 1, 2], [2, 0, 4], [1, 4, 0]])
 LONGEST, SIZE = 5, 2
@@ -30,7 +30,7 @@ def by_hand(words, first):
 def test_sentences_are_read_in_turn_as_by_hand():
     torch.manual_seed(0)
     words, first = torch.randn(3, 3, LONGEST, SIZE), torch.randn(SIZE)
-    found = read_in_turn(
+    found = encode_in_turn(
         lambda sentence, longest, context: read(words[:, sentence, :longest], context), LENGTHS, LONGEST, first
     )
     states, left = by_hand(words, first)

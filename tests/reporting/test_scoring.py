@@ -16,7 +16,7 @@ from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.numbers import Numbers
-from depgen.reporting.parses import Treebank
+from depgen.reporting.parses import ParsedTreebank
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
 from depgen.reporting.scoring import OWN, TOKENS_PER_BATCH, scores_of
@@ -71,7 +71,7 @@ def trained(name):
 
 
 def scores(name, facts=FACTS):
-    return scores_of(trained(name), Treebank(Texts(), ("test",), ()), facts)
+    return scores_of(trained(name), ParsedTreebank(Texts(), ("test",), ()), facts)
 
 
 def ids_of(lines):

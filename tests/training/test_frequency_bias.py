@@ -47,7 +47,7 @@ class CountTargets(L.Callback):
         self.counts: Counter[int] = Counter()
 
     def on_train_batch_start(self, trainer, model, batch, batch_idx):
-        self.counts.update(batch.targets[batch.mask].tolist())
+        self.counts.update(batch.targets[batch.is_word].tolist())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ class Noun:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Verb:
+class VerbForms:
     """A verb's plain form, third person singular and past."""
 
     base: str
@@ -48,7 +48,7 @@ class Scenario:
     parts: tuple[Noun, ...]
     roles: tuple[Noun, ...]
     places: tuple[tuple[str, str], ...]
-    verbs: tuple[Verb, ...]
+    verbs: tuple[VerbForms, ...]
     qualities: tuple[str, ...]
     thriving: tuple[str, ...]
     failing: tuple[str, ...]
@@ -80,8 +80,8 @@ def _nouns(text: str) -> tuple[Noun, ...]:
     return tuple(Noun(pair[0], pair[1] if len(pair) > 1 else pair[0] + "s") for pair in pairs)
 
 
-def _verbs(text: str) -> tuple[Verb, ...]:
-    return tuple(Verb(*entry.split("/")) for entry in text.split())
+def _verbs(text: str) -> tuple[VerbForms, ...]:
+    return tuple(VerbForms(*entry.split("/")) for entry in text.split())
 
 
 def _scenario(name: str, things: str, parts: str, roles: str, places: str, verbs: str, rest: str) -> Scenario:

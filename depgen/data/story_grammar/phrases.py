@@ -7,7 +7,7 @@ relative clause.
 """
 
 from depgen.data.grammar import Rule, Symbol, Word, rule, symbol, word
-from depgen.data.story_grammar.lexicon import Gender, Noun, Scenario, Verb, preferences
+from depgen.data.story_grammar.lexicon import Gender, Noun, Scenario, VerbForms, preferences
 
 THE, COMMA, STOP = word("the", "DET"), word(",", "PUNCT"), word(".", "PUNCT")
 AND, TO, WOULD = word("and", "CCONJ"), word("to", "PART"), word("would", "AUX")
@@ -41,7 +41,7 @@ def noun_form(noun: Noun, plural: bool) -> Word:
     return word(noun.plural if plural else noun.singular, "NOUN")
 
 
-def verb_form(verb: Verb, form: str) -> Word:
+def verb_form(verb: VerbForms, form: str) -> Word:
     """The verb as "base", "third" or "past"."""
     return word(getattr(verb, form), "VERB")
 

@@ -26,7 +26,7 @@ MOST_SENTENCES = 20_000_000
 
 
 @dataclass(frozen=True)
-class Question:
+class ArrangementQuestion:
     """Which of some arrangements is the document.
 
     Attributes:
@@ -54,7 +54,7 @@ class Trial:
     document: str
     sentences: tuple[Sentence, ...]
     arrangements: Int[np.ndarray, "arrangements length"]
-    questions: tuple[Question, ...]
+    questions: tuple[ArrangementQuestion, ...]
 
 
 @dataclass(frozen=True)
@@ -248,6 +248,6 @@ def _trial(piece: _Piece, ask: _Ask, generator: np.random.Generator) -> Trial:
     for candidates in ask(tuple(map(number, piece.sentences)), number, generator):
         places = [rows.setdefault(order, len(rows)) for order, _ in candidates]
         distances = np.array([distance for _, distance in candidates], dtype=np.float64)
-        questions.append(Question(np.array(places), distances))
+        questions.append(ArrangementQuestion(np.array(places), distances))
     known = tuple(sentence for _, sentence in texts.values())
     return Trial(piece.name, piece.document, known, np.array(list(rows)), tuple(questions))

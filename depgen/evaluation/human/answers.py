@@ -17,7 +17,7 @@ Ratings = Float[np.ndarray, "raters items"]
 
 
 @dataclass(frozen=True)
-class Answers:
+class RaterAnswers:
     """What the raters who answered said, with sides undone.
 
     Attributes:
@@ -35,7 +35,7 @@ class Answers:
     first_shown: float | None
 
 
-def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> Answers:
+def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> RaterAnswers:
     """The answers in raters' files, as the form hands them over or a sheet was filled in.
 
     Columns that hold no answer are ignored; empty answers are missing ones.
@@ -71,7 +71,7 @@ def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> Answers
     raters = tuple(rater for rater in sheets if rater in found)
     ratings = {question.name: _ratings(questionnaire, raters, values, question) for question in questionnaire.questions}
     missing = sum(int(np.isnan(each).sum()) for each in ratings.values())
-    return Answers(raters, ratings, missing, sum(firsts) / len(firsts) if firsts else None)
+    return RaterAnswers(raters, ratings, missing, sum(firsts) / len(firsts) if firsts else None)
 
 
 def _rows(path: Path, questionnaire: Questionnaire) -> Iterator[tuple[str, dict[str, str]]]:

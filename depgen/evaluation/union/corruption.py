@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from depgen.errors import UserError
-from depgen.evaluation.union.words import Lexicon
+from depgen.evaluation.union.words import ContentWords
 from depgen.trees.sentence import Sentence
 
 RULES = "1"
@@ -117,7 +117,7 @@ class Corruptor:
         rates: of operations.
     """
 
-    def __init__(self, lexicon: Lexicon, rates: Rates | None = None) -> None:
+    def __init__(self, lexicon: ContentWords, rates: Rates | None = None) -> None:
         self.lexicon, self.rates = lexicon, rates or Rates()
 
     def corrupt(self, stories: Sequence[Story], index: int, generator: random.Random) -> Corrupted:
@@ -220,7 +220,9 @@ def replace_sentences(story: Story, other: Story, generator: random.Random) -> S
     return tuple(generator.choice(other) if index in drawn else sentence for index, sentence in enumerate(story))
 
 
-def replace_words(story: Story, lexicon: Lexicon, generator: random.Random, *, share: float = 0.15) -> Story | None:
+def replace_words(
+    story: Story, lexicon: ContentWords, generator: random.Random, *, share: float = 0.15
+) -> Story | None:
     """One or more content words, at most a share of them, become their antonyms, or others of the same tag."""
     places = [
         (number, index)
@@ -255,7 +257,7 @@ def shuffle_sentences(story: Story, generator: random.Random) -> Story | None:
             return tuple(shuffled)
 
 
-def negate_sentences(story: Story, lexicon: Lexicon, generator: random.Random) -> Story | None:
+def negate_sentences(story: Story, lexicon: ContentWords, generator: random.Random) -> Story | None:
     """One or more sentences, all but the first at most, gain or lose a negation."""
     for _ in range(ATTEMPTS):
         drawn = generator.sample(range(1, len(story)), generator.randint(1, len(story) - 1))
@@ -268,7 +270,7 @@ def negate_sentences(story: Story, lexicon: Lexicon, generator: random.Random) -
     return None
 
 
-def negate(sentence: Sentence, lexicon: Lexicon, generator: random.Random) -> Sentence | None:
+def negate(sentence: Sentence, lexicon: ContentWords, generator: random.Random) -> Sentence | None:
     """The sentence without its first negation; else with one after its first auxiliary; else before its first verb.
 
     None where there is neither negation nor verb.
@@ -279,7 +281,7 @@ def negate(sentence: Sentence, lexicon: Lexicon, generator: random.Random) -> Se
     return None
 
 
-def _without_negation(sentence: Sentence, lexicon: Lexicon, generator: random.Random) -> Sentence | None:
+def _without_negation(sentence: Sentence, lexicon: ContentWords, generator: random.Random) -> Sentence | None:
     words = [word.lower() for word in sentence.words]
     index = next((index for index, word in enumerate(words) if word in NEGATIONS), None)
     if index is None or len(words) == 1:
@@ -293,7 +295,7 @@ def _without_negation(sentence: Sentence, lexicon: Lexicon, generator: random.Ra
     return result
 
 
-def _negated_auxiliary(sentence: Sentence, lexicon: Lexicon, generator: random.Random) -> Sentence | None:
+def _negated_auxiliary(sentence: Sentence, lexicon: ContentWords, generator: random.Random) -> Sentence | None:
     words, tags = [word.lower() for word in sentence.words], _tags(sentence)
     for index, word in enumerate(words):
         perfect = word in _PERFECT and "VBN" in tags[index + 1 : index + 3]
@@ -304,7 +306,7 @@ def _negated_auxiliary(sentence: Sentence, lexicon: Lexicon, generator: random.R
     return None
 
 
-def _negated_verb(sentence: Sentence, lexicon: Lexicon, generator: random.Random) -> Sentence | None:
+def _negated_verb(sentence: Sentence, lexicon: ContentWords, generator: random.Random) -> Sentence | None:
     words, tags = [word.lower() for word in sentence.words], _tags(sentence)
     index = next((index for index, tag in enumerate(tags) if tag.startswith("VB")), None)
     if index is None:

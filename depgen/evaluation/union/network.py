@@ -37,33 +37,33 @@ class UnionNetwork(nn.Module):
         self.output = nn.Linear(width, 2)
 
     def states(
-        self, tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
+        self, tokens: Int[Tensor, "batch length"], is_word: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length width"]:
         """The encoder's last hidden states; it is told segments where its configuration names the ends of sentences."""
         told: dict[str, Tensor] = {}
         if ends := getattr(self.encoder.config, "sentence_ends", None):
             told["token_type_ids"] = segments(tokens, ends, sentences=self.encoder.config.type_vocab_size // 3)
-        states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long(), **told).last_hidden_state
+        states: Tensor = self.encoder(input_ids=tokens, attention_mask=is_word.long(), **told).last_hidden_state
         return states
 
     def classify(
-        self, states: Float[Tensor, "batch length width"], mask: Bool[Tensor, "batch length"]
+        self, states: Float[Tensor, "batch length width"], is_word: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch 2"]:
         """Logits of corrupted and human."""
         pooled = states[:, 0]
         if self.pooling == "first_mean_max":
-            mean = (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-            highest = states.masked_fill(~mask[..., None], -torch.inf).amax(1)
+            mean = (states * is_word[..., None]).sum(1) / is_word.sum(1, keepdim=True)
+            highest = states.masked_fill(~is_word[..., None], -torch.inf).amax(1)
             pooled = torch.cat((pooled, mean, highest), -1)
         hidden = torch.tanh(self.dense(dropped(pooled, self.dropout, training=self.training)))
         logits: Tensor = self.output(dropped(hidden, self.dropout, training=self.training))
         return logits
 
     def forward(
-        self, tokens: Int[Tensor, "batch length"], mask: Bool[Tensor, "batch length"]
+        self, tokens: Int[Tensor, "batch length"], is_word: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch 2"]:
-        """Logits of corrupted and human; padding, where `mask` is False, changes nothing."""
-        return self.classify(self.states(tokens, mask), mask)
+        """Logits of corrupted and human; padding, where `is_word` is False, changes nothing."""
+        return self.classify(self.states(tokens, is_word), is_word)
 
     def save(self, folder: Path) -> None:
         """Write the encoder as transformers does, and the head beside it."""

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
-from depgen.evaluation.outcome import ItemScores, NotComputed
+from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
 from depgen.locations import cache_root, json_object
@@ -56,8 +56,8 @@ class UnionScorer:
         scores = np.zeros(len(encoded))
         for start in range(0, len(encoded), batch_size):
             batch = by_length[start : start + batch_size]
-            tokens, mask = (each.to(self.device) for each in pad_right([encoded[index] for index in batch]))
-            probabilities = self.network(tokens, mask).double().softmax(-1)[:, 1]
+            tokens, is_word = (each.to(self.device) for each in pad_right([encoded[index] for index in batch]))
+            probabilities = self.network(tokens, is_word).double().softmax(-1)[:, 1]
             scores[batch] = 100.0 * probabilities.cpu().numpy()
         return scores
 
@@ -106,7 +106,7 @@ def union_score(
     scorer: str,
     batch_size: int = 64,
     device: str = "cpu",
-) -> ItemScores | NotComputed:
+) -> MeasuredItems | NotComputed:
     """The mean UNION score of texts, with every text's own; each is read after its prompt, where there are prompts.
 
     An empty text scores zero: its prompt alone is a human's.
@@ -132,7 +132,7 @@ def union_score(
     stories = texts if prompts is None else [f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)]
     scores = load_scorer(folder, device=device).score(stories, batch_size=batch_size)
     scores[[not text.strip() for text in texts]] = 0.0
-    return ItemScores(scores, describe(folder, prompted=prompts is not None))
+    return MeasuredItems(scores, describe(folder, prompted=prompts is not None))
 
 
 def describe(folder: Path, *, prompted: bool) -> str:

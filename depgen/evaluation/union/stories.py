@@ -24,7 +24,7 @@ from depgen.errors import UserError
 from depgen.evaluation.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import MIN_SENTENCES, RULES, Corrupted, Corruptor, Rates, Story, words_of
-from depgen.evaluation.union.words import Lexicon, own_lists, read_conceptnet_antonyms, read_conceptnet_entities
+from depgen.evaluation.union.words import ContentWords, own_lists, read_conceptnet_antonyms, read_conceptnet_entities
 from depgen.locations import file_sha256, lines_sha256
 
 HELD_OUT = "held out"
@@ -39,7 +39,7 @@ class StoryBatch:
 
     Attributes:
         tokens: token ids, padded at the right.
-        mask: True at tokens.
+        is_word: True at tokens.
         human: True for the first half.
         untouched: tokens of each story's first sentence, the encoder's mark in front included.
         items: which stories of the split these are.
@@ -47,7 +47,7 @@ class StoryBatch:
     """
 
     tokens: Int[Tensor, "texts length"]
-    mask: Bool[Tensor, "texts length"]
+    is_word: Bool[Tensor, "texts length"]
     human: Bool[Tensor, " texts"]
     untouched: Int[Tensor, " texts"]
     items: Int[Tensor, " stories"]
@@ -103,16 +103,16 @@ class StoryPairs(Dataset[StoryBatch]):
         firsts = [text_of(self.stories[index][:1]) for index in indices]
         corrupted = [self.corrupted(index).story for index in indices]
         texts += [text_of(story) for story in corrupted]
-        tokens, mask = pad_right(encode(self.tokenizer, texts, max_length=self.max_length))
+        tokens, is_word = pad_right(encode(self.tokenizer, texts, max_length=self.max_length))
         untouched = torch.tensor([len(ids) - 1 for ids in encode(self.tokenizer, firsts, max_length=self.max_length)])
         human = torch.arange(len(texts)) < len(indices)
-        altered = torch.zeros_like(mask) if self.marked else None
+        altered = torch.zeros_like(is_word) if self.marked else None
         if altered is not None:
             offsets = offsets_of(self.tokenizer, texts[len(indices) :], max_length=self.max_length)
             for row, (index, story, covered) in enumerate(zip(indices, corrupted, offsets, strict=True), len(indices)):
                 marks = marks_of_tokens(words_of(story), altered_words(self.stories[index], story), covered)
                 altered[row, : len(marks)] = torch.tensor(marks)
-        return StoryBatch(tokens, mask, human, untouched.repeat(2), torch.tensor(indices), altered)
+        return StoryBatch(tokens, is_word, human, untouched.repeat(2), torch.tensor(indices), altered)
 
 
 def encode(tokenizer: Any, texts: Sequence[str], *, max_length: int) -> list[list[int]]:  # noqa: ANN401
@@ -197,7 +197,7 @@ class UnionData(L.LightningDataModule):
         """Draws negative samples with the words of the training split."""
         if self._corruptor is None:
             antonyms, entities = self.conceptnet_antonyms, self.conceptnet_entities
-            lexicon = Lexicon.of(
+            lexicon = ContentWords.of(
                 (sentence for story in self.stories("train") for sentence in story),
                 antonyms=None if antonyms is None else read_conceptnet_antonyms(antonyms),
                 entities=None if entities is None else read_conceptnet_entities(entities),

@@ -121,8 +121,8 @@ class UnionModule(L.LightningModule):
         if self.masks_words:
             loss = self._masked_word_loss(batch, None)
         else:
-            states = self.network.states(batch.tokens, batch.mask)
-            loss = F.cross_entropy(self.network.classify(states, batch.mask).float(), batch.human.long())
+            states = self.network.states(batch.tokens, batch.is_word)
+            loss = F.cross_entropy(self.network.classify(states, batch.is_word).float(), batch.human.long())
             if self.training_options.reconstruction:
                 loss = loss + self.training_options.reconstruction * self._reconstruction_loss(states, batch)
             if self.training_options.detection:
@@ -137,7 +137,7 @@ class UnionModule(L.LightningModule):
             nll = self._masked_word_loss(batch, generator)
             self.log("val/masked_word_nll", nll, prog_bar=True, batch_size=len(batch.items), sync_dist=True)
             return
-        logits = self.network(batch.tokens, batch.mask).float()
+        logits = self.network(batch.tokens, batch.is_word).float()
         self.log("val/loss", F.cross_entropy(logits, batch.human.long()), batch_size=len(logits), sync_dist=True)
         self.auc.update(logits.softmax(-1)[:, 1], batch.human.long())
 
@@ -153,13 +153,13 @@ class UnionModule(L.LightningModule):
 
     def _masked_word_loss(self, batch: StoryBatch, generator: torch.Generator | None) -> Tensor:
         stories = len(batch.items)
-        tokens, mask = batch.tokens[:stories], batch.mask[:stories]
+        tokens, is_word = batch.tokens[:stories], batch.is_word[:stories]
         embedding = self.network.encoder.get_input_embeddings().weight
-        words = mask & ~torch.isin(tokens, torch.tensor(self.special, device=tokens.device))
+        words = is_word & ~torch.isin(tokens, torch.tensor(self.special, device=tokens.device))
         read, asked = mask_words(
             tokens, words, mask_token=int(self.mask_token), vocabulary_size=len(embedding), generator=generator
         )
-        states = self.network.states(read, mask)
+        states = self.network.states(read, is_word)
         return F.cross_entropy(self.token_head(states[asked], embedding).float(), tokens[asked])
 
     def _reconstruction_loss(self, states: Tensor, batch: StoryBatch) -> Tensor:
@@ -168,7 +168,7 @@ class UnionModule(L.LightningModule):
         Places that either version lacks are not scored. The authors' code scores padding too, where the corrupted
         version is the shorter one.
         """
-        targets = reconstruction_targets(batch.tokens, batch.mask, batch.untouched)
+        targets = reconstruction_targets(batch.tokens, batch.is_word, batch.untouched)
         scored = targets != IGNORED
         embedding = self.network.encoder.get_input_embeddings().weight
         nll = F.cross_entropy(self.token_head(states[scored], embedding).float(), targets[scored], reduction="none")
@@ -179,8 +179,8 @@ class UnionModule(L.LightningModule):
         """Mean over tokens of the nats of telling whether the human wrote them where they stand."""
         assert self.detector is not None
         assert batch.altered is not None, "the data are told to mark altered words before they are read"
-        logits = self.detector(states[batch.mask])[:, 0].float()
-        return F.binary_cross_entropy_with_logits(logits, batch.altered[batch.mask].float())
+        logits = self.detector(states[batch.is_word])[:, 0].float()
+        return F.binary_cross_entropy_with_logits(logits, batch.altered[batch.is_word].float())
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401  (Lightning's dictionary)
         """AdamW, with a rate that rises over the first share of the phase and falls to 0 in a line."""
@@ -229,19 +229,19 @@ def mask_words(
 
 
 def reconstruction_targets(
-    tokens: Int[Tensor, "texts length"], mask: Bool[Tensor, "texts length"], untouched: Int[Tensor, " texts"]
+    tokens: Int[Tensor, "texts length"], is_word: Bool[Tensor, "texts length"], untouched: Int[Tensor, " texts"]
 ) -> Int[Tensor, "texts length"]:
     """The human story's token at each place of each text after the first sentence, -100 where there is none.
 
     Args:
         tokens: human stories, then their corrupted versions.
-        mask: True at tokens.
+        is_word: True at tokens.
         untouched: tokens of the first sentence of each, the mark in front included.
     """
     half = len(tokens) // 2
-    human, there = tokens[:half].repeat(2, 1), mask[:half].repeat(2, 1)
+    human, there = tokens[:half].repeat(2, 1), is_word[:half].repeat(2, 1)
     later = torch.arange(tokens.size(1), device=tokens.device) >= untouched[:, None]
-    return human.masked_fill(~(there & mask & later), IGNORED)
+    return human.masked_fill(~(there & is_word & later), IGNORED)
 
 
 def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progress: bool = True) -> float:

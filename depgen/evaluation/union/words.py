@@ -77,7 +77,7 @@ def read_conceptnet_entities(path: Path) -> frozenset[str]:
     return frozenset(entities)
 
 
-class Lexicon:
+class ContentWords:
     """The content words of a corpus by part of speech, with their frequencies.
 
     Args:
@@ -113,7 +113,7 @@ class Lexicon:
         *,
         antonyms: Mapping[str, Sequence[str]] | None = None,
         entities: frozenset[str] | None = None,
-    ) -> "Lexicon":
+    ) -> "ContentWords":
         """The lexicon of tagged sentences."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for sentence in sentences:

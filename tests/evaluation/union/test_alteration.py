@@ -64,12 +64,12 @@ def test_a_batch_marks_tokens_of_altered_words_alone(data, tiny_bert, kind):
     pairs = data.pairs("train", epoch=0)
     batch = pairs.__getitems__(Share(np.arange(12), 0, 12))
     assert not batch.altered[:12].any()
-    assert not batch.altered[~batch.mask].any()
+    assert not batch.altered[~batch.is_word].any()
     assert batch.altered[12:].any()
     for row, index in enumerate(range(12), start=12):
         changed = pairs.corrupted(index).story
         marks = altered_words(pairs.stories[index], changed)
-        tokens = data.tokenizer.convert_ids_to_tokens(batch.tokens[row][batch.mask[row]].tolist())
+        tokens = data.tokenizer.convert_ids_to_tokens(batch.tokens[row][batch.is_word[row]].tolist())
         expected = [False]
         for word, mark in zip(words_of(changed), marks, strict=True):
             expected += [mark] * len(data.tokenizer.tokenize(word))

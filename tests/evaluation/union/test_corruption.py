@@ -17,7 +17,7 @@ from depgen.evaluation.union.corruption import (
     shuffle_sentences,
     words_of,
 )
-from depgen.evaluation.union.words import Lexicon
+from depgen.evaluation.union.words import ContentWords
 from depgen.trees.sentence import Sentence
 
 DRAWS = 3000
@@ -108,7 +108,7 @@ def test_a_story_of_five_sentences_repeats_two_ngrams():
     assert lengths == {7, 8}  # 8: the word that already stood twice was repeated as a bigram
 
 
-LEXICON = Lexicon(
+LEXICON = ContentWords(
     {"NN": Counter({"dog": 1, "cat": 1}), "VB": Counter({"like": 1, "open": 1})}, antonyms={"hot": ("cold",)}
 )
 
@@ -225,7 +225,7 @@ def test_sentences_and_words_are_drawn_at_the_published_rates():
 
 
 def test_a_corrupted_story_differs_after_its_first_sentence_and_depends_on_the_generator_alone(stories):
-    corruptor = Corruptor(Lexicon.of(s for told in stories for s in told))
+    corruptor = Corruptor(ContentWords.of(s for told in stories for s in told))
     before = list(stories)
     for index in range(len(stories)):
         for seed in range(30):

@@ -25,7 +25,7 @@ def test_a_batch_holds_stories_and_then_their_corrupted_versions(ready):
     batch = pairs.__getitems__(Share(np.array([4, 1]), 0, 2))
     read = [
         " ".join(ready.tokenizer.convert_ids_to_tokens(tokens[mask][1:-1].tolist()))
-        for tokens, mask in zip(batch.tokens, batch.mask, strict=True)
+        for tokens, mask in zip(batch.tokens, batch.is_word, strict=True)
     ]
     assert read[:2] == [text_of(pairs.stories[4]), text_of(pairs.stories[1])]
     assert read[2:] == [text_of(pairs.corrupted(4).story), text_of(pairs.corrupted(1).story)]

@@ -46,7 +46,7 @@ def test_it_overfits_eight_stories(data, encoder, options, monkeypatch):
         loss.backward()
         optimizer.step()
     module.eval()
-    probabilities = module.network(batch.tokens, batch.mask).softmax(-1)[:, 1]
+    probabilities = module.network(batch.tokens, batch.is_word).softmax(-1)[:, 1]
     assert probabilities[:8].min() > 0.9 > 0.1 > probabilities[8:].max()
     assert loss.item() < 0.8 * first
 
@@ -87,10 +87,10 @@ def test_the_loss_is_that_of_the_equations(data, encoder, monkeypatch):
     batch = batch_of(data, encoder, stories=3)
     module = UnionModule(encoder, UnionTraining(reconstruction=0.1)).eval()
     monkeypatch.setattr(module, "log", lambda *args, **others: None)
-    states = module.network.states(batch.tokens, batch.mask)
-    logits = module.network.classify(states, batch.mask)
+    states = module.network.states(batch.tokens, batch.is_word)
+    logits = module.network.classify(states, batch.is_word)
     expected = torch.stack([-logits[i].log_softmax(-1)[int(i < 3)] for i in range(6)]).mean()
-    targets = reconstruction_targets(batch.tokens, batch.mask, batch.untouched)
+    targets = reconstruction_targets(batch.tokens, batch.is_word, batch.untouched)
     embedding = encoder.model.get_input_embeddings().weight
     for text in range(6):
         nats = [
@@ -107,10 +107,10 @@ def test_detection_is_the_mean_over_tokens_of_telling_which_are_altered(data, en
     batch = batch_of(data, encoder, stories=3)
     module = UnionModule(encoder, UnionTraining(reconstruction=0.0, detection=0.5)).eval()
     monkeypatch.setattr(module, "log", lambda *args, **others: None)
-    states = module.network.states(batch.tokens, batch.mask)
-    told = F.cross_entropy(module.network.classify(states, batch.mask), batch.human.long())
+    states = module.network.states(batch.tokens, batch.is_word)
+    told = F.cross_entropy(module.network.classify(states, batch.is_word), batch.human.long())
     nats = []
-    for text, place in batch.mask.nonzero().tolist():
+    for text, place in batch.is_word.nonzero().tolist():
         probability = module.detector(states[text, place]).sigmoid()
         nats.append(-(probability if batch.altered[text, place] else 1 - probability).log())
     expected = told + 0.5 * torch.stack(nats).mean()

@@ -5,7 +5,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.union.words import (
-    Lexicon,
+    ContentWords,
     own_antonyms,
     read_conceptnet_antonyms,
     read_conceptnet_entities,
@@ -23,7 +23,7 @@ COUNTS = {
 
 @pytest.fixture
 def lexicon():
-    return Lexicon(COUNTS, antonyms={"love": ("hate",), "happy": ("sad", "happy")})
+    return ContentWords(COUNTS, antonyms={"love": ("hate",), "happy": ("sad", "happy")})
 
 
 def test_other_words_of_the_tag_come_by_frequency(lexicon):
@@ -66,7 +66,7 @@ def test_only_content_words_are_swapped(lexicon):
 def test_entities_restrict_by_word_and_base(tmp_path):
     path = tmp_path / "conceptnet_entity.csv"
     path.write_text("dog|||12\nwalk|||3\nhot|||dog|||1\n")
-    lexicon = Lexicon(COUNTS, entities=read_conceptnet_entities(path))
+    lexicon = ContentWords(COUNTS, entities=read_conceptnet_entities(path))
     assert lexicon.is_content("dog", "NN")
     assert lexicon.is_content("walked", "VBD")
     assert not lexicon.is_content("cat", "NN")
@@ -93,5 +93,5 @@ def test_the_own_list_goes_both_ways_and_never_to_itself():
 
 def test_a_lexicon_counts_tagged_sentences():
     sentence = Sentence(("Dogs", "saw", "dogs"), tags=("NNS", "VBD", "NNS"))
-    drawn = Lexicon.of([sentence, Sentence(("cats",), tags=("NNS",))], antonyms={})
+    drawn = ContentWords.of([sentence, Sentence(("cats",), tags=("NNS",))], antonyms={})
     assert drawn.swap("cats", "NNS", random.Random(0)) == "dogs"
