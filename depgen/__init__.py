@@ -1,7 +1,7 @@
 """Dependency structure in language models: published systems trained, tested, compared and used through one command.
 
-`depgen.load` gives a trained or pretrained system that scores texts. Nothing heavy is imported
-before a name is used.
+`depgen.load` gives a trained or pretrained system that scores texts; `depgen.build` a model or data module from the
+blocks of an experiment's YAML. Nothing heavy is imported before a name is used.
 """
 
 from importlib import import_module
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from depgen.errors import UserError
     from depgen.evaluation.loading import load
     from depgen.evaluation.system import System
+    from depgen.training.hyper_parameters import build
 
 __version__ = "0.1.0"
-__all__ = ["System", "UserError", "__version__", "load"]
+__all__ = ["System", "UserError", "__version__", "build", "load"]
 
-_MODULES = {"System": "depgen.evaluation.system", "UserError": "depgen.errors", "load": "depgen.evaluation.loading"}
+_MODULES = {
+    "System": "depgen.evaluation.system",
+    "UserError": "depgen.errors",
+    "build": "depgen.training.hyper_parameters",
+    "load": "depgen.evaluation.loading",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name is

@@ -1,11 +1,14 @@
 """What a notebook does first: batches without a trainer, and a plain Trainer without options."""
 
 import warnings
+from pathlib import Path
 
 import lightning as L
 import pytest
 import torch
+import yaml
 
+from depgen import build
 from depgen.data.batch import TokenBatch, WordBatch, collate_words
 from depgen.data.documents import DocumentBatch, DocumentData
 from depgen.data.generated import GeneratedStories
@@ -13,6 +16,7 @@ from depgen.data.stream import StreamData
 from depgen.data.text import TextData
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
+from depgen.models.dmlm import DMLM
 
 STORIES = GeneratedStories(train=40, valid=6, test=5)
 TEXT = {"tokens_per_batch": 250, "eval_tokens_per_batch": 200}
@@ -167,3 +171,16 @@ def test_several_devices_with_lightnings_own_sampler_are_refused_by_the_argument
     trainer = plain_trainer(tmp_path, devices=2, strategy="ddp_fork")
     with pytest.raises(Exception, match="use_distributed_sampler=False"):
         trainer.fit(Reader(), MODULES["text"][0]())
+
+
+def test_systems_and_data_are_built_from_the_blocks_of_an_experiment(tmp_path):
+    settings = yaml.safe_load(Path("experiments/demo_dm_transformer.yaml").read_text())
+    data = build(settings["data"])
+    model = build(settings["model"], vocabulary_size=data.vocabulary_size)
+    assert isinstance(data, TextData)
+    assert isinstance(model, DMLM)
+    assert model.backbone.vocabulary_size == data.vocabulary.size
+    with pytest.raises(UserError, match="windoww"):
+        build(settings["model"], vocabulary_size=9, windoww=3)
+    with pytest.raises(UserError, match="no_such"):
+        build({"class_path": "depgen.models.no_such.System"})

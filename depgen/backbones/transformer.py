@@ -5,6 +5,7 @@ Vaswani et al. (2017), with the defaults of fairseq's `transformer_lm`: 6 x 512,
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +54,69 @@ class TransformerState:
         return TransformerState(tuple(layer.select(rows) for layer in self.layers), self.length, padding)
 
 
+class Initialization(ABC):
+    """Draws the initial weights of a Transformer, in place of those that torch's layers have drawn."""
+
+    @abstractmethod
+    def __call__(self, network: "Transformer") -> None:
+        """Draw them."""
+
+
+@dataclass(frozen=True)
+class FairseqInit(Initialization):
+    """Embeddings from N(0, 1/width); queries, keys and values Xavier-uniform with gain 1/√2; the rest as in torch.
+
+    As fairseq's `transformer_lm`.
+    """
+
+    def __call__(self, network: "Transformer") -> None:
+        """Draw the embeddings; the layers draw their matrices so when they are made."""
+        for matrix in network.token_matrices:
+            nn.init.normal_(matrix, std=network.width**-0.5)
+
+
+@dataclass(frozen=True)
+class NormalInit(Initialization):
+    """All matrices from N(0, std²) with zero biases, as BERT and GPT-2.
+
+    Args:
+        std: standard deviation.
+    """
+
+    std: float = 0.02
+
+    def __call__(self, network: "Transformer") -> None:
+        """Draw embeddings, learned positions and the matrices of all layers."""
+        for matrix in [*network.token_matrices, *network.learned_positions]:
+            nn.init.normal_(matrix, std=self.std)
+        for module in network.layers.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=self.std)
+                nn.init.zeros_(module.bias)
+
+
+@dataclass(frozen=True)
+class StructFormerInit(Initialization):
+    """Embeddings from U(-bound, bound); a layer's four attention matrices Xavier-uniform with zero biases.
+
+    As StructFormer; feed-forward networks as in torch.
+
+    Args:
+        bound: of the embeddings.
+    """
+
+    bound: float = 0.1
+
+    def __call__(self, network: "Transformer") -> None:
+        """Draw embeddings, learned positions and the attention matrices of all layers."""
+        for matrix in [*network.token_matrices, *network.learned_positions]:
+            nn.init.uniform_(matrix, -self.bound, self.bound)
+        for layer in cast(Iterable[TransformerLayer], network.layers):
+            for block in layer.attention.projection.weight.data.chunk(3):
+                nn.init.xavier_uniform_(block)
+            nn.init.zeros_(layer.attention.projection.bias)
+
+
 class Transformer(EmbeddingBackbone):
     """A stack of self-attention layers over token embeddings.
 
@@ -77,11 +141,7 @@ class Transformer(EmbeddingBackbone):
         tied: the output matrix is the embedding.
         output_bias: add a bias to the logits.
         causal: positions see no later ones.
-        initial_std: draw all matrices from N(0, initial_std²) with zero biases, as BERT and GPT-2 do (0.02). None: as
-            fairseq: embeddings N(0, 1/width), queries, keys and values Xavier-uniform with gain 1/√2, feed-forward
-            networks torch's default.
-        initial_range: draw embeddings from U(-initial_range, initial_range), each of a layer's four attention matrices
-            Xavier-uniform with zero biases, as StructFormer does (0.1); feed-forward networks torch's default.
+        init: draws the initial weights: `FairseqInit` (None), `NormalInit` or `StructFormerInit` of this file.
     """
 
     def __init__(
@@ -107,8 +167,7 @@ class Transformer(EmbeddingBackbone):
         tied: bool = True,
         output_bias: bool = False,
         causal: bool = True,
-        initial_std: float | None = None,
-        initial_range: float | None = None,
+        init: Initialization | None = None,
     ) -> None:
         super().__init__()
         if width % attention_heads:
@@ -143,33 +202,12 @@ class Transformer(EmbeddingBackbone):
         has_final_norm = norm_first if final_norm is None else final_norm
         self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
         self.make_output(tied=tied, bias=output_bias)
-        if initial_range is not None:
-            if initial_std is not None:
-                raise UserError("a Transformer begins by initial_std or by initial_range: leave one out")
-            self._initialise_uniformly(initial_range)
-        else:
-            self._initialise(initial_std)
+        (FairseqInit() if init is None else init)(self)
 
-    def _initialise(self, std: float | None) -> None:
-        for matrix in self.token_matrices:
-            nn.init.normal_(matrix, std=self.width**-0.5 if std is None else std)
-        if std is None:
-            return
-        if isinstance(self.positions, LearnedPositions):
-            nn.init.normal_(self.positions.weight, std=std)
-        for module in self.layers.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=std)
-                nn.init.zeros_(module.bias)
-
-    def _initialise_uniformly(self, bound: float) -> None:
-        positions = [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
-        for matrix in self.token_matrices + positions:
-            nn.init.uniform_(matrix, -bound, bound)
-        for layer in cast(Iterable[TransformerLayer], self.layers):
-            for block in layer.attention.projection.weight.data.chunk(3):
-                nn.init.xavier_uniform_(block)
-            nn.init.zeros_(layer.attention.projection.bias)
+    @property
+    def learned_positions(self) -> list[nn.Parameter]:
+        """The trained vectors of positions; empty where there are none."""
+        return [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
 
     def forward(
         self,

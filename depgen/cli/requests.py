@@ -1,10 +1,14 @@
 """What a training verb is asked for, as far as it decides on the run folder and the checkpoint."""
 
 import argparse
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.locations import below_runs
 from depgen.training.runs import (
@@ -17,6 +21,8 @@ from depgen.training.runs import (
     run_holding,
     run_of_checkpoint,
 )
+
+logger = logging.getLogger(__name__)
 
 _ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced_trees.InducedTrees"
 
@@ -122,6 +128,30 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
     source = below_runs(str(checkpoint if Path(found.parser).is_file() else run))
     files = [f"--config={path}" for path in found.config]
     return [*files, f"{_ANNOTATOR}={_INDUCED}", f"{_ANNOTATOR}.init_args.run={source}", *others]
+
+
+def with_settings_today(arguments: Sequence[str]) -> list[str]:
+    """A command line in which a YAML file with arguments of earlier versions is replaced by its text with today's."""
+    found = list(arguments)
+    for place, argument in enumerate(arguments):
+        option, _, path = argument.rpartition("=")
+        if not (option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))):
+            continue
+        text = _settings_today(Path(path))
+        if text is not None:
+            logger.warning("%s has arguments of an earlier version; `depgen fit --print_config` shows today's.", path)
+            found[place] = f"--config={text}" if option else text
+    return found
+
+
+def _settings_today(path: Path) -> str | None:
+    """The text of a YAML file with today's arguments; None where it has them, or where it can't be read."""
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return None  # whoever reads it next says why
+    today = settings_today(settings)
+    return None if today == settings else yaml.safe_dump(today, sort_keys=False)
 
 
 def refused_start(checkpoint: str) -> UserError:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import Difference, differences
@@ -41,6 +42,7 @@ def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"The run's settings {path} can't be read: {error}") from error
     assert isinstance(settings, dict)
+    settings = dict(settings_today(settings))
     stored = load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
     if "_class_path" in stored:
         arguments = {name: value for name, value in stored.items() if not name.startswith("_") and name != LINKED}

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request, with_parser
+from depgen.cli.requests import Request, with_parser, with_settings_today
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
@@ -29,7 +29,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     arguments = with_parser(verb, arguments)
     request = Request.of(verb, arguments)
     if _only_looks(arguments):
-        RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())
+        RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -39,9 +39,10 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         logger.info("Run: %s", source)
         announce_run(source)
     config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
+    arguments = with_settings_today([*config, *arguments])
     try:
         with ExitStack() as locks:
-            return RunCLI(request, [*config, *arguments], source=source, checkpoint=checkpoint, locks=locks).output
+            return RunCLI(request, arguments, source=source, checkpoint=checkpoint, locks=locks).output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error
     except SystemExit as stop:

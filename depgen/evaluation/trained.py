@@ -48,11 +48,12 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
-    phase = int(load_checkpoint(checkpoint, mmap=True).get("phase", 0))  # a damaged file is refused by name
+    content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
-    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True)
+    arguments = content.get("hyper_parameters") or {}  # those of today
+    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True, **arguments)
     assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
-    model.enter_phase(phase)
+    model.enter_phase(int(content.get("phase", 0)))
     return Trained(model.eval(), vocabulary, run, checkpoint)
 
 

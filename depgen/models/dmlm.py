@@ -34,7 +34,7 @@ Deviations
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
@@ -66,12 +66,14 @@ from depgen.nn.vocabulary import (
 )
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
-from depgen.trees.relation_weights import dependent_weights
+from depgen.trees.relation_weights import RelationWeights
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
 GateFactory = Callable[[int], MixtureGate]
 """From the width of the hidden states to the gate of the mixture."""
+WindowFactory = Callable[[int], CarriedWindow]
+"""From the number of positions to a window that reaches back into the segment before."""
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ def collate_dependents(
     root_target: bool = True,
     eos_target: bool = True,
     duplicates: Duplicates = "set",
-    relation_weights: Mapping[str, float] | None = None,
+    relation_weights: RelationWeights | None = None,
 ) -> DependencyBatch:
     """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
     tokens = collate_tokens(batch)
@@ -139,7 +141,7 @@ def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arc
 
 
 def _item_arcs(
-    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, relation_weights: Mapping[str, float] | None
+    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, relation_weights: RelationWeights | None
 ) -> Arcs:
     assert item.heads is not None
     if (item.heads < 0).any():
@@ -152,7 +154,7 @@ def _item_arcs(
     words = np.append(item.ids, eos)[places - 1]
     if relation_weights is None:
         return positions, words, np.ones(len(places))
-    return positions, words, dependent_weights(positions, places, item.heads, item.relations, relation_weights)
+    return positions, words, relation_weights.of(positions, places, item.heads, item.relations)
 
 
 def _heaviest(rows: np.ndarray, words: np.ndarray, weights: np.ndarray) -> Arcs:
@@ -382,14 +384,14 @@ class DMLM(LeftToRight):
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
         window: mix the last so many positions only; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
-        carry_window: in a stream, let the window reach back into the segment before, at validation and test; by default
-            it ends at the segment's beginning, as in training (D9).
+        carry_window: in a stream, what lets the window reach back into the segment before, at validation and test:
+            `depgen.nn.carried_window.CarriedWindow`. None: it ends at the segment's beginning, as in training (D9).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
         duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" as often as it stands.
-        relation_weights: weight of a future dependent by the relation of its arc (`nsubj`, or `nsubj:pass` for a
-            subtype alone); 1 where it is not named. None: all count alike (paper).
+        relation_weights: weighs each future dependent by the relation of its arc:
+            `depgen.trees.relation_weights.RelationWeights`. None: all have weight 1 (paper).
         gate: what mixes the mixture with a plain softmax, made from the width: `depgen.nn.mixture_gate.MixtureGate`.
             None: the mixture alone (paper).
         kwargs: see `LeftToRight`; the regulariser is used in both phases, as in the authors' code.
@@ -406,12 +408,12 @@ class DMLM(LeftToRight):
         attention_layer: int = -2,
         attention: AttentionFactory | None = None,
         window: int | None = None,
-        carry_window: bool = False,
+        carry_window: WindowFactory | None = None,
         mixture_space: MixtureSpace = "probability",
         root_target: bool = True,
         eos_target: bool = True,
         duplicates: Duplicates = "set",
-        relation_weights: dict[str, float] | None = None,
+        relation_weights: RelationWeights | None = None,
         gate: GateFactory | None = None,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
@@ -435,10 +437,10 @@ class DMLM(LeftToRight):
             )
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
-        if carry_window and (window is None or self.attention is None):
+        if carry_window is not None and (window is None or self.attention is None):
             raise UserError("carry_window needs a window, and an attention beside a network that reads streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self.carried_window = CarriedWindow(window) if carry_window and window is not None else None
+        self.carried_window = None if carry_window is None or window is None else carry_window(window)
         self._collate = partial(
             collate_dependents,
             root_target=root_target,

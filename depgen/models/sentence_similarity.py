@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from depgen.aliases import settings_today
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
@@ -78,7 +79,7 @@ def built(architecture: str) -> MaskedLanguageModel:
     """The network of an architecture, with random weights."""
     from lightning.pytorch.cli import instantiate_module
 
-    settings = json.loads(architecture)
+    settings = settings_today(json.loads(architecture))
     kind = _masked_language_model(settings)
     if kind is None:
         raise UserError(f"There is no masked language model {settings.get('_class_path')}: import it first.")

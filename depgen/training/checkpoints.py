@@ -14,6 +14,7 @@ import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from torch import Tensor
 
+from depgen.aliases import settings_today
 from depgen.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
     """The content of a checkpoint file; no code in it is ever run, whatever the environment says.
+
+    Arguments of earlier versions are replaced by those of today.
 
     Args:
         path: the file.
@@ -33,6 +36,9 @@ def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     content = _load(Path(path), map_location, mmap)
     if not isinstance(content, dict) or "state_dict" not in content:
         raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
+    stored = content.get("hyper_parameters")
+    if isinstance(stored, dict):
+        content["hyper_parameters"] = settings_today(stored)
     return content
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
+from depgen.aliases import settings_today
 from depgen.errors import UserError
 
 CHANGED_DEFAULTS: Mapping[str, int] = {}
@@ -35,7 +36,7 @@ WITHOUT_EFFECT = frozenset({
 def config_digest(path: Path) -> str:
     """The sha256, hex, of what an experiment's YAML asks for.
 
-    It covers the resolved configuration: class paths as Python has them and values as their types read them. Comments,
+    It covers the resolved configuration: class paths and arguments of today, values as their types read them. Comments,
     the file's name, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
     enter it.
 
@@ -54,7 +55,7 @@ def _digest_of(text: bytes, where: str) -> str:
     if not isinstance(content, Mapping):
         raise UserError(f"{where}: expected settings in YAML, each a `name: value`, found none.")
     try:
-        chosen = chosen_values(content)
+        chosen = chosen_values(settings_today(content))
     except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
         raise UserError(f"{where}: {error}") from error
     return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Constructor arguments as plain values: what a checkpoint stores, so that it loads without running code from it."""
+"""Constructor arguments as plain values: how YAML files and checkpoints describe systems and data modules."""
 
 import importlib
 from collections.abc import Mapping
@@ -8,10 +8,35 @@ from inspect import Parameter, isclass, isfunction, signature
 from pathlib import Path
 from typing import Any
 
-from depgen.errors import UserError
+import lightning as L
+from jsonargparse import ArgumentError, ArgumentParser
+
+from depgen.aliases import settings_today
+from depgen.errors import UserError, user_errors_unwrapped
 
 BUILDER = "lightning.pytorch.cli.instantiate_module"
 """What `load_from_checkpoint` builds a system by, from values as they are in YAML."""
+
+
+def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - whatever the block describes
+    """The system or data module of a `model:` or `data:` block of an experiment's YAML.
+
+    Args:
+        block: `class_path` and `init_args`, as YAML has them.
+        others: arguments beside the block's, such as the `vocabulary_size` of the data.
+
+    Raises:
+        UserError: the block names no such class, or arguments that it refuses.
+    """
+    today = settings_today(block)
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments((L.LightningModule, L.LightningDataModule), "block", skip={"collate"})
+    settings = {"class_path": today.get("class_path"), "init_args": {**(today.get("init_args") or {}), **others}}
+    try:
+        with user_errors_unwrapped():
+            return parser.instantiate_classes(parser.parse_object({"block": settings})).block
+    except ArgumentError as error:
+        raise UserError(f"{settings['class_path']} can't be built: {error}") from error
 
 
 def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import NormalInit, StructFormerInit, Transformer
 from depgen.errors import UserError
 from depgen.nn.attention import Visibility
 
@@ -389,7 +389,7 @@ def test_initialisation_is_that_of_fairseq():
         bound = 2**-0.5 * (6 / 512) ** 0.5
         assert 0.99 * bound < block.abs().max() <= bound
     assert not model.output_bias.any()
-    alternative = Transformer(5000, layers=1, width=256, positions="learned", initial_std=0.02)
+    alternative = Transformer(5000, layers=1, width=256, positions="learned", init=NormalInit(0.02))
     for module in (alternative.embedding, alternative.positions, alternative.layers[0].expand):
         assert module.weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert not alternative.layers[0].expand.bias.any()
@@ -398,7 +398,7 @@ def test_initialisation_is_that_of_fairseq():
 def test_initialisation_is_that_of_structformer():
     torch.manual_seed(0)
     sizes = {"layers": 2, "width": 256, "positions": "learned", "max_length": 500}
-    model = Transformer(5000, **sizes, output_bias=True, initial_range=0.1)
+    model = Transformer(5000, **sizes, output_bias=True, init=StructFormerInit(0.1))
     for matrix in (model.embedding.weight, model.positions.weight):
         assert 0.0999 < matrix.abs().max() <= 0.1
         assert matrix.std().item() == pytest.approx(0.1 / 3**0.5, rel=0.01)
@@ -407,8 +407,6 @@ def test_initialisation_is_that_of_structformer():
         assert 0.99 * bound < block.abs().max() <= bound
     assert not torch.cat((attention.projection.bias, attention.output.bias, model.output_bias)).any()
     assert model.layers[1].expand.weight.abs().max() <= 256**-0.5
-    with pytest.raises(UserError, match="initial_std or by initial_range"):
-        small(initial_std=0.02, initial_range=0.1)
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
+from depgen.nn.carried_window import CarriedWindow
 
 PIECES = [([2, 3, 4, 5], [False, True, True, True]), ([6, 7, 8], [False, False, True]), ([9], [True])]
 
@@ -62,7 +63,7 @@ GPT2 = partial(
     PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=24, settings={"initializer_range": 0.5}
 )
 LSTM = partial(AWDLSTM, layers=2, embedding_size=8, hidden_size=6)
-WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": True}
+WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 ON_LSTM = partial(ONLSTM, layers=2, embedding_size=8, hidden_size=8, chunk_size=2)
 PRPN_SMALL = partial(PRPN, layers=2, embedding_size=8, hidden_size=8, slots=4, lookback=2)
 SYSTEMS = {

@@ -4,12 +4,12 @@ from functools import partial
 
 import torch
 
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import StructFormerInit, Transformer
 from tests.models.masked import batch_of
 
 SHAPE = {
     "activation": "leaky_relu", "affine_norms": False, "positions": "learned", "scale_embedding": False,
-    "output_bias": True, "causal": False, "initial_range": 0.1,
+    "output_bias": True, "causal": False, "init": StructFormerInit(),
 }  # fmt: skip
 
 

@@ -29,8 +29,10 @@ from depgen.models.dmlm import (
     pooled_log_probs,
 )
 from depgen.nn.band import matrix_of_band
+from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.activation import ActivationRegularizer
+from depgen.trees.relation_weights import RelationWeights
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
 
@@ -457,7 +459,9 @@ LABELLED = TokenItem(
 def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
     """Position by position: BOS - root 6; 5 - its head 6, by 5's det; 6 - 7 and 6, its nsubj and obj; 6 - <eos>."""
     weights = {"det": 0.25, "root": 3.0, "nsubj": 0.5, "obj": 0.0}
-    batch = collate_dependents(ItemBatch([LABELLED], 5), duplicates=duplicates, relation_weights=weights)
+    batch = collate_dependents(
+        ItemBatch([LABELLED], 5), duplicates=duplicates, relation_weights=RelationWeights(weights)
+    )
     expected = [(0, 6, 3.0), (1, 6, 0.25), (2, 7, 0.5), (2, 6, 0.0), (4, 0, 1.0)]
     found = zip(batch.dependents.rows.tolist(), batch.dependents.ids.tolist(), batch.weights.tolist(), strict=True)
     assert sorted(found) == sorted(expected)
@@ -472,7 +476,7 @@ def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
 def test_of_two_relations_to_one_word_type_the_heavier_counts():
     item = replace(LABELLED, ids=np.array([5, 6, 7, 7], dtype=np.int32))
     weights = {"nsubj:pass": 0.5, "obj": 0.125}
-    batch = collate_dependents(ItemBatch([item], 5), relation_weights=weights)
+    batch = collate_dependents(ItemBatch([item], 5), relation_weights=RelationWeights(weights))
     at_verb = slice(*batch.dependents.offsets[2:4].tolist())
     assert batch.dependents.ids[at_verb].tolist() == [7]
     assert batch.weights[at_verb].tolist() == [0.5]
@@ -480,14 +484,15 @@ def test_of_two_relations_to_one_word_type_the_heavier_counts():
 
 def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
     batch, plain = (
-        collate_dependents(ItemBatch([LABELLED], 5), relation_weights=each) for each in ({"iobj": 2.0}, None)
+        collate_dependents(ItemBatch([LABELLED], 5), relation_weights=each)
+        for each in (RelationWeights({"iobj": 2.0}), None)
     )
     hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
     weighed = dependency_nll(hidden, matrix, None, batch.dependents, batch.weights)
     torch.testing.assert_close(weighed, dependency_nll(hidden, matrix, None, plain.dependents))
     bare = replace(LABELLED, relations=np.array(["_"] * 4, dtype=object))
     with pytest.raises(UserError, match="labelled trees"):
-        collate_dependents(ItemBatch([bare], 5), relation_weights={"det": 0.5})
+        collate_dependents(ItemBatch([bare], 5), relation_weights=RelationWeights({"det": 0.5}))
 
 
 def gated(**options):
@@ -553,7 +558,7 @@ def test_the_state_is_carried_from_segment_to_segment():
 
 
 def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
-    anew, carried = over_lstm(window=3), over_lstm(window=3, carry_window=True)
+    anew, carried = over_lstm(window=3), over_lstm(window=3, carry_window=CarriedWindow)
     whole = anew.log_probs(stream(20)[0]).detach()
     found = along(carried.log_probs(batch) for batch in stream(6))
     torch.testing.assert_close(found, whole)
@@ -564,7 +569,7 @@ def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
 
 
 def test_a_window_is_not_carried_from_one_stream_to_the_next():
-    model = over_lstm(window=3, carry_window=True)
+    model = over_lstm(window=3, carry_window=CarriedWindow)
     first = along(model.log_probs(batch) for batch in stream(6))
     torch.testing.assert_close(along(model.log_probs(batch) for batch in stream(6)), first)
 
