@@ -1,24 +1,21 @@
 """Trees that a system has learnt from raw text, as an annotation source for others."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from depgen.data.vocabulary import VOCABULARY_FILE, is_unknown
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
-from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
+from depgen.evaluation.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.parsing import Decoding
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.language_models.masked import AttentionParser
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import check_words
-from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
-from depgen.trees.text_form import FORMS, FormName
-from depgen.trees.tree import cut_cycles
+from depgen.trees.text_form import FormName
 
 RULES = "4"
 """Raised when the trees of the same run change."""
@@ -84,30 +81,11 @@ class InducedTrees:
             UserError: no such run, one of a system that does not parse, a sentence or a word is empty.
         """
         check_words(sentences)
-        kept = [FORMS[self.text_form].kept(sentence) for sentence in sentences]
-        found = predicted_heads(
-            parser_of(self.trained),
-            self.trained.vocabulary,
-            [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
-            decoding=self.decoding,
-            tokens_per_batch=self.tokens_per_batch,
-        )
-        annotated = []
-        for sentence, marks, tree in zip(sentences, kept, found, strict=True):
-            heads = tuple(put_words_back(cut_cycles(tree), marks))
-            relations = tuple("root" if head == 0 else "dep" for head in heads)
-            annotated.append(replace(sentence, heads=heads, relations=relations))
-        return annotated
-
-    def unknown_words(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
-        """How many of the words that are read the run's vocabulary lacks, and how many there are."""
-        form, vocabulary = FORMS[self.text_form], self.trained.vocabulary
-        words = [word for sentence in sentences for word in self._read(sentence, form.kept(sentence))]
-        return sum(is_unknown(vocabulary, word) for word in words), len(words)
-
-    def _read(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
-        spelt = FORMS[self.text_form].spelt
-        return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
+        parser = InducedParser(
+            self.trained, self.text_form, self.decoding, tokens_per_batch=self.tokens_per_batch,
+            attention_head=self.attention_head,
+        )  # fmt: skip
+        return parser.annotate(sentences)
 
     # -- the run --------------------------------------------------------------------------------------------------
 
@@ -133,29 +111,9 @@ class InducedTrees:
         Raises:
             UserError: none was named, and the run's corpus does not say; or the run does not parse.
         """
-        form = self.form or form_of_run(self.source[0])
-        if form is None:
-            parser_of(self.trained)  # what does not parse is refused for that
-            raise UserError(
-                f"The corpus of {self.source[0]} does not say in which form its text is: name it by `form`, one of "
-                f"{', '.join(FORMS)} (depgen.trees.text_form)."
-            )
-        return form
+        return self.form or form_of_run(self.source[0]) or form_for_parsing(self.trained)
 
     @cached_property
     def trained(self) -> Trained:
-        """The system, in evaluation mode.
-
-        Raises:
-            UserError: an attention head was named for a system that has its own parser, or there is no such head.
-        """
-        trained = load_trained(self.source[1], device=self.device)
-        if self.attention_head is not None:
-            network = parser_of(trained)
-            if not isinstance(network, AttentionParser):
-                raise UserError(
-                    f"attention_head is of masked Transformers: {trained.checkpoint} holds a {type(network).__name__}, "
-                    "which has a parser of its own."
-                )
-            network.parse_by(self.attention_head)
-        return trained
+        """The system, in evaluation mode."""
+        return load_trained(self.source[1], device=self.device)

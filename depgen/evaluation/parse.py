@@ -1,34 +1,31 @@
 """`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out. And a run's trees of its test split."""
 
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from depgen.annotation.named_parser import parser_named
 from depgen.data.corpus import Corpus
 from depgen.data.text import CorpusData
-from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.parsed_text import ParsedTexts, chunks, parse_documents
 from depgen.evaluation.parsing import Decoding
+from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.locations import check_output, write_atomically
-from depgen.training.runs import newest_run
-from depgen.trees.annotator import Annotator
-from depgen.trees.conllu import TagColumn, format_conllu, read_blocks, write_conllu
+from depgen.trees.conllu import Block, TagColumn, read_blocks, write_conllu
 from depgen.trees.lines import read_lines
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
 TEST_TREES = Path("trees") / "test.conllu"
 """Where `depgen predict` writes, in the run folder."""
-CHUNK = 512
-"""Sentences that are held at a time; no tree depends on it."""
-
-_Item = TypeVar("_Item")
 
 
 def parse(
@@ -40,7 +37,7 @@ def parse(
     decoding: Decoding = "tree",
     form: FormName | None = None,
     input_format: Literal["text", "conllu"] | None = None,
-    tokens: Literal["whitespace", "rules"] = "whitespace",
+    tokens: Tokens = "whitespace",
     tags: TagColumn = "xpos",
     tokens_per_batch: int = 8192,
     device: str | None = None,
@@ -78,21 +75,25 @@ def parse(
         check_output(output)
     if parser is not None:
         _check_that_no_run_is_named(run=run, form=form, device=device, attention_head=attention_head)
-        reader = _Parser(parser_named(parser))
-    else:
-        reader = _Parser(
-            InducedTrees(
-                str(run or newest_run()), decoding, form=form, tokens_per_batch=tokens_per_batch, device=device,
-                attention_head=attention_head,
-            )
-        )  # fmt: skip
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
-    content = "".join(reader.parsed_conllu(input, tags) if conllu else reader.parsed_text(input, tokens))
-    reader.report()
+    blocks = list(read_blocks(input)) if conllu else []
+    document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
+    if parser is not None:
+        annotator = parser_named(parser)
+        parsed, source = parse_documents(annotator, [document]), annotator.scheme
+    else:
+        system = load_run(run, device=device, form=form)
+        source = str(system.trained.checkpoint)
+        parsed = system.parse(
+            [document], decoding=decoding, attention_head=attention_head, tokens_per_batch=tokens_per_batch,
+            progress=sys.stderr.isatty(),
+        )  # fmt: skip
+    content = _with_trees(blocks, parsed) if conllu else parsed.to_conllu()
+    _report(parsed, source, read_by_run=parser is None)
     if output is None:
         return content
     write_atomically(output, content)
-    logger.info("%d sentences written to %s", reader.sentences, output)
+    logger.info("%d sentences written to %s", len(parsed.sentences), output)
     return None
 
 
@@ -105,50 +106,43 @@ def _check_that_no_run_is_named(**options: object) -> None:
         )
 
 
-class _Parser:
-    """Parses files and counts what it has seen."""
+def _of_lines(path: Path, tokens: Tokens) -> TextDocument:
+    """A file of one sentence a line.
 
-    def __init__(self, trees: Annotator) -> None:
-        self.trees = trees
-        self.sentences = self.unknown = self.read = 0
+    Raises:
+        UserError: the file can't be read, or has only blank lines.
+    """
+    content = "\n".join(line for _, line in read_lines(path))
+    document = document_of(content, name=path.name, tokens=tokens)
+    if not document.sentences:
+        raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+    return document
 
-    def parsed_conllu(self, path: Path, tags: TagColumn) -> Iterator[str]:
-        for blocks in _chunks(read_blocks(path)):
-            sentences = [block.bare_sentence(tags) for block in blocks]
-            for block, tree in zip(blocks, self._parsed(sentences), strict=True):
-                assert tree.heads is not None
-                assert tree.relations is not None
-                yield f"{block.with_tree(tree.heads, tree.relations)}\n"
 
-    def parsed_text(self, path: Path, tokens: Literal["whitespace", "rules"]) -> Iterator[str]:
-        cut = tokenize if tokens == "rules" else str.split
-        lines = ((number, line.strip()) for number, line in read_lines(path) if line.strip())
-        found = False
-        for chunk in _chunks(lines):
-            found = True
-            sentences = [Sentence(tuple(cut(line))) for _, line in chunk]
-            for (number, line), tree in zip(chunk, self._parsed(sentences), strict=True):
-                text = " ".join(line.split())
-                yield f"# sent_id = {path.name}:{number}\n# text = {text}\n{format_conllu(tree, text=text)}\n"
-        if not found:
-            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocument:
+    """The sentences of CoNLL-U, without their trees."""
+    sentences = tuple(block.bare_sentence(tags) for block in blocks)
+    return TextDocument(path.name, sentences, tuple(f"{path.name}:{block.numbers[0]}" for block in blocks))
 
-    def _parsed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        parsed = self.trees.annotate(sentences)
-        self.sentences += len(parsed)
-        if isinstance(self.trees, InducedTrees):
-            unknown, read = self.trees.unknown_words(sentences)
-            self.unknown, self.read = self.unknown + unknown, self.read + read
-        return parsed
 
-    def report(self) -> None:
-        if not isinstance(self.trees, InducedTrees):
-            logger.info("%d sentences parsed by %s.", self.sentences, self.trees.scheme)
-            return
-        logger.info(
-            "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
-            self.sentences, self.trees.source[1], self.read, 100 * self.unknown / max(1, self.read),
-        )  # fmt: skip
+def _with_trees(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
+    """The lines of CoNLL-U with new trees."""
+    pairs = zip(blocks, parsed.sentences, strict=True)
+    return "".join(f"{block.with_tree(tree.heads, tree.relations)}\n" for block, tree in pairs)
+
+
+def _report(parsed: ParsedTexts, source: str, *, read_by_run: bool) -> None:
+    sentences = parsed.sentences
+    if not read_by_run:
+        logger.info("%d sentences parsed by %s.", len(sentences), source)
+        return
+    read, unknown = (
+        sum(map(sum, marks)) for marks in zip(*((each.read, each.unknown) for each in sentences), strict=True)
+    )
+    logger.info(
+        "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
+        len(sentences), source, read, 100 * unknown / max(1, read),
+    )  # fmt: skip
 
 
 def write_test_trees(checkpoint: Path, data: object, folder: Path) -> Path:
@@ -167,11 +161,7 @@ def write_test_trees(checkpoint: Path, data: object, folder: Path) -> Path:
 
 
 def _parsed_documents(corpus: Corpus, trees: InducedTrees) -> Iterator[Document]:
-    for documents in _chunks(corpus.documents("test")):
+    for documents in chunks(corpus.documents("test")):
         parsed = iter(trees.annotate([sentence for document in documents for sentence in document.sentences]))
         for document in documents:
             yield Document(tuple(islice(parsed, len(document.sentences))), document.identifier)
-
-
-def _chunks(items: Iterator[_Item]) -> Iterator[list[_Item]]:
-    return iter(lambda: list(islice(items, CHUNK)), [])

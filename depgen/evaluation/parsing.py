@@ -255,6 +255,7 @@ def predicted_heads(
     *,
     decoding: Decoding,
     tokens_per_batch: int = 8192,
+    batch_size: int | None = None,
 ) -> Heads:
     """A network's heads of each sentence's words: 1-based, 0 = root.
 
@@ -267,9 +268,10 @@ def predicted_heads(
             been taught roots.
         tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
             what is in a batch (StructFormer with `calibration: batch`).
+        batch_size: the most sentences in a batch; None: any number.
     """
     read = [Sentence(tuple(words)) for words in sentences]
-    return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch)[decoding]
+    return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch, batch_size)[decoding]
 
 
 def _heads_by(
@@ -278,10 +280,11 @@ def _heads_by(
     vocabulary: AnyVocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
+    batch_size: int | None = None,
 ) -> dict[Decoding, Heads]:
     """Heads by several decodings, the network being asked once."""
     found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
-    asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch)
+    asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch, batch_size)
     for rows, probabilities, lengths in asked:
         for decoding in decodings:
             heads = _decoded(probabilities, lengths, decoding)
@@ -318,12 +321,14 @@ def _answers(
     vocabulary: AnyVocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
+    batch_size: int | None = None,
 ) -> Iterator[tuple[Int[np.ndarray, " batch"], np.ndarray, Int[np.ndarray, " batch"]]]:
     """Batches of sentences of like length: their places, what the network says of them, their lengths."""
     assert isinstance(network, torch.nn.Module)
     assert not network.training
     device = next(network.parameters()).device
-    for batch in sentence_batches(vocabulary, sentences, tokens_per_batch=tokens_per_batch):
+    batches = sentence_batches(vocabulary, sentences, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+    for batch in batches:
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
             found = ask(batch.tokens.to(device), batch.lengths.to(device))
         yield batch.items.numpy(), found.cpu().numpy(), batch.lengths.numpy()

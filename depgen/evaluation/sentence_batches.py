@@ -11,7 +11,11 @@ from depgen.trees.sentence import Sentence
 
 
 def sentence_batches(
-    vocabulary: AnyVocabulary, sentences: Sequence[Sentence], *, tokens_per_batch: int
+    vocabulary: AnyVocabulary,
+    sentences: Sequence[Sentence],
+    *,
+    tokens_per_batch: int,
+    batch_size: int | None = None,
 ) -> Iterator[WordBatch]:
     """Sentences of like length together, with their trees where all of a batch have one; those without words are left
     out.
@@ -20,14 +24,19 @@ def sentence_batches(
         vocabulary: of whole words, with `<mask>`.
         sentences: in the form of the text that the network has learnt from; `items` of a batch are places among them.
         tokens_per_batch: padding included; a longer sentence is a batch by itself.
+        batch_size: the most sentences in a batch; None: any number.
     """
     encoded = [encode(vocabulary, sentence.words).ids for sentence in sentences]
     lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
     assert lengths.tolist() == [len(sentence) for sentence in sentences], "heads are those of whole words"
     filled = np.flatnonzero(lengths)
     for share in TokenBudgetBatches(lengths[filled], tokens_per_batch=tokens_per_batch, shuffle=False):
-        items = [_item(place, encoded[place], sentences[place].heads) for place in filled[share.indices].tolist()]
-        yield collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
+        alike = filled[share.indices].tolist()
+        most = batch_size or len(alike)
+        for places in (alike[first : first + most] for first in range(0, len(alike), most)):
+            items = [_item(place, encoded[place], sentences[place].heads) for place in places]
+            tokens = int(lengths[places].sum())
+            yield collate_words(ItemBatch(items, tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
 
 
 def _item(place: int, ids: np.ndarray, heads: Sequence[int] | None) -> TokenItem:

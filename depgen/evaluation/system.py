@@ -1,4 +1,4 @@
-"""A trained system that scores and generates texts; the verbs of the command line call the same functions."""
+"""A trained system that scores, generates and parses texts; the verbs of the command line call the same functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,11 @@ from typing import Literal
 
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
+from depgen.evaluation.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.parsed_text import ParsedTexts, parse_documents
+from depgen.evaluation.parsing import Decoding
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.scores import By, Scores, Unit
@@ -151,6 +154,42 @@ class System:
         )
         return generator.generate(_documents([""] if prompts is None else prompts), sentences=sentences)
 
+    def parse(
+        self,
+        texts: Sequence[Text],
+        *,
+        decoding: Decoding = "tree",
+        attention_head: tuple[int, int] | None = None,
+        tokens: Tokens = "whitespace",
+        tokens_per_batch: int = 8192,
+        batch_size: int | None = None,
+        progress: bool = False,
+    ) -> ParsedTexts:
+        """The dependency trees of sentences, by a system that parses: each word's head and relation (`root`, `dep`).
+
+        Every word is in the tree; words that the system does not read, such as punctuation, depend on the word before
+        them.
+
+        Args:
+            texts: strings.
+            decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+            attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
+                those that it was trained with, if any.
+            tokens: words are separated by white space, or by `rules` for English.
+            tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
+                the published `calibration: batch`.
+            batch_size: the most sentences at once; None: as many as the tokens allow.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: the system does not parse, has no such attention head, or was trained on text of unknown form
+                (name it by `depgen.load(..., form=)`).
+        """
+        check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+        form = form_for_parsing(self.trained, self.form)
+        parser = InducedParser(self.trained, form, decoding, tokens_per_batch, batch_size, attention_head)
+        return parse_documents(parser, _documents(texts, tokens), progress=progress)
+
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.
 
@@ -169,7 +208,7 @@ def _documents(texts: Sequence[Text], tokens: Tokens = "whitespace") -> list[Tex
     if isinstance(texts, str):
         raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
     return [
-        text if isinstance(text, TextDocument) else document_of(text, name=f"text {number}", tokens=tokens)
+        text if isinstance(text, TextDocument) else document_of(text, name=f"text-{number}", tokens=tokens)
         for number, text in enumerate(texts, start=1)
     ]
 
@@ -178,7 +217,7 @@ def _contexts(given: str | Sequence[str], texts: int, tokens: Tokens) -> list[Te
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
-    return [document_of(each, name=f"context {number}", tokens=tokens) for number, each in enumerate(contexts, 1)]
+    return [document_of(each, name=f"context-{number}", tokens=tokens) for number, each in enumerate(contexts, 1)]
 
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:

@@ -122,10 +122,6 @@ def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
     assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
 
 
-def test_unknown_words_are_counted_among_those_that_are_read(trees):
-    assert trees.unknown_words([Sentence(("The", "zyzzyva", ",", "!")), Sentence(("!",))]) == (1, 2)
-
-
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(parsing_run, copy)

@@ -3,11 +3,13 @@ from pathlib import Path
 
 import pytest
 
+import depgen
 from depgen.cli import main
 from depgen.data.bare_words import BareWords
 from depgen.data.treebank import ConlluTreebank
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.parse import TEST_TREES, write_test_trees
+from depgen.evaluation.text_documents import document_of
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -65,6 +67,12 @@ def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
     assert [tuple(int(row[6]) for row in part[2:]) for part in sentences] == [each.heads for each in annotated]
     assert [tuple(row[7] for row in part[2:]) for part in sentences] == [each.relations for each in annotated]
     assert annotated[1].heads == (0, 1, 1)
+
+
+def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
+    content = parsed(capsys, "parse", "--run", parsing_run, "--input", text, "--tokens", "rules")
+    found = depgen.load(parsing_run).parse([document_of(text.read_text(), name="story.txt", tokens="rules")])
+    assert found.to_conllu() == content
 
 
 def test_predict_with_an_input_is_parse(parsing_run, text, capsys):

@@ -1,6 +1,7 @@
 """Systems used from Python: scores of strings, of contexts' continuations, entropies and ranks against brute force."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
@@ -124,6 +126,10 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].score(TEXTS, given=["the"])
     with pytest.raises(UserError, match=r"MaskedTransformer, which does not write texts"):
         masked.generate(TEXTS)
+    with pytest.raises(UserError, match=r"CausalLM, which does not parse"):
+        systems["causal"].parse(TEXTS)
+    with pytest.raises(UserError, match="does not say in which form its text is: name it by `form`"):
+        System(masked.trained, masked.reading).parse(TEXTS)
     with pytest.raises(UserError, match=r"CausalLM, which reads no sentences"):
         systems["causal"].generate(TEXTS, sentences=2)
     with pytest.raises(UserError, match="number: expected at least 1, found 0"):
@@ -132,10 +138,10 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].score(TEXTS, given="the", reads="sentence")
 
 
-@pytest.mark.parametrize("method", ["score", "generate"])
+@pytest.mark.parametrize("method", ["score", "generate", "parse"])
 def test_a_string_in_place_of_a_list_is_refused(systems, method):
     with pytest.raises(UserError, match=r"a list of strings, found the string 'the cat': put it into a list"):
-        getattr(systems["causal"], method)("the cat")
+        getattr(replace(systems["masked"], form="bare"), method)("the cat")
 
 
 @pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
@@ -183,6 +189,67 @@ def test_greedy_words_are_those_of_rank_1(systems):
     words = system.score([f"{prompt} {text}"], next_words=True)[0].words[2 : 2 + len(text.split())]
     assert words
     assert {word.rank for word in words} == {1}
+
+
+PARSED = ["the cat ran .\ndogs ran", "", "a  cat", "the xylophone ran ."]
+
+
+def test_trees_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(systems):
+    system = replace(systems["masked"], form="bare")
+    parsed = system.parse(PARSED)
+    assert [[sentence.words for sentence in text.sentences] for text in parsed] == [
+        [("the", "cat", "ran", "."), ("dogs", "ran")], [], [("a", "cat")], [("the", "xylophone", "ran", ".")],
+    ]  # fmt: skip
+    assert parsed == system.parse(PARSED, batch_size=1) == system.parse(PARSED, tokens_per_batch=5)
+    alone = system.parse([PARSED[-1]], progress=True).sentences[0]
+    assert alone.tree == parsed.sentences[-1].tree
+    last = parsed.sentences[-1]
+    assert last.read == (True, True, True, False)
+    assert last.unknown == (False, True, False, False)
+    assert last.heads[3] == 3
+    assert parsed.to_frame()["head"].tolist() == [head for each in parsed.sentences for head in each.heads]
+    words = [PARSED[row["document"] - 1][row["start"] : row["end"]] for row in parsed.rows()]
+    assert words == [row["word"] for row in parsed.rows()]
+
+
+def test_an_attention_head_is_for_one_call(systems):
+    system = replace(systems["masked"], form="as_is")
+    text = [" ".join(WORDS * 3)]
+    heads = [system.parse(text, attention_head=(1, head)).sentences[0].heads for head in (0, 1)]
+    assert heads[0] != heads[1]
+    assert system.model.parses_by == (0, 1)
+    with pytest.raises(UserError, match=r"expected \[layer, head\] below \[2, 2\] and not negative, found \[7, 0\]"):
+        system.parse(text, attention_head=(7, 0))
+
+
+def test_trees_become_those_of_spacy_and_nltk(systems):
+    system, text = replace(systems["masked"], form="bare"), "(the cat\n dogs' .)"
+    parsed = system.parse([text, "a cat"], tokens="rules")
+    first, second = parsed.to_spacy()
+    assert first.text == "(the cat dogs' .) "
+    assert [[token.text for token in sentence] for sentence in first.sents] == [
+        ["(", "the", "cat"], ["dogs", "'", ".", ")"],
+    ]  # fmt: skip
+    sentences = parsed.sentences
+    for sentence, found in zip(sentences, [*first.sents, *second.sents], strict=True):
+        heads = [0 if token.head == token else token.head.i - found.start + 1 for token in found]
+        assert tuple(heads) == sentence.heads
+        assert [token.dep_ for token in found] == ["ROOT" if head == 0 else "dep" for head in heads]
+    for sentence, graph in zip(sentences, parsed.to_nltk(), strict=True):
+        nodes = [graph.nodes[place] for place in range(1, 1 + len(sentence.words))]
+        assert [(node["word"], node["head"], node["rel"]) for node in nodes] == [
+            *zip(sentence.words, sentence.heads, sentence.relations, strict=True)
+        ]
+        assert graph.root["head"] == 0
+
+
+def test_trees_become_conllu(systems, tmp_path):
+    parsed = replace(systems["masked"], form="bare").parse(["(the cat\n dogs' .)", "a cat"], tokens="rules")
+    path = tmp_path / "parsed.conllu"
+    path.write_text(parsed.to_conllu())
+    assert path.read_text().startswith("# sent_id = text-1:1\n# text = (the cat\n1\t(\t")
+    read = [sentence for document in read_conllu(path) for sentence in document.sentences]
+    assert read == [each.tree for each in parsed.sentences]
 
 
 def test_the_tokenizer_is_the_vocabulary(systems):
