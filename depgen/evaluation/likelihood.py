@@ -15,6 +15,8 @@ from depgen.progress import progress_bar
 
 DocumentIds = Sequence[Sequence[int]]
 """Token ids of a document's sentences, without beginning and end; none is empty."""
+TOKENS_AT_ONCE, TOKENS_AT_ONCE_ON_CPU = 8192, 1024
+"""Tokens of a batch, padding included, where a caller names no number."""
 
 
 def score_documents(
@@ -22,7 +24,7 @@ def score_documents(
     documents: Sequence[DocumentIds],
     *,
     vocabulary: AnyVocabulary,
-    tokens_per_batch: int = 16384,
+    tokens_per_batch: int | None = None,
     batch_size: int | None = None,
     progress: bool = False,
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
@@ -34,7 +36,7 @@ def score_documents(
         model: a system in evaluation mode.
         documents: what it reads as one each; sentences to be read by themselves are documents of one sentence.
         vocabulary: that it was trained with.
-        tokens_per_batch: a longer document is a batch by itself.
+        tokens_per_batch: padding included; a longer document is a batch by itself. None: see `tokens_at_once`.
         batch_size: the most documents in a batch; None: any number.
         progress: show a progress bar.
 
@@ -42,6 +44,7 @@ def score_documents(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     assert not model.training, "scores are those of evaluation"
+    tokens_per_batch = tokens_per_batch or tokens_at_once(model)
     found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
     with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
         for places in batches_of(documents, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
@@ -51,6 +54,16 @@ def score_documents(
                 found[place] = each
             advance(len(places))
     return found
+
+
+def tokens_at_once(model: LanguageModel) -> int:
+    """The tokens of a batch that a system scores fast.
+
+    On a CPU the hidden states of a small batch stay in the caches. A system that encodes documents sentence by sentence
+    needs larger batches, because each of its steps computes one word of each document.
+    """
+    small = model.device.type == "cpu" and not model.reads_sentences
+    return TOKENS_AT_ONCE_ON_CPU if small else TOKENS_AT_ONCE
 
 
 def batches_of(
@@ -65,14 +78,14 @@ def batches_of(
 
 
 def sequence_losses(
-    trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]], *, tokens_per_batch: int = 16384
+    trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]], *, tokens_per_batch: int | None = None
 ) -> list[Float[np.ndarray, " tokens"]]:
     """The negative log-likelihood (nats) of each token of sequences that are read by themselves, their ends included.
 
     Args:
         trained: a run's system.
         sequences: token ids, without beginning and end; none is empty.
-        tokens_per_batch: a longer sequence is a batch by itself.
+        tokens_per_batch: see `score_documents`.
 
     Raises:
         UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.

@@ -44,8 +44,12 @@ class Reading:
 
     def words(self, sentence: Sentence) -> list[str]:
         """Those that are read, as they are."""
-        form = FORMS[self.form]
-        return [form.spelt(word) for word, keep in zip(sentence.words, form.kept(sentence), strict=True) if keep]
+        return self.spelt(sentence, self.kept(sentence))
+
+    def spelt(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
+        """The words to keep, in the form."""
+        spelt = FORMS[self.form].spelt
+        return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
 
     def encode(self, words: Sequence[str], vocabulary: AnyVocabulary, *, begins: bool = True) -> Encoding:
         """Token ids of words in the form; `begins` says whether they are the first of a text.

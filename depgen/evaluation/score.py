@@ -39,7 +39,7 @@ def score(
     input_format: InputFormat | None = None,
     tokens: Tokens = "whitespace",
     tags: TagColumn = "xpos",
-    tokens_per_batch: int = 8192,
+    tokens_per_batch: int | None = None,
     device: str | None = None,
     next_words: bool = False,
     first_word_space: bool | None = None,
@@ -71,8 +71,8 @@ def score(
         input_format: by default `conllu` or `jsonl` for names that end so, `text` for all others.
         tokens: (text and JSON) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
-        tokens_per_batch: read at a time, all that is read as one counted as long as the longest of a batch; what is
-            longer by itself is a batch of its own. No score depends on it.
+        tokens_per_batch: tokens that are scored at once, padding included; by default as many as are fast on the
+            device. A longer sentence or document is scored alone. No score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
         next_words: (left-to-right systems, rows of words) add the entropy of the distribution that each word was
             predicted from, and the rank of the word in it (1: the likeliest; of several tokens the last place).

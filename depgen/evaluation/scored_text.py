@@ -157,7 +157,7 @@ class Scorer:
     trained: Trained
     reading: Reading
     as_one: bool
-    tokens_per_batch: int = 8192
+    tokens_per_batch: int | None = None
     batch_size: int | None = None
     next_words: bool = False
     progress: bool = False
@@ -205,7 +205,8 @@ class Scorer:
         together, found = self.as_one and not self.trained.model.reads_sentences, list[_Read]()
         begins = True
         for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
-            kept, words = self.reading.kept(sentence), self.reading.words(sentence)
+            kept = self.reading.kept(sentence)
+            words = self.reading.spelt(sentence, kept)
             encoding = self.reading.encode(words, self.vocabulary, begins=begins)
             found.append(_Read(sentence, spans, kept, encoding, encoding.ids == self.vocabulary.unk))
             begins = begins and not words if together else True

@@ -62,7 +62,7 @@ class System:
         reads: Reads | None = None,
         next_words: bool = False,
         tokens: Tokens = "whitespace",
-        tokens_per_batch: int = 8192,
+        tokens_per_batch: int | None = None,
         batch_size: int | None = None,
         progress: bool = False,
     ) -> Scores:
@@ -78,7 +78,8 @@ class System:
                 `sentence` by itself.
             next_words: also the entropy of the distribution that each word was predicted from, and the word's rank.
             tokens: words are separated by white space, or by `rules` for English.
-            tokens_per_batch: scored at once, padding included; no score depends on it.
+            tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
+                depends on it.
             batch_size: the most sentences or documents at once; None: as many as the tokens allow.
             progress: show a progress bar.
 

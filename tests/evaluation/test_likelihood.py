@@ -1,15 +1,18 @@
 """Scores of documents do not depend on the batches they are read in, and are those of one document at a time."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents, sequence_losses
 from depgen.evaluation.trained import Trained
+from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.models.udgn import UDGN
 
@@ -40,6 +43,17 @@ def test_a_first_word_has_the_probabilities_of_a_distribution(model):
     every = [[[word]] for word in range(VOCABULARY.size)]
     firsts = [scores[0][0] for scores in score_documents(model, every, vocabulary=VOCABULARY)]
     assert np.exp(firsts).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_batches_are_small_on_a_cpu_but_for_systems_that_encode_sentence_by_sentence(model, monkeypatch):
+    documents, sizes = [[[4] * 9]] * 400, []
+    for system in (model, CausalLM(partial(Transformer, layers=1, width=4, attention_heads=1), VOCABULARY.size).eval()):
+        scored = system.sentence_log_probs
+        monkeypatch.setattr(
+            system, "sentence_log_probs", lambda rows, s=scored, **k: sizes.append(len(rows)) or s(rows, **k)
+        )
+        score_documents(system, documents, vocabulary=VOCABULARY)
+    assert sizes == [400, 102, 102, 102, 94]
 
 
 def test_no_document_is_no_score(model):

@@ -75,7 +75,7 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
         owner = [f" {text}"[:end].count(" ") - 1 for _, end in coded["offset_mapping"]]
         expected = np.bincount([*owner, len(text.split())], weights=nats)
         assert [word.word for word in scored] == [*text.split(), "<eos>"]
-        np.testing.assert_allclose([-word.log_prob for word in scored], expected, rtol=1e-4)
+        np.testing.assert_allclose([-word.log_prob for word in scored], expected, rtol=0, atol=1e-5)
         assert [word.tokens for word in scored] == [*np.bincount(owner), 1]
         assert not any(word.unknown for word in scored)
     assert max(word.tokens for word in document.words) > 3
