@@ -78,7 +78,8 @@ def _arguments_today(class_path: str, arguments: Mapping[str, Any]) -> dict[str,
 def _is_object(successor: Successor, value: object) -> bool:
     """Whether a value is an object of today: by class path, or as the arguments of a dataclass."""
     if isinstance(value, Mapping):
-        return "class_path" in value or (value.keys() == {successor.argument} and isinstance(*value.values(), Mapping))
+        (first,) = value.values() if value.keys() == {successor.argument} else [None]
+        return "class_path" in value or isinstance(first, Mapping)
     return isinstance(value, str)
 
 
