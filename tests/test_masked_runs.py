@@ -1,8 +1,6 @@
 """UDGN through the command line: killed and gone on with, two processes as one, trees that change nothing, plateaus."""
 
 import csv
-import multiprocessing
-import signal
 
 import pytest
 import torch
@@ -73,31 +71,9 @@ def place(tmp_path, monkeypatch):
     return at
 
 
-def killed(folder, step):
-    kill = ["--trainer.callbacks+=tests.cli.test_resume.KillMyself", f"--trainer.callbacks.step={step}"]
-    fit(folder, experiment(), "--resume_every_n_steps", "1", *kill)
-
-
 def same(one, other, name):
     whole, found = (load_checkpoint(each / name)["state_dict"] for each in (one, other))
     return whole.keys() == found.keys() and all(torch.equal(found[key], value) for key, value in whole.items())
-
-
-def test_kill_9_and_resume(place):
-    whole = fit(place("whole"), experiment())
-    checkpoint = load_checkpoint(whole / "resume.ckpt")
-    assert checkpoint["global_step"] == 12
-    (optimizer,) = checkpoint["optimizer_states"]
-    assert optimizer["param_groups"][0]["lr"] == 1e-3 * 0.5**2, "a plateau of the loss, lower being better"
-    folder = place("killed")
-    process = multiprocessing.get_context("fork").Process(target=killed, args=(folder, 6))  # in the second epoch
-    process.start()
-    process.join(180)
-    assert process.exitcode == -signal.SIGKILL
-    broken = fit(folder, experiment(), "--resume")
-    assert same(whole, broken, "best.ckpt")
-    assert same(whole, broken, "resume.ckpt")
-    assert losses(broken) == losses(whole)
 
 
 def test_trees_in_the_data_change_neither_weights_nor_selection(place, capsys):

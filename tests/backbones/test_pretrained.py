@@ -73,37 +73,6 @@ def test_padding_at_the_left_is_the_librarys(model):
     torch.testing.assert_close(logits(model, tokens, padding=padding)[~padding], expected[~padding])
 
 
-@torch.no_grad()
-def test_ragged_prompts_and_carried_keys_equal_one_by_one(model):
-    tokens, more, lengths = words(4, 8), words(4, 3), [8, 3, 1, 6]
-    padding = torch.arange(8) < 8 - torch.tensor(lengths)[:, None]
-    tokens[padding] = 0
-    first = model(tokens, padding=padding, attention_layer=-2, carry=True)
-    second = model(more[:, :1], state=first.state, attention_layer=-2, carry=True)
-    model(more[:, 1:2], state=second.state, carry=True)  # to go on from a state leaves it as it is
-    third = model(more[:, 1:], state=second.state, attention_layer=-2)
-    some = model(more[[3, 1], 1:], state=second.state.select(torch.tensor([3, 1]))).hidden
-    torch.testing.assert_close(some, third.hidden[[3, 1]])
-    for row, length in enumerate(lengths):
-        alone = model(torch.cat((tokens[row, 8 - length :], more[row]))[None], attention_layer=-2)
-        ours = torch.cat((first.hidden[row, 8 - length :], second.hidden[row], third.hidden[row]))
-        torch.testing.assert_close(ours, alone.hidden[0], atol=1e-5, rtol=1e-5)
-        assert third.attention[row, :, :, : 8 - length].isneginf().all()
-        torch.testing.assert_close(third.attention[row, :, :, 8 - length :], alone.attention[0, :, -2:])
-
-
-@torch.no_grad()
-def test_a_later_token_and_padding_at_the_right_change_nothing(model):
-    tokens, padding = words(2, 7), torch.zeros(2, 7, dtype=torch.bool)
-    padding[:, 4:] = True
-    changed = tokens.masked_fill(padding, 5)
-    for layer in (None, 1):
-        whole = model(tokens, attention_layer=layer).hidden[:, :4]
-        torch.testing.assert_close(model(changed, attention_layer=layer).hidden[:, :4], whole)
-        torch.testing.assert_close(model(changed, attention_layer=layer, padding=padding).hidden[:, :4], whole)
-    assert not torch.allclose(model(tokens).hidden[:, 4:], model(changed).hidden[:, 4:])
-
-
 def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
     model = small(dropout=0.0, attention_dropout=0.5).train()
     tokens = words(2, 7)

@@ -139,57 +139,6 @@ def test_the_published_size():
 # -- state, padding, order ----------------------------------------------------------------------------------------
 
 
-def compare(found, expected):
-    torch.testing.assert_close(found.embedded, expected.embedded)
-    torch.testing.assert_close(found.distances, expected.distances)
-    for pair, expected_pair in zip(found.memories, expected.memories, strict=True):
-        torch.testing.assert_close(pair, expected_pair)
-
-
-@pytest.mark.parametrize("cuts", [(4,), (1, 2, 7), tuple(range(1, 9))])
-def test_a_carried_state_goes_on_where_it_was_left(cuts):
-    model, tokens = small(), words(3, 9)
-    whole = model(tokens, carry=True)
-    state, hidden = None, []
-    for start, end in zip((0, *cuts), (*cuts, 9), strict=True):
-        part = model(tokens[:, start:end], state=state, carry=True)
-        state = part.state.detached()
-        hidden.append(part.hidden)
-    torch.testing.assert_close(torch.cat(hidden, 1), whole.hidden, rtol=0, atol=1e-6)
-    compare(state, whole.state)
-    compare(model.state_of(state.tensors()), state)
-    assert not state.distances.requires_grad
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_padding_is_passed_by(left):
-    model, lengths = small(), (2, 5, 1, 0)
-    tokens, padding = words(4, 5), torch.ones(4, 5, dtype=torch.bool)
-    started = model(words(4, 3), carry=True).state
-    for row, length in enumerate(lengths):
-        padding[row, 5 - length if left else 0 : 5 if left else length] = False
-    output = model(tokens, padding=padding, state=started, carry=True)
-    distances = model.syntactic_distances(tokens, padding=padding)
-    for row in range(4):
-        alone, kept = started.select(torch.tensor([row])), tokens[row][~padding[row]][None]
-        if kept.size(1):
-            expected = model(kept, state=alone, carry=True)
-            torch.testing.assert_close(output.hidden[row][~padding[row]], expected.hidden[0])
-            torch.testing.assert_close(distances[:, row][:, ~padding[row]], model.syntactic_distances(kept)[:, 0])
-            alone = expected.state
-        compare(output.state.select(torch.tensor([row])), alone)
-        assert not output.hidden[row][padding[row]].any()
-
-
-def test_a_later_word_leaves_earlier_states_untouched():
-    model, tokens = small(), words(2, 6)
-    changed = tokens.clone()
-    changed[:, 4] = (changed[:, 4] + 1) % VOCABULARY
-    before, after = model(tokens).hidden, model(changed).hidden
-    assert torch.equal(before[:, :4], after[:, :4])
-    assert not torch.allclose(before[:, 4:], after[:, 4:])
-
-
 def test_training_statistics_are_those_of_tokens():
     dry = {"dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
     tokens = words(3, 6)
@@ -250,27 +199,6 @@ def test_mixed_precision_leaves_distances_sharp():
 
 
 # -- as the backbone of a language model --------------------------------------------------------------------------
-
-
-def test_a_language_model_writes_from_what_it_scores():
-    torch.manual_seed(1)
-    model = CausalLM(partial(PRPN, **SMALL), 13).eval()
-    with torch.no_grad():
-        model.backbone.embedding.weight.normal_()
-        batch = collate_tokens(items(0))
-        scored, state, stepwise = model.log_probs(batch)[0], None, []
-        for read, target in zip(batch.inputs[0], batch.targets[0], strict=True):
-            log_probs, state = model.generation_step(read[None, None], None, state)
-            stepwise.append(log_probs[0, target])
-    torch.testing.assert_close(torch.stack(stepwise), scored, rtol=0, atol=1e-5)
-    assert log_probs.exp().sum().item() == pytest.approx(1, abs=1e-5)
-
-
-def test_scores_do_not_depend_on_the_batch():
-    model = CausalLM(partial(PRPN, **SMALL), 13).eval()
-    with torch.no_grad():
-        together, alone = model.log_probs(collate_tokens(items(0, 1, 2))), model.log_probs(collate_tokens(items(1)))
-    torch.testing.assert_close(together[1, :4], alone[0])
 
 
 def test_a_language_model_is_trained_without_padding():

@@ -21,48 +21,6 @@ def small(network, **options):
     return network(VOCABULARY, **{"embedding_size": 6, "hidden_size": 8, **options})
 
 
-def test_a_carried_state_goes_on_where_it_was_left(network):
-    model, tokens = small(network).eval(), words(3, 9)
-    whole = model(tokens, carry=True)
-    first = model(tokens[:, :4], carry=True)
-    second = model(tokens[:, 4:], state=first.state, carry=True)
-    torch.testing.assert_close(torch.cat((first.hidden, second.hidden), 1), whole.hidden)
-    for (hidden, cell), (expected_hidden, expected_cell) in zip(second.state.layers, whole.state.layers, strict=True):
-        torch.testing.assert_close(hidden, expected_hidden)
-        torch.testing.assert_close(cell, expected_cell)
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_padding_is_passed_by(network, left):
-    model = small(network).eval()
-    lengths = (2, 5, 1, 0)
-    tokens, padding = words(4, 5), torch.ones(4, 5, dtype=torch.bool)
-    started = model(words(4, 3), carry=True).state
-    for row, length in enumerate(lengths):
-        padding[row, 5 - length if left else 0 : 5 if left else length] = False
-    output = model(tokens, padding=padding, state=started, carry=True)
-    for row in range(4):
-        alone = started.select(torch.tensor([row]))
-        kept = tokens[row][~padding[row]][None]
-        expected = model(kept, state=alone, carry=True) if kept.size(1) else None
-        last = alone if expected is None else expected.state
-        for (hidden, cell), (expected_hidden, expected_cell) in zip(output.state.layers, last.layers, strict=True):
-            torch.testing.assert_close(hidden[row], expected_hidden[0])
-            torch.testing.assert_close(cell[row], expected_cell[0])
-        if expected is not None:
-            torch.testing.assert_close(output.hidden[row][~padding[row]], expected.hidden[0])
-        assert not output.hidden[row][padding[row]].any()
-
-
-def test_a_later_word_leaves_earlier_states_untouched(network):
-    model, tokens = small(network).eval(), words(2, 6)
-    changed = tokens.clone()
-    changed[:, 4] = (changed[:, 4] + 1) % VOCABULARY
-    before, after = model(tokens).hidden, model(changed).hidden
-    assert torch.equal(before[:, :4], after[:, :4])
-    assert not torch.allclose(before[:, 4:], after[:, 4:])
-
-
 def test_training_passes_differ_by_the_recurrent_weights_alone_and_evaluation_passes_agree(network):
     dry = {"embedding_dropout": 0.0, "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0}
     model, tokens = small(network, **dry, weight_dropout=0.5), words(2, 6)

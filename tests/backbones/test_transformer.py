@@ -74,50 +74,6 @@ def test_equals_the_encoder_of_torch(norm_first, activation, causal):
     torch.testing.assert_close(model(tokens).hidden, expected, atol=1e-5, rtol=1e-5)
 
 
-@torch.no_grad()
-def test_a_later_token_leaves_earlier_states_untouched():
-    tokens = some_tokens()
-    changed = tokens.clone()
-    changed[:, 5] = (changed[:, 5] + 1) % VOCABULARY
-    for attention_layer in (None, 1):
-        causal = small().eval()
-        before = causal(tokens, attention_layer=attention_layer).hidden
-        after = causal(changed, attention_layer=attention_layer).hidden
-        assert torch.equal(before[:, :5], after[:, :5])
-        assert not torch.allclose(before[:, 5:], after[:, 5:])
-    masked = small(causal=False).eval()
-    assert not torch.allclose(masked(tokens).hidden[:, :5], masked(changed).hidden[:, :5])
-
-
-@torch.no_grad()
-def test_carried_keys_give_what_one_pass_gives():
-    model = small().eval()
-    tokens = some_tokens()
-    whole = model(tokens, attention_layer=-2)
-    state, start = None, 0
-    for width in (4, 1, 2, 1, 1):
-        part = model(tokens[:, start : start + width], state=state, attention_layer=-2, carry=True)
-        torch.testing.assert_close(part.hidden, whole.hidden[:, start : start + width], atol=1e-5, rtol=1e-5)
-        expected = whole.attention[:, :, start : start + width, : start + width]
-        torch.testing.assert_close(part.attention, expected, atol=1e-5, rtol=1e-5)
-        state, start = part.state, start + width
-
-
-@torch.no_grad()
-def test_a_state_can_be_gone_on_from_twice_and_by_some_rows():
-    model = small().eval()
-    start = model(some_tokens(length=5), carry=True).state
-    grown = model(some_tokens(length=1), state=start, carry=True).state  # its buffers have room to spare
-    ends = some_tokens(length=2)
-    expected = model(torch.cat((some_tokens(length=5), some_tokens(length=1), ends), 1)).hidden[:, 6:]
-    rows = torch.tensor([2, 0])
-    model(1 - ends.clamp_max(1), state=grown, carry=True)
-    again = model(ends, state=grown, carry=True)
-    torch.testing.assert_close(again.hidden, expected, atol=1e-5, rtol=1e-5)
-    some = model(ends[rows], state=grown.select(rows)).hidden
-    torch.testing.assert_close(some, expected[rows], atol=1e-5, rtol=1e-5)
-
-
 def test_a_state_made_in_inference_mode_serves_outside_and_gradients_pass_through_states():
     model = small().eval()
     tokens = some_tokens()
@@ -134,48 +90,6 @@ def test_a_state_made_in_inference_mode_serves_outside_and_gradients_pass_throug
     parts = torch.autograd.grad(third.hidden.sum(), list(model.parameters()))
     whole = torch.autograd.grad(expected.sum(), list(model.parameters()))
     torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
-@pytest.mark.parametrize("attention_layer", [None, -2])
-@torch.no_grad()
-def test_ragged_prompts_padded_at_the_left_equal_one_by_one(attention_layer, positions):
-    model = small(positions=positions, max_length=20).eval()
-    tokens, more = some_tokens(batch=4, length=8), some_tokens(batch=4, length=3)
-    lengths = [8, 3, 1, 6]
-    padding = torch.arange(8) < 8 - torch.tensor(lengths)[:, None]
-    tokens[padding] = 0
-    first = model(tokens, padding=padding, attention_layer=attention_layer, carry=True)
-    second = model(more[:, :1], state=first.state, attention_layer=attention_layer, carry=True)
-    third = model(more[:, 1:], state=second.state, attention_layer=attention_layer)
-    for row, length in enumerate(lengths):
-        text = torch.cat((tokens[row, 8 - length :], more[row]))[None]
-        alone = model(text, attention_layer=attention_layer)
-        ours = torch.cat((first.hidden[row, 8 - length :], second.hidden[row], third.hidden[row]))
-        torch.testing.assert_close(ours, alone.hidden[0], atol=1e-5, rtol=1e-5)
-        if attention_layer is not None:
-            assert third.attention[row, :, :, : 8 - length].isneginf().all()
-            expected = alone.attention[0, :, -2:]
-            torch.testing.assert_close(third.attention[row, :, :, 8 - length :], expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@torch.no_grad()
-def test_padding_at_either_end_and_the_batch_change_nothing(causal):
-    model = small(causal=causal).eval()
-    tokens, padding = some_tokens(batch=4, length=9), torch.zeros(4, 9, dtype=torch.bool)
-    padding[0, 5:] = padding[1, :4] = padding[3] = True
-    changed = tokens.masked_fill(padding, 7)
-    for attention_layer in (None, 1):
-        output = model(tokens, padding=padding, attention_layer=attention_layer)
-        assert output.hidden.isfinite().all()
-        other = model(changed, padding=padding, attention_layer=attention_layer)
-        torch.testing.assert_close(other.hidden[~padding], output.hidden[~padding], atol=0, rtol=0)
-        for row in range(3):
-            alone = model(tokens[row : row + 1, ~padding[row]]).hidden[0]
-            torch.testing.assert_close(output.hidden[row, ~padding[row]], alone, atol=1e-5, rtol=1e-5)
-    if causal:  # padding at the right needs no saying
-        torch.testing.assert_close(model(tokens).hidden[0, :5], output.hidden[0, :5], atol=1e-5, rtol=1e-5)
 
 
 def test_rows_of_padding_give_finite_gradients():
@@ -317,13 +231,6 @@ def test_attention_is_a_distribution_before_dropout():
     torch.testing.assert_close(attention.exp().sum(-1), torch.ones(3, 4, 9))
     assert attention.isneginf().equal(torch.ones(9, 9).triu(1).bool().expand(3, 4, 9, 9))
     assert not torch.equal(model(some_tokens(), attention_layer=-2).hidden, model(some_tokens()).hidden)
-
-
-def test_asking_for_attention_changes_no_hidden_state():
-    model = small(attention_dropout=0.5).eval()
-    expected = model(some_tokens()).hidden
-    for layer in range(-3, 3):
-        torch.testing.assert_close(model(some_tokens(), attention_layer=layer).hidden, expected, atol=1e-6, rtol=1e-6)
 
 
 def test_gradients_flow_through_the_attention_returned_and_through_the_values_it_mixes():

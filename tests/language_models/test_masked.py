@@ -253,15 +253,6 @@ def test_a_call_gives_the_log_probability_of_each_word_in_a_batch(system, monkey
     assert system.output_weight.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("budget", [1, 9])
-def test_scores_depend_on_no_batch_and_no_neighbour(system, budget):
-    together = [each for scores in scores_of(system, DOCUMENTS) for each in scores]
-    sentences = [[sentence] for document in DOCUMENTS for sentence in document]
-    apart = [each for (each,) in scores_of(system, sentences[::-1], tokens_per_batch=budget)[::-1]]
-    for one, other in zip(together, apart, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
 @pytest.mark.parametrize("name", ["masked Transformer", "UDGN, positions"])
 def test_a_sentence_longer_than_the_positions_is_refused_and_one_that_fills_them_is_not(name):
     model = SYSTEMS[name]().eval()

@@ -180,61 +180,6 @@ def test_a_band_is_mixed_as_the_square_is(log_probs_of, window):
 # -- the system -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", ["probability", "logit"])
-def test_the_mixture_is_a_distribution_in_training_too(backbone, space):
-    torch.manual_seed(0)
-    model = DMLM(backbone, VOCABULARY, 1, 1, mixture_space=space).train()
-    batch = collate_dependents(items(0))
-    total = torch.zeros(1, batch.targets.shape[1])
-    for word in range(VOCABULARY):
-        torch.manual_seed(5)  # the same dropout for every word
-        replaced = type(batch)(**{**vars(batch), "targets": torch.full_like(batch.targets, word)})
-        total += model.log_probs(replaced).exp()
-    torch.testing.assert_close(total, torch.ones_like(total))
-
-
-def test_a_later_word_leaves_earlier_scores_untouched(model):
-    batch = collate_dependents(items(0))
-    changed = batch.inputs.clone()
-    changed[0, 6] = 11
-    before = model.log_probs(batch)
-    after = model.log_probs(type(batch)(**{**vars(batch), "inputs": changed}))
-    torch.testing.assert_close(before[0, :6], after[0, :6], rtol=0, atol=1e-6)
-    assert not torch.allclose(before[0, 6:], after[0, 6:])
-
-
-def test_scores_do_not_move_with_padding_or_batch(model):
-    together = model.log_probs(collate_dependents(items(0, 1, 2, 3)))
-    for row in range(4):
-        alone = model.log_probs(collate_dependents(items(row)))
-        torch.testing.assert_close(together[row, : alone.shape[1]], alone[0], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("space", ["probability", "logit"])
-def test_generation_draws_from_the_trained_mixture(backbone, space):
-    torch.manual_seed(0)
-    model = DMLM(backbone, VOCABULARY, 1, 1, mixture_space=space).eval()
-    batch = collate_dependents(items(0, 1))
-    stepwise, state = [], None
-    with torch.no_grad():
-        taught = model.log_probs(batch)
-        for t in range(batch.inputs.shape[1]):
-            tokens = batch.inputs[:, t : t + 1]
-            log_probs, state = model.generation_step(tokens, torch.zeros_like(tokens, dtype=torch.bool), state)
-            torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2))
-            stepwise.append(log_probs.gather(-1, batch.targets[:, t : t + 1])[:, 0])
-    found = torch.stack(stepwise, 1)
-    torch.testing.assert_close(found[batch.is_word], taught[batch.is_word], rtol=1e-4, atol=1e-5)
-
-
-def test_generation_is_the_same_for_any_batch_size(model):
-    prompts = [[2, 3], [4], [], [5, 6, 7, 8], [9, 2]]
-    options = {"eos": 0, "sampling": Sampling(top_p=0.9), "seeds": range(5), "max_new_tokens": 8}
-    together = model.generate(prompts, batch_size=5, **options)
-    assert together == model.generate(prompts, batch_size=1, **options)
-    assert len({tuple(text) for text in together}) > 1
-
-
 @pytest.mark.slow
 def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transformer):
     torch.manual_seed(0)
@@ -341,16 +286,6 @@ def test_its_steps_are_those_of_teacher_forcing(space, window):
             assert window is None or len(state.components) == len(state.keys.keys) == min(window, t + 1)
     found = torch.stack(stepwise, 1).gather(-1, batch.targets[:, 3:, None])[..., 0]
     torch.testing.assert_close(found[batch.is_word[:, 3:]], taught[:, 3:][batch.is_word[:, 3:]], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("window", [None, 3])
-def test_its_texts_are_the_same_for_any_batch_size(window):
-    prompts = [[2, 3], [4], [], [5, 6, 7, 8], [9, 2]]
-    options = {"eos": 0, "sampling": Sampling(top_p=0.9), "seeds": range(5), "max_new_tokens": 8}
-    model = over_lstm(window=window)
-    together = model.generate(prompts, batch_size=5, **options)
-    assert together == model.generate(prompts, batch_size=1, **options)
-    assert len({tuple(text) for text in together}) > 1
 
 
 def test_its_predictions_are_the_distances_of_its_network():
@@ -515,18 +450,6 @@ def test_a_gate_mixes_the_mixture_with_a_softmax_of_its_own(space):
     torch.testing.assert_close(model.log_probs(batch).exp(), expected)
 
 
-@pytest.mark.parametrize("space", ["probability", "logit"])
-def test_a_gated_step_is_that_of_teacher_forcing(space):
-    model, batch = gated(window=3, mixture_space=space), collate_dependents(items(0))
-    with torch.no_grad():
-        state, found = None, []
-        for t in range(batch.inputs.shape[1]):
-            log_probs, state = model.generation_step(batch.inputs[:, t : t + 1], None, state)
-            torch.testing.assert_close(log_probs.exp().sum(), torch.tensor(1.0))
-            found.append(log_probs[0, batch.targets[0, t]])
-        torch.testing.assert_close(torch.stack(found), model.log_probs(batch)[0], rtol=1e-4, atol=1e-5)
-
-
 def test_phase_1_leaves_the_gate_alone():
     model = gated().train()
     trained = {id(each) for group in model.configure_optimizers().param_groups for each in group["params"]}
@@ -551,12 +474,6 @@ def along(log_probs):
     return torch.cat([each.detach() for each in log_probs], 1)
 
 
-def test_the_state_is_carried_from_segment_to_segment():
-    base = CausalLM(RECURRENT, VOCABULARY).eval()
-    (whole,) = stream(20)
-    torch.testing.assert_close(along(base.log_probs(batch) for batch in stream(6)), base.log_probs(whole).detach())
-
-
 def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
     anew, carried = over_lstm(window=3), over_lstm(window=3, carry_window=CarriedWindow)
     whole = anew.log_probs(stream(20)[0]).detach()
@@ -568,36 +485,9 @@ def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
     assert not torch.allclose(found[:, started][:, 2:], whole[:, started][:, 2:])
 
 
-def test_a_window_is_not_carried_from_one_stream_to_the_next():
-    model = over_lstm(window=3, carry_window=CarriedWindow)
-    first = along(model.log_probs(batch) for batch in stream(6))
-    torch.testing.assert_close(along(model.log_probs(batch) for batch in stream(6)), first)
-
-
-def test_training_and_validation_carry_a_state_each():
-    model = CausalLM(partial(AWDLSTM, embedding_size=6, hidden_size=8, **NO_DROPOUT), VOCABULARY)
-    first, second = stream(10)
-    undisturbed = [model.train().log_probs(batch).detach() for batch in (first, second)]
-    model.log_probs(first)
-    for batch in stream(6):
-        model.eval().log_probs(batch)
-    torch.testing.assert_close(model.train().log_probs(second).detach(), undisturbed[1])
-
-
-def test_no_gradient_flows_into_the_segment_before():
-    model = over_lstm(window=3).train()
-    model.encode(stream(10)[0])
-    state = model._carried[True]
-    assert not any(each.requires_grad for each in state.tensors())
-    assert model.backbone.state_of(state.tensors()) == state
-
-
 def test_a_stream_is_refused_where_no_state_is_carried(backbone):
     with pytest.raises(UserError, match=r"Transformer carries no state.*TextData"):
         CausalLM(backbone, VOCABULARY).log_probs(stream(6)[0])
-
-
-NO_DROPOUT = {f"{name}_dropout": 0.0 for name in ("embedding", "input", "hidden", "output", "weight")}
 
 
 @pytest.mark.parametrize("window", [None, 3])

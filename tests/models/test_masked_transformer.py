@@ -11,7 +11,7 @@ from torch import nn
 from depgen.errors import UserError
 from depgen.language_models.masked import AttentionParser, LayerAttention, MaskedOutput
 from depgen.models.masked_transformer import MaskedTransformer, undirected_matches
-from tests.models.encoders import drift, eight_sentences, encoder, spread, states_and_attention
+from tests.models.encoders import eight_sentences, encoder, spread
 from tests.models.masked import UNK, batch_of, trained
 
 VOCABULARY = 9
@@ -59,13 +59,6 @@ def test_attention_is_that_of_the_scores_and_changes_no_state():
         assert (layer.after - expected).abs().max() < 1e-12
         assert (layer.after.sum(-1) - 1).abs().max() < 1e-12
         assert not layer.after[2, ..., 1:].any(), "padding is no key"
-
-
-@torch.no_grad()
-def test_padding_and_company_change_nothing():
-    model = spread(model_of(parses_by=(1, 0)))
-    assert drift(model, SENTENCES, of=states_and_attention) < 1e-12
-    assert drift(model, SENTENCES, of=lambda m, batch: [m.head_probabilities(batch.tokens, batch.lengths)]) < 1e-12
 
 
 def test_parameters_at_the_papers_size():

@@ -256,14 +256,6 @@ def probabilities(model, batch):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("calibration", ["sentence", "none"])
-def test_padding_and_company_change_nothing(calibration):
-    model = spread(model_of(calibration=calibration))
-    assert drift(model, SENTENCES, of=states_and_attention) < 1e-12
-    assert drift(model, SENTENCES, of=probabilities) < 1e-12
-
-
-@torch.no_grad()
 def test_calibration_of_the_batch_couples_its_sentences():
     model = spread(model_of(calibration="batch"))
     assert drift(model, SENTENCES, of=probabilities) > 1e-3

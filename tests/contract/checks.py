@@ -1,0 +1,382 @@
+"""The checks of the contract, by capability: each takes a system in evaluation mode and fails by AssertionError."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import lightning as L
+import numpy as np
+import torch
+
+from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
+from depgen.data.documents import whole_documents
+from depgen.data.sentence_pairs import EncodedPair, PairBatch, PairItems, collate_pairs
+from depgen.data.stream import Columns, Segments
+from depgen.data.text import EncodedSplit
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.settings import Sampling
+from depgen.evaluation.document_generation import continue_documents
+from depgen.evaluation.likelihood import score_documents
+from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel, word_mask
+from depgen.models.sentence_similarity import SentenceSimilarity
+from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from tests.contract.systems import VOCABULARY
+
+LETTERS = "abcdefghijk"
+PLAIN, STARTING, MASKING = (
+    Vocabulary(LETTERS),
+    Vocabulary(LETTERS[1:], starts=True),
+    Vocabulary(LETTERS[1:], masks=True),
+)
+DOCUMENTS = [[[3, 4, 5], [6], [7, 8, 9, 3, 3, 12]], [[5]], [[4, 4], [9, 3, 11]], [[10], [3, 8], [4, 7, 7, 6]]]
+"""Token ids of documents of several sentences and lengths; no id is special."""
+LONGEST = 4
+"""Tokens of the texts that are written."""
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+Document = Sequence[Sequence[int]]
+Check = Callable[[LanguageModel, Path], None]
+
+
+# -- batches and scores -----------------------------------------------------------------------------------------------
+
+
+def vocabulary_of(model: LanguageModel) -> Vocabulary:
+    """The vocabulary that the system's texts need; all have as many types."""
+    if isinstance(model, DocumentLanguageModel):
+        return STARTING
+    return MASKING if isinstance(model, MaskedLanguageModel) else PLAIN
+
+
+def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
+    """The documents as the system reads them: each a row, or with its own reverse a pair of sentences."""
+    if isinstance(model, DocumentLanguageModel):
+        return whole_documents(documents, STARTING)
+    texts = [np.concatenate(document).astype(np.int32) for document in documents]
+    if isinstance(model, SentenceSimilarity):
+        pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
+        return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
+    items = [TokenItem(k, ids) for k, ids in enumerate(texts)]
+    return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), mask_id=MASKING.mask_id))
+
+
+def places_of(batch: Batch) -> torch.Tensor:
+    """True where a batch holds a word, False at padding."""
+    return word_mask(batch.tokens, batch.lengths) if isinstance(batch, PairBatch) else batch.is_word
+
+
+def inputs_of(batch: Batch) -> str:
+    """The field of the token ids that the system reads."""
+    return "tokens" if isinstance(batch, WordBatch | PairBatch) else "inputs"
+
+
+def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
+    """The batch with another token at some places."""
+    name = inputs_of(batch)
+    return replace(batch, **{name: getattr(batch, name).masked_fill(place, word)})
+
+
+@torch.no_grad()
+def scores_of(model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+    """What `forward` gives each row, padding left out."""
+    found = model(batch)
+    if isinstance(batch, PairBatch):
+        return list(found[:, None])
+    return [row[here] for row, here in zip(found, batch.is_word, strict=True)]
+
+
+def every_token(batch: Batch, field: str, place: torch.Tensor) -> Batch:
+    """A batch of one text repeated, with token k in row k at some places of a field."""
+    words = torch.arange(VOCABULARY).view(-1, *(1 for _ in place.shape[1:]))
+    return replace(batch, **{field: getattr(batch, field).where(~place, words)})
+
+
+def all_scores(model: LanguageModel, document: Document) -> torch.Tensor:
+    """What `forward` gives each token at each place of a text, in evaluation."""
+    batch = batch_of(model, [document] * VOCABULARY)
+    return torch.stack(scores_of(model, every_token(batch, "targets", batch.is_word)))
+
+
+def assert_same(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], what: str, **tolerance: float) -> None:
+    """Fail where two lists of tensors differ."""
+    assert len(found) == len(expected), what
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, **(tolerance or CLOSE), msg=lambda text: f"{what}: {text}")
+
+
+def moved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Which scores of a text differ."""
+    return (one - other).abs() > 1e-9
+
+
+# -- every system -----------------------------------------------------------------------------------------------------
+
+
+def padding_and_the_batch_change_nothing(model: LanguageModel, folder: Path) -> None:
+    """Each row has the scores that it has by itself, whatever ids fill the padding."""
+    batch = batch_of(model, DOCUMENTS)
+    found = scores_of(model, batch)
+    assert all(each.isfinite().all() for each in found)
+    assert_same(scores_of(model, with_input(batch, ~places_of(batch), 5)), found, "other ids at padding")
+    alone = [scores_of(model, batch_of(model, [document]))[0] for document in DOCUMENTS]
+    assert_same(found, alone, "in a batch and alone")
+
+
+def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
+    """Lightning saves a system that was built in Python, and loads it without running code from the file."""
+    model = copy.deepcopy(model).float()
+    trainer = L.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer.strategy.connect(model)
+    trainer.save_checkpoint(folder / "system.ckpt")
+    loaded = type(model).load_from_checkpoint(folder / "system.ckpt", map_location="cpu", weights_only=True).eval()
+    assert type(loaded) is type(model)
+    loaded.enter_phase(model.phase)
+    batch = batch_of(model, DOCUMENTS)
+    assert_same(scores_of(loaded, batch), scores_of(model, batch), "loaded from a checkpoint", rtol=0, atol=0)
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def a_later_token_moves_no_earlier_score(model: LanguageModel, folder: Path) -> None:
+    """A token that is read moves the score of what follows it, and nothing that comes before."""
+    batch = batch_of(model, DOCUMENTS[:1])
+    (before,) = scores_of(model, batch)
+    for number, place in enumerate(batch.is_word.nonzero()):
+        here = torch.zeros_like(batch.is_word)
+        here[tuple(place)] = True
+        (after,) = scores_of(model, with_input(batch, here, 10))
+        differs = moved(before, after)
+        assert not differs[:number].any(), f"token {number} moves scores {differs.nonzero()[:, 0].tolist()}"
+        assert differs[number], f"token {number} does not move the score of the token that follows it"
+
+
+def every_other_word_moves_a_score(model: LanguageModel, folder: Path) -> None:
+    """The score of a word depends on words at both of its sides."""
+    batch = batch_of(model, DOCUMENTS[:1])
+    (before,) = scores_of(model, batch)
+    for number, place in enumerate(batch.is_word.nonzero()):
+        here = torch.zeros_like(batch.is_word)
+        here[tuple(place)] = True
+        (after,) = scores_of(model, with_input(batch, here, 10))
+        assert moved(before, after).all(), f"word {number} moves only {moved(before, after).tolist()}"
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
+
+
+def every_token_has_a_distribution(model: LanguageModel, folder: Path) -> None:
+    """The probabilities of all tokens at a position sum to 1, in evaluation and in training."""
+    total = all_scores(model, DOCUMENTS[0]).exp().sum(0)
+    torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
+    model, total = copy.deepcopy(model).train(), 0
+    batch = batch_of(model, DOCUMENTS[3:])
+    for word in range(VOCABULARY):
+        torch.manual_seed(5)  # the same dropout for every word
+        total += scores_of(model, replace(batch, targets=torch.full_like(batch.targets, word)))[0].exp()
+    torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
+
+
+def texts_score_as_batches_do(model: LanguageModel, folder: Path) -> None:
+    """`score_documents` and the sums of validation and test are those of `forward`, whatever the batches."""
+    batch = batch_of(model, DOCUMENTS)
+    expected = scores_of(model, batch)
+    for budget in (1, 12, 1000):
+        found = score_documents(model, DOCUMENTS[::-1], vocabulary=vocabulary_of(model), tokens_per_batch=budget)[::-1]
+        assert_same([torch.from_numpy(np.concatenate(each)) for each in found], expected, f"{budget} tokens a batch")
+        for document, scores in zip(DOCUMENTS, found, strict=True):
+            ends = [model.reads_sentences] * (len(document) - 1) + [True]  # who knows of sentences ends each of them
+            assert [len(each) for each in scores] == [len(ids) + end for ids, end in zip(document, ends, strict=True)]
+    with torch.no_grad():
+        scores = model.item_scores(batch)
+    assert scores.items.tolist() == list(range(len(DOCUMENTS)))
+    assert scores.tokens[:, 0].tolist() == [len(each) for each in expected]
+    torch.testing.assert_close(scores.nll[:, 0], -torch.stack([each.sum() for each in expected]), **CLOSE)
+
+
+def every_hidden_word_has_a_distribution(model: LanguageModel, folder: Path) -> None:
+    """The probabilities of all words at a place sum to 1: so no word sees itself."""
+    for number in (0, 2, 5):
+        batch = batch_of(model, [DOCUMENTS[3]] * VOCABULARY)
+        here = torch.zeros_like(batch.is_word)
+        here[:, number] = True
+        total = torch.stack(scores_of(model, every_token(batch, "tokens", here)))[:, number].exp().sum()
+        torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
+
+
+def sentences_score_as_batches_do(model: LanguageModel, folder: Path) -> None:
+    """`score_documents` gives each sentence the pseudo-log-likelihoods of `forward`, whatever the batches."""
+    sentences = [[sentence] for document in DOCUMENTS for sentence in document]
+    expected = scores_of(model, batch_of(model, sentences))
+    for budget in (1, 9, 1000):
+        found = score_documents(model, DOCUMENTS[::-1], vocabulary=MASKING, tokens_per_batch=budget)[::-1]
+        rows = [torch.from_numpy(each) for document in found for each in document]
+        assert_same(rows, expected, f"{budget} tokens a batch")
+
+
+# -- generation -------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def steps_of(model: LanguageModel, document: Document) -> torch.Tensor:
+    """The distributions by which the system would write a document, token by token."""
+    vocabulary, found = vocabulary_of(model), []
+    if isinstance(model, DocumentLanguageModel):
+        before = None
+        for sentence in document:
+            inputs = torch.tensor([[vocabulary.start, *sentence]])
+            features, before = model.step(inputs, before)
+            found.append(log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias))
+        return torch.cat(found)
+    assert isinstance(model, LeftToRight)
+    inputs, state = torch.tensor([[vocabulary.eos, *np.concatenate(document).tolist()]]), None
+    first = 1 + inputs.shape[1] % 2  # a text of odd length begins with a prompt of two tokens
+    for part in (inputs[:, :first], *inputs[:, first:].split(1, dim=1)):
+        log_probs, state = model.generation_step(part, None, state)
+        found.append(log_probs)
+    missing = torch.full((first - 1, VOCABULARY), torch.nan, dtype=found[0].dtype)
+    return torch.cat([missing, *found])
+
+
+def it_writes_by_its_scores(model: LanguageModel, folder: Path) -> None:
+    """Each step of writing draws from the distribution that scores the text."""
+    for document in DOCUMENTS:
+        batch = batch_of(model, [document])
+        (expected,) = scores_of(model, batch)
+        steps = steps_of(model, document)
+        drawn = ~steps[:, 0].isnan()
+        found = steps.gather(1, batch.targets[batch.is_word][:, None])[:, 0]
+        torch.testing.assert_close(found[drawn], expected[drawn], **CLOSE)
+        torch.testing.assert_close(steps[drawn].exp().sum(1), torch.ones_like(expected[drawn]), **CLOSE)
+
+
+BEGINNINGS: list[Document] = [DOCUMENTS[0][:2], DOCUMENTS[1], []]
+
+
+def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[list[int]]:
+    """A continuation of each beginning: tokens, or the words of the next sentence."""
+    options = {"sampling": sampling, "max_new_tokens": LONGEST, "batch_size": batch_size, "seeds": range(3)}
+    if isinstance(model, DocumentLanguageModel):
+        texts = continue_documents(model, BEGINNINGS, vocabulary=STARTING, sentences=1, **options)
+        return [sentence for (sentence,) in texts]
+    assert isinstance(model, LeftToRight)
+    prompts = [[token for sentence in document for token in sentence] for document in BEGINNINGS]
+    return model.generate(prompts, eos=PLAIN.eos, **options)
+
+
+def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -> None:
+    """Texts depend on no batch; a greedy one takes the most probable token of the scores at each place."""
+    drawn = written(model, Sampling(top_p=0.9), batch_size=3)
+    assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
+    assert len({tuple(text) for text in drawn}) > 1
+    greedy = written(model, Sampling(greedy=True), batch_size=3)
+    for document, text in zip(BEGINNINGS, greedy, strict=True):
+        last = text or [3]  # where nothing is written, its place has the scores of the end
+        best = all_scores(model, [*document, last])
+        if isinstance(model, DocumentLanguageModel):
+            best[STARTING.start] = -torch.inf  # is never written
+        first, expected = best.shape[1] - len(last) - 1, [*text, PLAIN.eos][:LONGEST]
+        assert best.argmax(0)[first : first + len(expected)].tolist() == expected
+
+
+# -- parses -----------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def trees_depend_on_their_own_words(model: LanguageModel, folder: Path) -> None:
+    """Probabilities of heads, or distances before words, of each sentence are those that it has alone."""
+    batch = batch_of(model, DOCUMENTS)
+    lengths = [sum(map(len, document)) for document in DOCUMENTS]
+    filled = with_input(batch, ~places_of(batch), 5)
+    found, other = model.predict_step(batch, 0), model.predict_step(filled, 0)
+    for row, (document, length) in enumerate(zip(DOCUMENTS, lengths, strict=True)):
+        single = model.predict_step(batch_of(model, [document]), 0)
+        if isinstance(model, HeadNetwork):
+            rows = [each[row] for each in (found, other)]
+            alone = single[0]
+            for each in rows:
+                assert not each[length:].any(), "heads of padding"
+                assert not each[:, length:].any(), "padding is a head"
+            assert (alone.sum(1) < 1 + 1e-9).all()
+            assert (alone >= 0).all()
+            assert length == 1 or alone.any()
+            rows = [each[:length, :length] for each in rows]
+        else:
+            rows, alone = [each[:, row, :length] for each in (found, other)], single[:, 0]
+            assert (alone[:, :length] >= 0).all()
+        assert_same(rows, [alone, alone], "in a batch and alone")
+
+
+@torch.no_grad()
+def attention_depends_on_its_own_words(model: LanguageModel, folder: Path) -> None:
+    """What the attention heads of each layer weigh is what they weigh in the sentence alone; padding is no key."""
+    assert isinstance(model, MaskedLanguageModel)
+    batch = batch_of(model, DOCUMENTS)
+    batch = with_input(batch, ~batch.is_word, 5)
+    found = model.encode(batch.tokens, batch.lengths, attention=True)
+    for row, document in enumerate(DOCUMENTS):
+        single = batch_of(model, [document])
+        alone, length = model.encode(single.tokens, single.lengths, attention=True), int(single.lengths[0])
+        for whole, own in zip(found.attention or (), alone.attention or (), strict=True):
+            for one, other in ((whole.before, own.before), (whole.after, own.after)):
+                torch.testing.assert_close(one[row, :, :length, :length], other[0], **CLOSE)
+                assert not whole.after[row, :, :length, length:].any(), "padding is a key"
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+def stream(positions: int) -> list[Batch]:
+    """Two columns of a stream of 40 tokens, in segments of some positions."""
+    ids = np.arange(36, dtype=np.int32) % 10 + 3
+    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), None, 0, 1), 2)
+    return [data.__getitems__(segment) for segment in Segments(data, positions, vary=False)]
+
+
+def along(model: LanguageModel, batches: Sequence[Batch]) -> torch.Tensor:
+    """The scores of a stream, from segment to segment."""
+    return torch.cat([torch.stack(scores_of(model, model.collate(batch))) for batch in batches], 1)
+
+
+def segments_score_as_the_whole_stream(model: LanguageModel, folder: Path) -> None:
+    """A state is carried from segment to segment; the next stream, and texts, begin without it and leave it alone."""
+    assert isinstance(model, LeftToRight)
+    whole = along(model, stream(20))
+    torch.testing.assert_close(along(model, stream(6)), whole, **CLOSE)
+    first, *rest = stream(6)
+    begun, evaluated, weights = along(model, [first]), model._carried[False], copy.deepcopy(model.state_dict())
+    model.train()(model.collate(stream(9)[0]))
+    model.eval().load_state_dict(weights)  # where training moves running means
+    trained = model._carried[True]
+    assert not any(each.requires_grad for each in trained.tensors())
+    score_documents(model, DOCUMENTS, vocabulary=PLAIN)
+    assert model._carried[False] is evaluated
+    torch.testing.assert_close(torch.cat((begun, along(model, rest)), 1), whole, **CLOSE)
+    assert model._carried[True] is trained
+
+
+CHECKS: dict[str, tuple[Check, ...]] = {
+    "left to right": (a_later_token_moves_no_earlier_score,),
+    "masked": (every_other_word_moves_a_score, attention_depends_on_its_own_words),
+    "exact": (every_token_has_a_distribution, texts_score_as_batches_do),
+    "pseudo": (every_hidden_word_has_a_distribution, sentences_score_as_batches_do),
+    "generates": (it_writes_by_its_scores, texts_are_written_alike_in_every_batch),
+    "parses": (trees_depend_on_their_own_words,),
+    "carries state": (segments_score_as_the_whole_stream,),
+}
+"""By capability; a system that claims one that is not here (`levels`, `bound`) brings its checks."""
+OF_ALL: tuple[Check, ...] = (padding_and_the_batch_change_nothing, a_checkpoint_holds_it)
+
+
+def checks_of(claims: frozenset[str]) -> list[Check]:
+    """The checks that a system's claims ask for.
+
+    Raises:
+        AssertionError: a claim has none.
+    """
+    missing = claims - CHECKS.keys()
+    assert not missing, f"no check of {sorted(missing)}: add one to tests.contract.checks.CHECKS"
+    return [*OF_ALL, *(check for claim in sorted(claims) for check in CHECKS[claim])]

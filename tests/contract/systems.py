@@ -1,0 +1,139 @@
+"""The list of systems that keep the contract: a new one joins by one line in `SYSTEMS`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from depgen.backbones.awd_lstm import AWDLSTM
+from depgen.backbones.backbone import Backbone, DistanceNetwork
+from depgen.backbones.on_lstm import ONLSTM
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.backbones.prpn import PRPN
+from depgen.backbones.transformer import Transformer
+from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM
+from depgen.models.dmlm import DMLM, QueryKeyAttention
+from depgen.models.document_transformer import DocumentTransformer
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.sentence_similarity import SentenceSimilarity
+from depgen.models.structformer import StructFormer
+from depgen.models.udgn import UDGN
+from depgen.nn.carried_window import CarriedWindow
+from depgen.nn.mixture_gate import MixtureGate
+from tests.models.documents import CONTEXTS, TRANSFORMERS
+
+VOCABULARY = 13
+
+WRITER = frozenset({"left to right", "exact", "generates"})
+STREAM = WRITER | {"carries state"}
+BRACKETS = STREAM | {"parses"}
+MASKED = frozenset({"masked", "pseudo"})
+PARSER = MASKED | {"parses"}
+
+
+@dataclass(frozen=True)
+class System:
+    """One line of the list.
+
+    Attributes:
+        make: builds the system from the vocabulary size, as Python code does.
+        claims: what it can do: its order (`left to right`, `masked`, `levels`), its scores (`exact`, `pseudo`,
+            `bound`), `generates`, `parses`, `carries state`.
+    """
+
+    make: Callable[[int], LanguageModel]
+    claims: frozenset[str] = frozenset()
+
+
+TRANSFORMER = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40
+)
+GPT2 = partial(
+    PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40, settings={"initializer_range": 0.5}
+)
+LSTM = partial(AWDLSTM, layers=2, embedding_size=8, hidden_size=6)
+ON_LSTM = partial(ONLSTM, layers=2, embedding_size=8, hidden_size=8, chunk_size=2)
+SMALL_PRPN = partial(PRPN, layers=2, embedding_size=8, hidden_size=8, slots=4, lookback=2)
+ENCODER = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40,
+    causal=False, output_bias=True,
+)  # fmt: skip
+WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
+UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
+UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
+
+SYSTEMS: dict[str, System] = {
+    "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
+    "GPT-2": System(partial(CausalLM, GPT2), WRITER),
+    "AWD-LSTM": System(partial(CausalLM, LSTM), STREAM),
+    "ON-LSTM": System(partial(CausalLM, ON_LSTM), BRACKETS),
+    "PRPN": System(partial(CausalLM, SMALL_PRPN), BRACKETS),
+    "DM-Transformer": System(partial(DMLM, TRANSFORMER), WRITER),
+    "DM-Transformer, logits": System(partial(DMLM, TRANSFORMER, mixture_space="logit"), WRITER),
+    "DM-Transformer, window": System(partial(DMLM, TRANSFORMER, window=3), WRITER),
+    "DM-Transformer, gate": System(partial(DMLM, TRANSFORMER, gate=MixtureGate), WRITER),
+    "DM-GPT-2": System(partial(DMLM, GPT2), WRITER),
+    "DM-LSTM": System(partial(DMLM, LSTM, **WINDOW), STREAM),
+    "DM-LSTM, logits": System(partial(DMLM, LSTM, **WINDOW, mixture_space="logit"), STREAM),
+    "DM-LSTM, gate": System(partial(DMLM, LSTM, **WINDOW, gate=MixtureGate), STREAM),
+    "DM-LSTM, gate, logits": System(partial(DMLM, LSTM, **WINDOW, gate=MixtureGate, mixture_space="logit"), STREAM),
+    "DM-ON-LSTM": System(partial(DMLM, ON_LSTM, **WINDOW), BRACKETS),
+    "DM-PRPN": System(partial(DMLM, SMALL_PRPN, **WINDOW), BRACKETS),
+    **{
+        f"DCLM, {name}": System(partial(DCLM, context=partial(context, size=4), embedding_size=4), WRITER)
+        for name, context in CONTEXTS.items()
+    },
+    **{
+        f"document {name}": System(partial(DocumentTransformer, context=context, backbone=TRANSFORMER), WRITER)
+        for name, context in TRANSFORMERS.items()
+    },
+    "masked Transformer": System(partial(MaskedTransformer, ENCODER, parses_by=(1, 0)), PARSER),
+    "StructFormer": System(partial(StructFormer, ENCODER, parser_kernel=3), PARSER),
+    "StructFormer, no calibration": System(partial(StructFormer, ENCODER, parser_kernel=3, calibration="none"), PARSER),
+    "UDGN": System(partial(UDGN, **UDGN_SIZES), PARSER),
+    "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
+    "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
+    "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
+    "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
+}
+
+
+def built(system: System) -> LanguageModel:
+    """The system in double precision and evaluation mode, with weights so large that each part shows."""
+    torch.manual_seed(0)
+    model = system.make(VOCABULARY)
+    model.configure_model()
+    model.double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    model.enter_phase(len(model.phases) - 1)
+    return model.eval()
+
+
+def abilities(model: LanguageModel) -> frozenset[str]:
+    """What the classes of a system and its backbone say that it can do."""
+    found = set()
+    backbone = getattr(model, "backbone", None)
+    if isinstance(model, LeftToRight | DocumentLanguageModel):
+        found |= {"left to right", model.likelihood}
+    if isinstance(model, MaskedLanguageModel):
+        found |= {"masked", model.likelihood}
+    if isinstance(model, DocumentLanguageModel) or overrides(model, LeftToRight, "generation_step", "drawing_step"):
+        found.add("generates")
+    if isinstance(model, HeadNetwork) or isinstance(backbone, DistanceNetwork):
+        found.add("parses")
+    if isinstance(backbone, Backbone) and overrides(backbone, Backbone, "state_of"):
+        found.add("carries state")
+    return frozenset(found)
+
+
+def overrides(value: object, base: type, *methods: str) -> bool:
+    """Whether an object's class has its own version of a method of a base."""
+    return isinstance(value, base) and any(getattr(type(value), name) is not getattr(base, name) for name in methods)

@@ -1,0 +1,238 @@
+"""Toys that keep the contract, and others that break it in one point each."""
+
+from dataclasses import replace
+
+import torch
+
+from depgen.backbones.awd_lstm import AWDLSTM
+from depgen.backbones.on_lstm import ONLSTM
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import collate_tokens
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.models.causal_lm import CausalLM
+
+# -- from left to right -----------------------------------------------------------------------------------------------
+
+
+class Bigrams(LeftToRight):
+    """A table of the logits of each token after each other."""
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.table = torch.nn.Parameter(torch.zeros(vocabulary_size, vocabulary_size))
+
+    collate = property(lambda self: collate_tokens)
+
+    def log_probs(self, batch):
+        return self.distributions(batch.inputs).gather(2, batch.targets[..., None])[..., 0]
+
+    def distributions(self, inputs):
+        return self.table.log_softmax(-1)[inputs]
+
+    def generation_step(self, tokens, padding, state):
+        return self.table.log_softmax(-1)[tokens[:, -1]], Nothing()
+
+
+class Nothing:
+    """The state of a table."""
+
+    def select(self, rows):
+        return self
+
+
+class LooksAhead(Bigrams):
+    def distributions(self, inputs):
+        return self.table.log_softmax(-1)[inputs.roll(-1, 1)]
+
+
+class LooksNowhere(Bigrams):
+    def distributions(self, inputs):
+        return self.table.log_softmax(-1)[torch.zeros_like(inputs)]
+
+
+class TakesPadding(Bigrams):
+    def log_probs(self, batch):
+        return super().log_probs(batch) + batch.inputs.double().mean(1, keepdim=True)
+
+
+class TakesTheBatch(Bigrams):
+    def log_probs(self, batch):
+        return super().log_probs(batch) * len(batch.inputs)
+
+
+class IsNotSaved(Bigrams):
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__(vocabulary_size)
+        self.shift = torch.rand(())
+
+    def log_probs(self, batch):
+        return super().log_probs(batch) + self.shift
+
+
+class IsNoDistribution(Bigrams):
+    def log_probs(self, batch):
+        return super().log_probs(batch) - 0.01
+
+
+class IsNoDistributionInTraining(Bigrams):
+    def log_probs(self, batch):
+        return super().log_probs(batch) - 0.01 * self.training
+
+
+class ScoresTextsOtherwise(Bigrams):
+    def sentence_log_probs(self, documents, *, vocabulary):
+        found = super().sentence_log_probs(documents, vocabulary=vocabulary)
+        return [[scores + 0.01 for scores in document] for document in found]
+
+
+class CountsOtherwise(Bigrams):
+    def item_scores(self, batch):
+        scores = super().item_scores(batch)
+        return replace(scores, nll=scores.nll + 0.01)
+
+
+class WritesOtherwise(Bigrams):
+    def generation_step(self, tokens, padding, state):
+        return (self.table[tokens[:, -1]] / 2).log_softmax(-1), Nothing()
+
+
+class WritesByTheBatch(Bigrams):
+    def generation_step(self, tokens, padding, state):
+        return (self.table[tokens[:, -1]] * len(tokens)).log_softmax(-1), Nothing()
+
+
+class WritesTheUnlikely(Bigrams):
+    def generation_step(self, tokens, padding, state):
+        return (-self.table[tokens[:, -1]]).log_softmax(-1), Nothing()
+
+
+class ForgetsItsState(CausalLM):
+    def log_probs(self, batch):
+        return super().log_probs(replace(batch, segment=None))
+
+
+class SharesItsState(CausalLM):
+    def sentence_log_probs(self, documents, *, vocabulary):
+        self._carried[False] = self._carried[False].detached()
+        return super().sentence_log_probs(documents, vocabulary=vocabulary)
+
+
+# -- masked -----------------------------------------------------------------------------------------------------------
+
+
+class Words(MaskedLanguageModel):
+    """Predicts a word from the mean of all words of its sentence, and heads by how alike two words are."""
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.embedding = torch.nn.Embedding(vocabulary_size, 5)
+        self.bias = torch.nn.Parameter(torch.zeros(vocabulary_size))
+
+    output_weight = property(lambda self: self.embedding.weight)
+    output_bias = property(lambda self: self.bias)
+
+    def encode(self, tokens, lengths, *, heads=None, attention=False):
+        return MaskedOutput(self.states(self.embedding(tokens) * word_mask(tokens, lengths)[..., None], lengths))
+
+    def states(self, words, lengths):
+        return (words.sum(1) / lengths[:, None])[:, None].expand_as(words)
+
+    def head_probabilities(self, tokens, lengths):
+        words = self.embedding(tokens)
+        known = word_mask(tokens, lengths)
+        both = known[:, :, None] & known[:, None, :] & ~torch.eye(tokens.shape[1], dtype=torch.bool)
+        return (words @ words.mT).masked_fill(~both, -1e9).softmax(-1) * both
+
+
+class ReadsOneSide(Words):
+    def states(self, words, lengths):
+        return words.cumsum(1)
+
+
+class SeesItself(Words):
+    def forward(self, batch):
+        output = self.encode(batch.tokens, batch.lengths)
+        found = -self._nll(output, batch.tokens, word_mask(batch.tokens, batch.lengths))
+        return found.new_zeros(batch.tokens.shape).masked_scatter(word_mask(batch.tokens, batch.lengths), found)
+
+
+class ScoresSentencesOtherwise(Words):
+    def sentence_log_probs(self, documents, *, vocabulary):
+        found = super().sentence_log_probs(documents, vocabulary=vocabulary)
+        return [[scores + 0.01 for scores in document] for document in found]
+
+
+class AttendsToPadding(Words):
+    def encode(self, tokens, lengths, *, heads=None, attention=False):
+        weights = torch.ones(len(tokens), 1, tokens.shape[1], tokens.shape[1])
+        return replace(super().encode(tokens, lengths), attention=(LayerAttention(weights, weights),))
+
+
+class HeadsInPadding(Words):
+    def head_probabilities(self, tokens, lengths):
+        return super().head_probabilities(tokens, torch.full_like(lengths, tokens.shape[1]))
+
+
+class HeadsOfTheBatch(Words):
+    def head_probabilities(self, tokens, lengths):
+        return super().head_probabilities(tokens, lengths) / len(tokens)
+
+
+class TooManyHeads(Words):
+    def head_probabilities(self, tokens, lengths):
+        return 2 * super().head_probabilities(tokens, lengths)
+
+
+# -- backbones --------------------------------------------------------------------------------------------------------
+
+
+class MeanOfTheText(AWDLSTM):
+    def forward(self, tokens, **options):
+        output = super().forward(tokens, **options)
+        return replace(output, hidden=output.hidden + output.hidden.mean(1, keepdim=True))
+
+
+class MeanOfTheBatch(AWDLSTM):
+    def forward(self, tokens, **options):
+        output = super().forward(tokens, **options)
+        return replace(output, hidden=output.hidden + output.hidden.mean(0, keepdim=True))
+
+
+class BeginsAfresh(AWDLSTM):
+    def forward(self, tokens, *, state=None, **options):
+        return super().forward(tokens, **options)
+
+
+class MakesAnotherState(AWDLSTM):
+    def state_of(self, tensors):
+        return super().state_of([0 * each for each in tensors])
+
+
+class HalfAttention(Transformer):
+    def forward(self, tokens, **options):
+        output = super().forward(tokens, **options)
+        return output if output.attention is None else replace(output, attention=output.attention / 2)
+
+
+class DistancesFromTheEnd(ONLSTM):
+    def syntactic_distances(self, tokens, *, padding=None):
+        return super().syntactic_distances(tokens.flip(1))
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+class LearnsByItsLogger(CausalLM):
+    def training_step(self, batch, batch_idx):
+        return super().training_step(batch, batch_idx) * (1 if self.trainer.loggers else 2)
+
+
+class LearnsByACount(CausalLM):
+    steps = 0
+
+    def training_step(self, batch, batch_idx):
+        self.steps += 1
+        return super().training_step(batch, batch_idx) / self.steps
