@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from depgen.data.vocabulary import EOS_WORD, AnyVocabulary, Encoding
+from depgen.data.vocabulary import EOS_WORD, AnyVocabulary
 from depgen.errors import UserError
+from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.next_words import WordFigures, figures_of_next_words
 from depgen.evaluation.reading import Reading
@@ -16,7 +17,6 @@ from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.metrics.perplexity import perplexity
-from depgen.trees.sentence import Sentence
 
 PERPLEXITY: Mapping[Likelihood, str] = {
     "exact": "perplexity", "pseudo": "pseudo_perplexity", "bound": "perplexity_bound",
@@ -168,16 +168,9 @@ class Scorer:
         Raises:
             UserError: a text that is longer than the system reads at once, or none of whose words it reads.
         """
-        read = list(map(self._read, documents))
-        units: list[DocumentIds] = []
-        for document, sentences in zip(documents, read, strict=True):
-            filled = [
-                (ids, place)
-                for each, place in zip(sentences, document.places, strict=True)
-                if (ids := each.encoding.ids.tolist())
-            ]
-            parts = self.reading.segments(filled) if self.as_one else [[each] for each in filled]
-            units += map(self._unit, parts)
+        encoder = TextEncoder(self.trained, self.reading, self.as_one)
+        read = list(map(encoder.sentences, documents))
+        units = [unit for pair in zip(documents, read, strict=True) for unit in encoder.units(*pair)]
         if not units:
             raise UserError(
                 f"The text has no word that a system which reads the form `{self.reading.form}` could score."
@@ -192,25 +185,13 @@ class Scorer:
             ScoredDocument(
                 document.identifier,
                 tuple(
-                    each.scored(next(found), next(figures, None)) if len(each.encoding.ids) else each.unread
+                    _scored(each, next(found), next(figures, None)) if len(each.encoding.ids) else _unread(each)
                     for each in sentences
                 ),
                 document.places,
             )
             for document, sentences in zip(documents, read, strict=True)
         ]
-
-    def _read(self, document: TextDocument) -> list["_Read"]:
-        """The sentences as token ids; the first word of each text that is read as one begins it."""
-        together, found = self.as_one and not self.trained.model.reads_sentences, list[_Read]()
-        begins = True
-        for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
-            kept = self.reading.kept(sentence)
-            words = self.reading.spelt(sentence, kept)
-            encoding = self.reading.encode(words, self.vocabulary, begins=begins)
-            found.append(_Read(sentence, spans, kept, encoding, encoding.ids == self.vocabulary.unk))
-            begins = begins and not words if together else True
-        return found
 
     def _figures(self, units: Sequence[DocumentIds]) -> list[WordFigures]:
         """Entropies and ranks of the tokens of each sentence, where they are wanted."""
@@ -224,65 +205,40 @@ class Scorer:
         """The run's own."""
         return self.trained.vocabulary
 
-    def _unit(self, sentences: Sequence[tuple[list[int], str]]) -> DocumentIds:
-        """Token ids of what is read as one; too long a text is named by where it stands."""
-        model = self.trained.model
-        together = self.as_one and not model.reads_sentences
-        lengths = [len(ids) for ids, _ in sentences]
-        most = sum(lengths) if together else max(lengths)
-        if model.longest_scored is not None and most > model.longest_scored:
-            place = sentences[0 if together else lengths.index(most)][1]
-            remedy = "leave out --reads document, or cut it" if together else "cut it"
-            raise UserError(
-                f"{place}: expected a {'document' if together else 'sentence'} of at most {model.longest_scored} "
-                f"tokens, which is what {type(model).__name__} of {self.trained.run} reads at once, found {most}: "
-                f"{remedy} into shorter ones."
-            )
-        return [ids for ids, _ in sentences]
+
+def _unread(sentence: EncodedSentence) -> tuple[ScoredWord, ...]:
+    """The words of a sentence that the system does not read."""
+    return tuple(_not_read(sentence, place) for place in range(len(sentence.sentence.words)))
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A sentence, which of its words are read, as which tokens, and which of these are unknown."""
+def _scored(
+    sentence: EncodedSentence, log_probs: Float[np.ndarray, " tokens"], figures: WordFigures | None = None
+) -> tuple[ScoredWord, ...]:
+    """Each word with the sum over its tokens, and the end where there is a score for it."""
+    length, owner = len(sentence.encoding.ids), sentence.encoding.word_of_piece
+    scores, read = log_probs.astype(np.float64), sum(sentence.kept)
+    sums = np.bincount(owner, weights=scores[:length], minlength=read).tolist()
+    counts = np.bincount(owner, minlength=read).tolist()
+    unknown = [False] * read
+    if sentence.unknown.any():
+        unknown = (np.bincount(owner, weights=sentence.unknown, minlength=read) > 0).tolist()
+    measured: Iterable[tuple[float | None, int | None]] = repeat((None, None))
+    if figures is not None:
+        measured = figures.of_words(owner, read)
+    numbers = zip(counts, unknown, sums, measured, strict=False)
+    words, spans = [], sentence.spans
+    for place, (word, keep, span) in enumerate(zip(sentence.sentence.words, sentence.kept, spans, strict=True)):
+        if keep:
+            count, new, log_prob, (entropy, rank) = next(numbers)
+            words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
+        else:
+            words.append(_not_read(sentence, place))
+    last = None if not spans or spans[-1] is None else (spans[-1][1],) * 2
+    for place in range(length, len(scores)):
+        ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
+        words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
+    return tuple(words)
 
-    sentence: Sentence
-    spans: Sequence[Span | None]
-    kept: Sequence[bool]
-    encoding: Encoding
-    unknown: Bool[np.ndarray, " tokens"]
 
-    @property
-    def unread(self) -> tuple[ScoredWord, ...]:
-        """The words of a sentence that the system does not read."""
-        return tuple(self._not_read(place) for place in range(len(self.sentence.words)))
-
-    def scored(
-        self, log_probs: Float[np.ndarray, " tokens"], figures: WordFigures | None = None
-    ) -> tuple[ScoredWord, ...]:
-        """Each word with its own tokens' sum, and the end where there is a score for it."""
-        length, owner = len(self.encoding.ids), self.encoding.word_of_piece
-        scores, read = log_probs.astype(np.float64), sum(self.kept)
-        sums = np.bincount(owner, weights=scores[:length], minlength=read).tolist()
-        counts = np.bincount(owner, minlength=read).tolist()
-        unknown = [False] * read
-        if self.unknown.any():
-            unknown = (np.bincount(owner, weights=self.unknown, minlength=read) > 0).tolist()
-        measured: Iterable[tuple[float | None, int | None]] = repeat((None, None))
-        if figures is not None:
-            measured = figures.of_words(owner, read)
-        numbers = zip(counts, unknown, sums, measured, strict=False)
-        words = []
-        for place, (word, keep, span) in enumerate(zip(self.sentence.words, self.kept, self.spans, strict=True)):
-            if keep:
-                count, new, log_prob, (entropy, rank) = next(numbers)
-                words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
-            else:
-                words.append(self._not_read(place))
-        last = None if not self.spans or self.spans[-1] is None else (self.spans[-1][1],) * 2
-        for place in range(length, len(scores)):
-            ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
-            words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
-        return tuple(words)
-
-    def _not_read(self, place: int) -> ScoredWord:
-        return ScoredWord(self.sentence.words[place], 0, False, 0.0, span=self.spans[place])
+def _not_read(sentence: EncodedSentence, place: int) -> ScoredWord:
+    return ScoredWord(sentence.sentence.words[place], 0, False, 0.0, span=sentence.spans[place])

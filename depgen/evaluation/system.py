@@ -1,4 +1,4 @@
-"""A trained system that scores, generates and parses texts; the verbs of the command line call the same functions."""
+"""A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,9 @@ from typing import Literal
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least
+from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
+from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
 from depgen.evaluation.induced_parser import InducedParser, form_for_parsing
 from depgen.evaluation.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.parsing import Decoding
@@ -190,6 +192,44 @@ class System:
         form = form_for_parsing(self.trained, self.form)
         parser = InducedParser(self.trained, form, decoding, tokens_per_batch, batch_size, attention_head)
         return parse_documents(parser, _documents(texts, tokens), progress=progress)
+
+    def hidden_states(
+        self,
+        texts: Sequence[Text],
+        layer: int = -1,
+        *,
+        pooling: Pooling = "last",
+        reads: Reads | None = None,
+        tokens: Tokens = "whitespace",
+        tokens_per_batch: int = 8192,
+        batch_size: int | None = None,
+        progress: bool = False,
+    ) -> HiddenStates:
+        """The hidden state of each word.
+
+        In systems that predict from left to right, a state depends on the words up to its own; in masked systems on the
+        whole sentence, in which nothing is masked. DMLM's are those of its backbone, before they are mixed.
+
+        Args:
+            texts: strings.
+            layer: 0 for the embedding, 1 for the first layer, …; negative from the top. The last is what the output
+                matrix is applied to, after a final norm; systems of documents have no other.
+            pooling: of a word of several tokens, the state of the `last`, of the `first`, or the `mean` of all.
+            reads: what is encoded at once, as in `score`.
+            tokens: words are separated by white space, or by `rules` for English.
+            tokens_per_batch: encoded at once, padding included.
+            batch_size: the most sentences or documents at once; None: as many as the tokens allow.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: the system has no such states, or can't encode a text of this length.
+        """
+        check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+        encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
+        return states_of_documents(
+            encoder, _documents(texts, tokens), layer=layer, pooling=pooling, tokens_per_batch=tokens_per_batch,
+            batch_size=batch_size, progress=progress,
+        )  # fmt: skip
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.

@@ -52,12 +52,14 @@ class MaskedOutput:
             position means that it has no head, or is the root where that was taught. Not normalised in models whose
             heads are not. None in models that learn no heads from trees, and in UDGN where it is told its trees and
             its parser does not learn.
-        attention: one a layer, where it was asked for.
+        attention: one a layer, on request.
+        layers: of every position, the embedding's first and then each layer's before a final norm, on request.
     """
 
     hidden: Float[Tensor, "batch length width"]
     head_log_probs: Float[Tensor, "batch dependents heads"] | None = None
     attention: tuple[LayerAttention, ...] | None = None
+    layers: tuple[Float[Tensor, "batch length width"], ...] | None = None
 
 
 @runtime_checkable
@@ -179,6 +181,7 @@ class MaskedLanguageModel(LanguageModel):
         *,
         heads: Int[Tensor, "batch length"] | None = None,
         attention: bool = False,
+        all_layers: bool = False,
     ) -> MaskedOutput:
         """The network's output over sentences, masked or whole.
 
@@ -187,6 +190,7 @@ class MaskedLanguageModel(LanguageModel):
             lengths: words of each.
             heads: given trees, for systems that are told to read by these.
             attention: return what each layer's attention heads weigh.
+            all_layers: return the states of the embedding and after each layer too.
         """
         raise NotImplementedError(f"{type(self).__name__} has no read")
 

@@ -83,6 +83,7 @@ class MaskedTransformer(MaskedLanguageModel):
         *,
         heads: Int[Tensor, "batch length"] | None = None,
         attention: bool = False,
+        all_layers: bool = False,
     ) -> MaskedOutput:
         """Last states; see `MaskedLanguageModel.read`. Nothing masks attention: before and after are the same."""
         seen = list[LayerAttention]()
@@ -93,8 +94,8 @@ class MaskedTransformer(MaskedLanguageModel):
             return weights
 
         padding = ~word_mask(tokens, lengths)
-        output = self.backbone(tokens, padding=padding, weigh=weigh if attention else None)
-        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None)
+        output = self.backbone(tokens, padding=padding, weigh=weigh if attention else None, all_layers=all_layers)
+        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None, layers=output.layers)
 
     # -- trees, which the paper does not take from it (D3) ----------------------------------------------------------
 

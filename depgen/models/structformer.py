@@ -264,6 +264,7 @@ class StructFormer(MaskedLanguageModel):
         *,
         heads: Int[Tensor, "batch length"] | None = None,
         attention: bool = False,
+        all_layers: bool = False,
     ) -> MaskedOutput:
         """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.read`."""
         words, seen = word_mask(tokens, lengths), list[LayerAttention]()
@@ -279,5 +280,5 @@ class StructFormer(MaskedLanguageModel):
                 seen.append(LayerAttention(before, after))
             return after
 
-        output = self.backbone(tokens, padding=~words, weigh=weigh)
-        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None)
+        output = self.backbone(tokens, padding=~words, weigh=weigh, all_layers=all_layers)
+        return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None, layers=output.layers)

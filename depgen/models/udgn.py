@@ -457,6 +457,7 @@ class UDGN(MaskedLanguageModel):
         *,
         heads: Int[Tensor, "batch length"] | None = None,
         attention: bool = False,
+        all_layers: bool = False,
     ) -> MaskedOutput:
         """The word states after all layers; see `MaskedLanguageModel.read`."""
         words = word_mask(tokens, lengths)
@@ -466,14 +467,15 @@ class UDGN(MaskedLanguageModel):
         if self.positions is not None:
             states = states + self._positions(tokens.shape[1])
         states = self.dropout(states)
-        directions, seen = directions_of(tokens.shape[1], like=states), []
+        directions, seen, every = directions_of(tokens.shape[1], like=states), [], [states]
         for layer in self.layers:
             gathered = layer(states, mask, directions=directions)
             states = states + gathered.output
+            every.append(states)
             if attention:
                 seen.append(LayerAttention(gathered.before, gathered.before * mask[:, None]))
         hidden = self.dropout(self.norm(states))
-        return MaskedOutput(hidden, parsed, tuple(seen) if attention else None)
+        return MaskedOutput(hidden, parsed, tuple(seen) if attention else None, tuple(every) if all_layers else None)
 
     @property
     def _parses(self) -> bool:

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -54,6 +55,25 @@ def test_a_pretrained_model_scores_without_training_as_the_library_does(place, s
     assert found == pytest.approx([by_transformers(folder, text, space=bool(space)) for text in TEXTS], abs=1e-5)
     other = [by_transformers(folder, text, space=not space) for text in TEXTS]
     assert all(abs(one - two) > 1e-2 for one, two in zip(found, other, strict=True))
+
+
+def test_states_equal_those_of_the_library_and_are_pooled_by_word(place):
+    from tokenizers import Tokenizer
+    from transformers import GPT2Model
+
+    folder, text = place / "models" / "tiny", "The quizzical cat sat"
+    encoding = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text)
+    system, owner = depgen.load("tiny", device="cpu"), np.array(encoding.word_ids)
+    assert (np.bincount(owner) > 2).any()
+    with torch.no_grad():
+        tokens = torch.tensor([[0, *encoding.ids]])
+        layers = GPT2Model.from_pretrained(folder).eval()(tokens, output_hidden_states=True).hidden_states
+    for layer in (-1, 0, 1, 2):
+        states = layers[layer][0, 1:].numpy()
+        for pooling, pool in {"last": lambda s: s[-1], "first": lambda s: s[0], "mean": lambda s: s.mean(0)}.items():
+            expected = np.stack([pool(states[owner == word]) for word in range(4)])
+            (found,) = system.hidden_states([text], layer, pooling=pooling)
+            np.testing.assert_allclose(found.states, expected, atol=1e-5)
 
 
 def test_words_equal_those_of_minicons(place):

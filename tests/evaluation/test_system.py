@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
@@ -130,6 +131,10 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].parse(TEXTS)
     with pytest.raises(UserError, match="does not say in which form its text is: name it by `form`"):
         System(masked.trained, masked.reading).parse(TEXTS)
+    with pytest.raises(UserError, match=r"layer: expected a layer of this CausalLM from 0 .* to 2, or from -3 to -1"):
+        systems["causal"].hidden_states(TEXTS, 3)
+    with pytest.raises(UserError, match=r"text-1:1: expected a sentence of at most 39 tokens"):
+        systems["causal"].hidden_states(["a " * 40])
     with pytest.raises(UserError, match=r"CausalLM, which reads no sentences"):
         systems["causal"].generate(TEXTS, sentences=2)
     with pytest.raises(UserError, match="number: expected at least 1, found 0"):
@@ -138,7 +143,7 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].score(TEXTS, given="the", reads="sentence")
 
 
-@pytest.mark.parametrize("method", ["score", "generate", "parse"])
+@pytest.mark.parametrize("method", ["score", "generate", "parse", "hidden_states"])
 def test_a_string_in_place_of_a_list_is_refused(systems, method):
     with pytest.raises(UserError, match=r"a list of strings, found the string 'the cat': put it into a list"):
         getattr(replace(systems["masked"], form="bare"), method)("the cat")
@@ -250,6 +255,63 @@ def test_trees_become_conllu(systems, tmp_path):
     assert path.read_text().startswith("# sent_id = text-1:1\n# text = (the cat\n1\t(\t")
     read = [sentence for document in read_conllu(path) for sentence in document.sentences]
     assert read == [each.tree for each in parsed.sentences]
+
+
+def states_alone(system, text, layer):
+    """The states of a sentence that is encoded by itself, without padding."""
+    ids, model = [i for word in text.split() for i in system.tokenizer.pieces(word)], system.model
+    with torch.no_grad():
+        if isinstance(model, DCLM):
+            return model.step(torch.tensor([[system.tokenizer.start, *ids]]), None)[0][0, 1:].numpy()
+        if isinstance(model, MaskedTransformer):
+            output = model.backbone(torch.tensor([ids]), all_layers=True)
+            first = 0
+        else:
+            output, first = model.backbone(torch.tensor([[system.tokenizer.eos, *ids]]), all_layers=True), 1
+    return [*output.layers[:-1], output.hidden][layer][0, first:].numpy()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("layer", [0, 1, 2, -1])
+def test_states_are_those_of_the_sentence_alone_whatever_the_batch(systems, name, layer):
+    system = systems[name]
+    if name == "documents" and layer != -1:
+        with pytest.raises(UserError, match="layer: expected -1 for a DCLM"):
+            system.hidden_states(TEXTS, layer)
+        return
+    texts = ["the cat ran .", "", "dogs", "the xylophone ran"]
+    together, apart = system.hidden_states(texts, layer), system.hidden_states(texts, layer, batch_size=1)
+    assert [text.words for text in together] == [tuple(text.split()) for text in texts]
+    for text, one, other in zip(texts, together, apart, strict=True):
+        np.testing.assert_allclose(one.states, other.states, atol=1e-6)
+        if text:
+            np.testing.assert_allclose(one.states, states_alone(system, text, layer), atol=1e-6)
+    frame = together.to_frame()
+    assert frame["word"].tolist() == [word for text in together for word in text.words]
+    columns = [f"state_{dimension}" for dimension in range(together[0].states.shape[1])]
+    np.testing.assert_array_equal(frame[columns].to_numpy(dtype=np.float32)[:4], together[0].states)
+
+
+def test_states_of_documents_depend_on_the_sentences_before(systems, monkeypatch):
+    system, text = systems["documents"], "a cat ran .\nthe dogs"
+    both = system.hidden_states([text, "the"])
+    second = system.hidden_states(["the dogs"])[0].states
+    assert np.abs(both[0].sentences[1].states - second).max() > 1e-3
+    monkeypatch.setattr("depgen.evaluation.token_states.PADDED_AT_ONCE", 3)
+    for one, other in zip(both, system.hidden_states([text, "the"]), strict=True):
+        np.testing.assert_allclose(one.states, other.states, atol=1e-6)
+    causal = systems["causal"]
+    whole = causal.hidden_states([text], reads="document")[0]
+    np.testing.assert_allclose(whole.states, states_alone(causal, text, -1), atol=1e-6)
+
+
+def test_words_that_are_not_read_have_no_state(systems):
+    bare = replace(systems["masked"], reading=Reading("bare"))
+    text, alone = bare.hidden_states(["( the cat .", "!"]), bare.hidden_states(["the cat"])
+    assert text[0].sentences[0].tokens == (0, 1, 1, 0)
+    assert np.isnan(text[0].states[[0, 3]]).all()
+    assert np.isnan(text[1].states).all()
+    np.testing.assert_allclose(text[0].states[1:3], alone[0].states, atol=1e-6)
 
 
 def test_the_tokenizer_is_the_vocabulary(systems):

@@ -45,9 +45,11 @@ def drift(model, sentences, *, of):
 
 
 def states_and_attention(model, batch):
-    """What is read: hidden states of words, and both kinds of weights of every layer."""
-    output = model.encode(batch.tokens, batch.lengths, attention=True)
-    return [output.hidden, *(weights.transpose(1, 2).transpose(2, 3) for each in output.attention
+    """Hidden states of words, those of all layers, and both kinds of weights of every layer."""
+    output = model.encode(batch.tokens, batch.lengths, attention=True, all_layers=True)
+    assert len(output.layers) == 1 + model.backbone.attention_layers
+    assert torch.equal(model.backbone.final_norm(output.layers[-1]), output.hidden)
+    return [output.hidden, *output.layers, *(weights.transpose(1, 2).transpose(2, 3) for each in output.attention
                              for weights in (each.before, each.after))]  # fmt: skip
 
 

@@ -142,7 +142,9 @@ def test_padding_and_company_change_nothing(options):
     padded = batch_of(*SENTENCES, heads=HEADS, length=7)
     padded.tokens[0, 4:], padded.tokens[1, 3:] = 8, 5
     found = model.encode(together.tokens, together.lengths, heads=together.heads, attention=True)
-    wide = model.encode(padded.tokens, padded.lengths, heads=padded.heads, attention=True)
+    wide = model.encode(padded.tokens, padded.lengths, heads=padded.heads, attention=True, all_layers=True)
+    assert len(wide.layers) == 1 + len(model.layers)
+    assert torch.equal(model.norm(wide.layers[-1]), wide.hidden)
     for row, sentence in enumerate(SENTENCES):
         single = batch_of(sentence, heads=HEADS[row : row + 1])
         by_itself = model.encode(single.tokens, single.lengths, heads=single.heads, attention=True)
