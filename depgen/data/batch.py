@@ -11,6 +11,7 @@ from torch import Tensor
 
 from depgen.data.vocabulary import EOS, UNK
 from depgen.errors import UserError
+from depgen.nn.lengths import mask_of
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class TokenBatch(Batch):
     @property
     def is_word(self) -> Bool[Tensor, "batch length"]:
         """True where a target is a token and no padding."""
-        return torch.arange(self.targets.shape[1], device=self.lengths.device) < self.lengths[:, None]
+        return mask_of(self.lengths, self.targets.shape[1])
 
 
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
@@ -202,7 +203,7 @@ class WordBatch(Batch):
     @property
     def is_word(self) -> Bool[Tensor, "batch length"]:
         """True at words, False at padding."""
-        return torch.arange(self.tokens.shape[1], device=self.lengths.device) < self.lengths[:, None]
+        return mask_of(self.lengths, self.tokens.shape[1])
 
 
 def collate_words(batch: ItemBatch) -> WordBatch:

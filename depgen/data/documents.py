@@ -28,6 +28,7 @@ from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import EOS, UNK, AnyVocabulary
 from depgen.errors import check_at_least
+from depgen.nn.lengths import mask_of
 
 Segmentation = Literal["paper", "code2015"]
 
@@ -82,7 +83,7 @@ class DocumentBatch(Batch):
     @property
     def is_word(self) -> Bool[Tensor, "batch sentence word"]:
         """True where a target is a token and no padding."""
-        return torch.arange(self.targets.shape[2], device=self.lengths.device) < self.lengths[:, :, None]
+        return mask_of(self.lengths, self.targets.shape[2])
 
     def rows(self, first: int, last: int) -> "DocumentBatch":
         """Some segments, without the padding that the others made them have."""

@@ -12,7 +12,7 @@ for heads by more than 36 would make a matrix that is singular in float64, as no
 def tree_marginals(
     scores: Float[Tensor, "batch dependents heads"],
     root_scores: Float[Tensor, "batch dependents"],
-    words: Bool[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
 ) -> tuple[Float[Tensor, "batch dependents heads"], Float[Tensor, "batch dependents"]]:
     """How probable each arc and each root is where a tree's weight is exp of its arcs' and its one root's scores.
 
@@ -22,13 +22,13 @@ def tree_marginals(
     Args:
         scores: `scores[b, i, j]` of word i depending on word j; the diagonal is ignored.
         root_scores: of each word being the root.
-        words: True at words.
+        is_word: True at words.
     """
     length = scores.shape[1]
     diagonal = torch.eye(length, dtype=torch.bool, device=scores.device)
-    possible = words[:, :, None] & words[:, None, :] & ~diagonal
+    possible = is_word[:, :, None] & is_word[:, None, :] & ~diagonal
     arcs = scores.double().masked_fill(~possible, -torch.inf)
-    roots = root_scores.double().masked_fill(~words, -torch.inf)
+    roots = root_scores.double().masked_fill(~is_word, -torch.inf)
     # neither a constant a word nor one for all roots changes how probable a tree is: each word's best arc weighs 1, and
     # so does the best root
     highest = arcs.amax(2).detach()
@@ -39,7 +39,7 @@ def tree_marginals(
     root_weights = (roots - roots.amax(1, keepdim=True).detach()).exp()
     laplacian = torch.diag_embed(weights.sum(2)) - weights
     laplacian = torch.cat((root_weights[:, :, None], laplacian[:, :, 1:]), 2)
-    laplacian = laplacian + torch.diag_embed((~words).double())
+    laplacian = laplacian + torch.diag_embed((~is_word).double())
     inverse = torch.linalg.inv(laplacian)
     first = torch.arange(length, device=scores.device) == 0
     own = inverse.diagonal(dim1=1, dim2=2).masked_fill(first, 0)

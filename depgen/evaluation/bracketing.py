@@ -18,6 +18,7 @@ from depgen.data.vocabulary import AnyVocabulary, encode, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.locations import find_data, matching
+from depgen.nn.lengths import mask_of
 from depgen.trees.constituency import (
     CURRENCY_TAGS,
     TRACE_TAGS,
@@ -134,7 +135,7 @@ def word_distances(
         for row, each in enumerate(encoded):
             tokens[row, 1 : 1 + len(each.ids)] = torch.from_numpy(each.ids)
         lengths = torch.tensor([1 + len(each.ids) for each in encoded])
-        padding = torch.arange(longest) >= lengths[:, None]
+        padding = ~mask_of(lengths, longest)
         distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).double().cpu().numpy()
         for row, each in enumerate(encoded):
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
+from depgen.nn.lengths import mask_of
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def pad_right(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch le
     longest = max(len(ids) for ids in sequences)
     tokens = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in sequences])
     lengths = torch.tensor([len(ids) for ids in sequences])
-    return tokens, torch.arange(longest) < lengths[:, None]
+    return tokens, mask_of(lengths, longest)
 
 
 def _readable_tokens(pretrained: ModelWithTokenizer) -> int:

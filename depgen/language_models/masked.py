@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torchmetrics import Metric
 
@@ -104,17 +104,6 @@ class AttentionParser(HeadNetwork, Protocol):
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
         """Parse by the best attention head on these sentences, all with trees, from here on; its layer and number."""
         ...
-
-
-def word_mask(
-    sentences: Shaped[Tensor, "batch length *axes"], lengths: Int[Tensor, " batch"]
-) -> Bool[Tensor, "batch length"]:
-    """True at words, False at padding, of tokens or of their states.
-
-    >>> word_mask(torch.zeros(1, 3), torch.tensor([2]))
-    tensor([[ True,  True, False]])
-    """
-    return torch.arange(sentences.shape[1], device=sentences.device) < lengths[:, None]
 
 
 class MaskedLanguageModel(LanguageModel):

@@ -60,6 +60,7 @@ from depgen.data.documents import DocumentBatch
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import dropped
 from depgen.nn.length_groups import encode_by_length
+from depgen.nn.lengths import mask_of
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
 from depgen.nn.sentence_contexts import encode_in_turn, last_states, left_behind, longest_of_each
 from depgen.nn.standard_lstm import StandardLSTM
@@ -164,13 +165,13 @@ class CarriedState(NoContext):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """One sequence a document, without the padding between sentences."""
-        words = _mask(embedded, lengths)
-        places = words.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
-        rows = torch.arange(len(words), device=places.device)[:, None]
-        longest = int(words.sum((1, 2)).max())
+        is_word = mask_of(lengths, embedded.shape[2])
+        places = is_word.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
+        rows = torch.arange(len(is_word), device=places.device)[:, None]
+        longest = int(is_word.sum((1, 2)).max())
         hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places[:, :longest]])[0]
         hidden = F.pad(hidden, (0, 0, 0, places.shape[1] - longest))
-        return DocumentOutput(hidden[rows, places.argsort(1)].view(*words.shape, -1))
+        return DocumentOutput(hidden[rows, places.argsort(1)].view(*is_word.shape, -1))
 
     def step(
         self,
@@ -377,7 +378,7 @@ class AttentionContext(ContextNetwork):
     ) -> "_Memory":
         """The memory of the next sentence: the states of this one, or one more final state (D5)."""
         if self.variant == "paper":
-            kept = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
+            kept = mask_of(lengths, states.shape[1])
             return self._memory(states, kept)
         more = self._memory(last_states(states, lengths)[:, None], (lengths > 0)[:, None])
         return _Memory(*(torch.cat(parts, 1) for parts in zip(memory, more, strict=True)))
@@ -427,9 +428,9 @@ class HierarchicalContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """The sentences' network first, then all sentences at once."""
-        words = _mask(embedded, lengths)
-        words[:, :, 0] = False  # the beginning is no word
-        bags = (embedded.detach() * words[..., None]).sum(2)
+        is_word = mask_of(lengths, embedded.shape[2])
+        is_word[:, :, 0] = False  # the beginning is no word
+        bags = (embedded.detach() * is_word[..., None]).sum(2)
         states, _ = self.sentences(bags)
         context = _of_the_sentence_before(states.detach(), self.first_context)
         return DocumentOutput(_alone(self.core, embedded, lengths, constant=context), states)
@@ -462,10 +463,6 @@ def _alone(
         return hidden
 
     return encode_by_length(encode, lengths.flatten(), embedded.shape[2]).view(*embedded.shape[:3], -1)
-
-
-def _mask(embedded: Tensor, lengths: Int[Tensor, "batch sentence"]) -> Bool[Tensor, "batch sentence word"]:
-    return torch.arange(embedded.shape[2], device=lengths.device) < lengths[:, :, None]
 
 
 def _of_the_sentence_before(
@@ -582,12 +579,10 @@ class DCLM(DocumentLanguageModel):
         """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""
         if output.bags is None or self.bag_output is None:
             return None
-        words = batch.is_word & (
-            torch.arange(batch.targets.shape[2], device=self.device) < batch.lengths[:, :, None] - 1
-        )
-        words[:, 0] = False  # nothing stands before the first
-        states = output.bags.roll(1, 1)[:, :, None].expand(*words.shape, -1)[words]
-        nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[words])
+        is_word = batch.is_word & mask_of(batch.lengths - 1, batch.targets.shape[2])
+        is_word[:, 0] = False  # nothing stands before the first
+        states = output.bags.roll(1, 1)[:, :, None].expand(*is_word.shape, -1)[is_word]
+        nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[is_word])
         if self.first_word_twice:
-            nll = nll * (1 + (words.nonzero()[:, 2] == 0))
+            nll = nll * (1 + (is_word.nonzero()[:, 2] == 0))
         return nll.sum()

@@ -37,6 +37,7 @@ from depgen.data.documents import DocumentBatch
 from depgen.errors import UserError
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length
+from depgen.nn.lengths import mask_of
 from depgen.nn.sentence_contexts import encode_in_turn, left_behind
 
 POSITIONS_AT_ONCE = 1 << 16
@@ -226,7 +227,7 @@ class CrossAttentionContext(SentenceContext):
         first = F.pad(self.first_context[None], (0, 0, 0, inputs.shape[2] - 1)).expand(len(inputs), 1, -1, -1)
         memory = torch.cat((first, hidden[:, :-1]), 1)
         filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
-        seen = torch.arange(inputs.shape[2], device=lengths.device) < filled.clamp_min(1)[:, :, None]
+        seen = mask_of(filled.clamp_min(1), inputs.shape[2])
         return self._looking_at(hidden, memory, seen)
 
     def step(
@@ -285,17 +286,17 @@ class PreviousSentences(SentenceContext):
         Raises:
             UserError: they are longer than the Transformer can read.
         """
-        words = torch.arange(inputs.shape[2], device=lengths.device) < lengths[:, :, None]
+        is_word = mask_of(lengths, inputs.shape[2])
         ends = lengths.cumsum(1)
         starts = ends - lengths
-        place = (starts[:, :, None] + torch.arange(inputs.shape[2], device=lengths.device))[words]  # in its document
-        row, sentence, _ = words.nonzero(as_tuple=True)
+        place = (starts[:, :, None] + torch.arange(inputs.shape[2], device=lengths.device))[is_word]  # in its document
+        row, sentence, _ = is_word.nonzero(as_tuple=True)
         documents = inputs.new_zeros(len(inputs), int(lengths.sum(1).max()))
-        documents[row, place] = inputs[words]
+        documents[row, place] = inputs[is_word]
         features = inputs.new_zeros(*inputs.shape, self.width, dtype=backbone.output_weight.dtype)
         if inputs.shape[1] <= self.sentences + 1:
             hidden = self._read(backbone, documents)
-            return features.to(hidden.dtype).index_put((words,), hidden[row, place])
+            return features.to(hidden.dtype).index_put((is_word,), hidden[row, place])
         first = F.pad(starts, (self.sentences, 0))[:, : starts.shape[1]]  # where a sentence's sequence begins
         longest = int((ends - first).max())
         steps = first[:, :, None] + torch.arange(longest, device=lengths.device)
@@ -304,7 +305,7 @@ class PreviousSentences(SentenceContext):
         hidden = self._read(backbone, sequences[lengths > 0])
         number = ((lengths > 0).flatten().cumsum(0) - 1).view(lengths.shape)  # of a sentence among those with words
         return features.to(hidden.dtype).index_put(
-            (words,), hidden[number[row, sentence], place - first[row, sentence]]
+            (is_word,), hidden[number[row, sentence], place - first[row, sentence]]
         )
 
     def step(

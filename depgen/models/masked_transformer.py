@@ -24,8 +24,9 @@ from torch import Tensor
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.head_probabilities import without_own_place
+from depgen.nn.lengths import mask_of
 
 
 def undirected_matches(
@@ -85,7 +86,7 @@ class MaskedTransformer(MaskedLanguageModel):
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
-        """Last states; see `MaskedLanguageModel.read`. Nothing masks attention: before and after are the same."""
+        """Last states; see `MaskedLanguageModel.encode`. Nothing masks attention: before and after are the same."""
         seen = list[LayerAttention]()
 
         def weigh(layer: int, scores: Tensor) -> Tensor:
@@ -93,7 +94,7 @@ class MaskedTransformer(MaskedLanguageModel):
             seen.append(LayerAttention(weights, weights))
             return weights
 
-        padding = ~word_mask(tokens, lengths)
+        padding = ~mask_of(lengths, tokens.shape[1])
         output = self.backbone(tokens, padding=padding, weigh=weigh if attention else None, all_layers=all_layers)
         return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None, layers=output.layers)
 
@@ -128,9 +129,9 @@ class MaskedTransformer(MaskedLanguageModel):
                 "training model.init_args.parses_by. `depgen parsing-scores` chooses one on a treebank and says which."
             )
         layer, head = self.parses_by
-        read = self.encode(tokens, lengths, attention=True).attention
-        assert read is not None
-        return without_own_place(read[layer].after[:, head], word_mask(tokens, lengths))
+        attention = self.encode(tokens, lengths, attention=True).attention
+        assert attention is not None
+        return without_own_place(attention[layer].after[:, head], mask_of(lengths, tokens.shape[1]))
 
     @torch.no_grad()
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
@@ -147,9 +148,9 @@ class MaskedTransformer(MaskedLanguageModel):
             here = batch.to(self.device)
             assert isinstance(here, WordBatch)
             assert here.heads is not None
-            read = self.encode(here.tokens, here.lengths, attention=True).attention
-            assert read is not None
-            weights = torch.stack([layer.after for layer in read]).transpose(1, 2)  # [layers, heads, B, T, T]
+            attention = self.encode(here.tokens, here.lengths, attention=True).attention
+            assert attention is not None
+            weights = torch.stack([layer.after for layer in attention]).transpose(1, 2)  # [layers, heads, B, T, T]
             counts.append(undirected_matches(weights, here.heads, here.is_word))
         self.train(training)
         if not counts:

@@ -35,9 +35,10 @@ from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
-from depgen.language_models.masked import MaskedLanguageModel, word_mask
+from depgen.language_models.masked import MaskedLanguageModel
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import dropped
+from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
 from depgen.training.phases import Phase
 
@@ -114,8 +115,8 @@ def sentence_vectors(
     >>> sentence_vectors(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2])).tolist()
     [[2.0]]
     """
-    words = word_mask(states, lengths)
-    return states.masked_fill(~words[:, :, None], 0).sum(1) / lengths[:, None]
+    is_word = mask_of(lengths, states.shape[1])
+    return states.masked_fill(~is_word[:, :, None], 0).sum(1) / lengths[:, None]
 
 
 def pair_features(

@@ -42,9 +42,10 @@ from torch import Tensor, nn
 
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.dropout import dropped
 from depgen.nn.head_probabilities import without_own_place
+from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
 
 LOWEST = -300.0
@@ -79,12 +80,12 @@ class DistanceParser(nn.Module):
         self.words, self.height = nn.Linear(width, width), nn.Linear(width, 1)
 
     def forward(
-        self, embedded: Float[Tensor, "batch length width"], words: Bool[Tensor, "batch length"]
+        self, embedded: Float[Tensor, "batch length width"], is_word: Bool[Tensor, "batch length"]
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Heights, and distances between each word and the next, at least in fp32; any number beyond the words."""
         states = dropped(embedded, self.dropout, training=self.training)
         for layer in self.layers:
-            states = self._activated(_convolved(layer, states.masked_fill(~words[:, :, None], 0)))
+            states = self._activated(_convolved(layer, states.masked_fill(~is_word[:, :, None], 0)))
             states = dropped(states, self.dropout, training=self.training)
         heights = self.height(self._activated(self.words(states)))
         distances = self.distance(self._activated(_convolved(self.pairs, F.pad(states, (0, 0, 0, 1)))))
@@ -99,15 +100,15 @@ def _convolved(layer: nn.Module, states: Float[Tensor, "batch length width"]) ->
     return convolved.mT
 
 
-def inner_boundaries(words: Bool[Tensor, "batch length"]) -> Bool[Tensor, "batch length"]:
+def inner_boundaries(is_word: Bool[Tensor, "batch length"]) -> Bool[Tensor, "batch length"]:
     """True where the boundary after a word lies between two words of the sentence."""
-    return F.pad(words[:, 1:], (0, 1))
+    return F.pad(is_word[:, 1:], (0, 1))
 
 
 def calibrated(
     heights: Float[Tensor, "batch length"],
     distances: Float[Tensor, "batch length"],
-    words: Bool[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
     calibration: Calibration = "sentence",
 ) -> Float[Tensor, "batch length"]:
     """Distances, lowered until no constituent but the sentence has both boundaries above all its words. O(n^2).
@@ -120,11 +121,11 @@ def calibrated(
     length = heights.shape[1]
     spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
     highest = torch.where(spans, heights[:, None, :], -torch.inf).cummax(-1).values
-    edges = distances.masked_fill(~inner_boundaries(words), torch.inf)
+    edges = distances.masked_fill(~inner_boundaries(is_word), torch.inf)
     left = (F.pad(edges[:, :-1], (1, 0), value=torch.inf)[:, :, None] - highest).relu()
     right = (edges[:, None, :] - highest).relu()
-    inside = spans & words[:, None, :]
-    inside[:, 0] &= inner_boundaries(words)  # not the whole sentence
+    inside = spans & is_word[:, None, :]
+    inside[:, 0] &= inner_boundaries(is_word)  # not the whole sentence
     margins = torch.minimum(left, right).masked_fill(~inside, 0).amax((1, 2))
     return distances - (margins.max() if calibration == "batch" else margins[:, None])
 
@@ -132,12 +133,12 @@ def calibrated(
 def border_probabilities(
     heights: Float[Tensor, "batch length"],
     distances: Float[Tensor, "batch length"],
-    words: Bool[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
     scale: Float[Tensor, ""],
 ) -> tuple[Float[Tensor, "batch length borders"], Float[Tensor, "batch length borders"]]:
     """p(l | i) and p(r | i): the first and the last word of the constituent that word i reaches, where its head is."""
     crosses = ((heights[:, :, None] - distances[:, None, :]) * scale).sigmoid()  # that word i reaches past boundary j
-    crosses = crosses.masked_fill(~inner_boundaries(words)[:, None, :], 0)
+    crosses = crosses.masked_fill(~inner_boundaries(is_word)[:, None, :], 0)
     ones = torch.ones_like(crosses)
     # p(l <= j | i) = min of what crosses boundaries j, ..., i - 1
     reached = (crosses.tril(-1) + ones.triu()).flip(-1).cummin(-1).values.flip(-1)
@@ -153,7 +154,7 @@ def head_distribution(
     heights: Float[Tensor, "batch length"],
     left: Float[Tensor, "batch length borders"],
     right: Float[Tensor, "batch length borders"],
-    words: Bool[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
     scale: Float[Tensor, ""],
 ) -> Float[Tensor, "batch dependents heads"]:
     """p_D(h | i), the sum over l <= i <= r of p(l | i) p(r | i) p(h | l, r), the last a softmax of heights in l..r.
@@ -161,7 +162,7 @@ def head_distribution(
     p(h | l, r) = w_h / Z_lr, and of l <= h <= r one half holds by itself on either side of i: what is left is a matrix
     product and a running sum, O(n^3) time and O(n^2) memory. In float64, since Z spans many orders.
     """
-    logits = (heights * scale).double().masked_fill(~words, torch.finfo(torch.float64).min)
+    logits = (heights * scale).double().masked_fill(~is_word, torch.finfo(torch.float64).min)
     weights = (logits - logits.amax(-1, keepdim=True).detach()).clamp_min(LOWEST).exp()  # w_h
     length = heights.shape[1]
     spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
@@ -222,9 +223,9 @@ class StructFormer(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Of each word, and of the boundary after it, calibrated; any number beyond the words."""
-        words = word_mask(tokens, lengths)
-        heights, distances = self.parser(self.backbone.embedding(tokens), words)
-        return heights, calibrated(heights, distances, words, self.calibration)
+        is_word = mask_of(lengths, tokens.shape[1])
+        heights, distances = self.parser(self.backbone.embedding(tokens), is_word)
+        return heights, calibrated(heights, distances, is_word, self.calibration)
 
     def _head_distribution(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
@@ -233,15 +234,15 @@ class StructFormer(MaskedLanguageModel):
         heights, distances = self.heights_and_distances(tokens, lengths)
         scales = self.log_scales.exp()
         with torch.autocast(tokens.device.type, enabled=False):
-            words = word_mask(tokens, lengths)
-            left, right = border_probabilities(heights, distances, words, scales[0])
-            return head_distribution(heights, left, right, words, scales[1])
+            is_word = mask_of(lengths, tokens.shape[1])
+            left, right = border_probabilities(heights, distances, is_word, scales[0])
+            return head_distribution(heights, left, right, is_word, scales[1])
 
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """p_D without the diagonal (`HeadNetwork`)."""
-        return without_own_place(self._head_distribution(tokens, lengths), word_mask(tokens, lengths))
+        return without_own_place(self._head_distribution(tokens, lengths), mask_of(lengths, tokens.shape[1]))
 
     def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
@@ -250,10 +251,10 @@ class StructFormer(MaskedLanguageModel):
 
         Nothing forbids cycles among the others, and equal heights make several roots.
         """
-        words = word_mask(tokens, lengths)
-        heights = self.heights_and_distances(tokens, lengths)[0].masked_fill(~words, -torch.inf)
+        is_word = mask_of(lengths, tokens.shape[1])
+        heights = self.heights_and_distances(tokens, lengths)[0].masked_fill(~is_word, -torch.inf)
         heads = self.head_probabilities(tokens, lengths).argmax(-1) + 1
-        return heads.masked_fill(heights == heights.amax(-1, keepdim=True), 0).masked_fill(~words, -1)
+        return heads.masked_fill(heights == heights.amax(-1, keepdim=True), 0).masked_fill(~is_word, -1)
 
     # -- dependency-constrained attention -----------------------------------------------------------------------------
 
@@ -266,8 +267,8 @@ class StructFormer(MaskedLanguageModel):
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
-        """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.read`."""
-        words, seen = word_mask(tokens, lengths), list[LayerAttention]()
+        """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.encode`."""
+        is_word, seen = mask_of(lengths, tokens.shape[1]), list[LayerAttention]()
         to_head = self.head_probabilities(tokens, lengths)
         relations = torch.stack((to_head, to_head.mT))
         mixes = self.relation_logits.softmax(-1)
@@ -280,5 +281,5 @@ class StructFormer(MaskedLanguageModel):
                 seen.append(LayerAttention(before, after))
             return after
 
-        output = self.backbone(tokens, padding=~words, weigh=weigh, all_layers=all_layers)
+        output = self.backbone(tokens, padding=~is_word, weigh=weigh, all_layers=all_layers)
         return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None, layers=output.layers)

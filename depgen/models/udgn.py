@@ -55,9 +55,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.dropout import Dropout, dropped
 from depgen.nn.head_probabilities import without_own_place
+from depgen.nn.lengths import mask_of
 from depgen.nn.lstm_precision import call_lstm
 from depgen.nn.vocabulary import full_precision
 
@@ -161,13 +162,13 @@ class HeadSelection(nn.Module):
 
 
 def head_log_softmax(
-    scores: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+    scores: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch length"]
 ) -> Float[Tensor, "batch dependents heads"]:
     """Eq. 5: log p_ij = e_ij - log sum_k exp(e_ik) over the words k of a sentence, i included (D2); -inf at padding.
 
     At least in fp32.
     """
-    return full_precision(scores).masked_fill(~words[:, None, :], -torch.inf).log_softmax(-1)
+    return full_precision(scores).masked_fill(~is_word[:, None, :], -torch.inf).log_softmax(-1)
 
 
 # -- 2. The dependency mask (Sec. 3.2), Eq. 6 -----------------------------------------------------------------------
@@ -244,7 +245,7 @@ class CompetitiveAttention(nn.Module):
     def forward(
         self,
         states: Float[Tensor, "batch length width"],
-        mask: Float[Tensor, "batch queries keys"],
+        dependency_mask: Float[Tensor, "batch queries keys"],
         *,
         directions: Float[Tensor, "2 queries keys"] | None = None,
     ) -> Competition:
@@ -252,28 +253,28 @@ class CompetitiveAttention(nn.Module):
 
         Args:
             states: h of the words.
-            mask: m_ij, how much may flow from word j (key) to word i (query); 0 at keys that are padding.
+            dependency_mask: m_ij, how much may flow from word j (key) to word i (query); 0 at keys that are padding.
             directions: see `directions_of`; None: computed here.
         """
         batch, length = states.shape[:2]
-        heads, size = self.attention_heads, self.head_size
-        parts = self.projection(states).view(batch, length, 3 + self.gates, heads, size)
-        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2)[:3])  # Eq. 7, [batch heads length size]
+        attention_heads, size = self.attention_heads, self.head_size
+        parts = self.projection(states).view(batch, length, 3 + self.gates, attention_heads, size)
+        # each [batch attention_heads length size]
+        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2)[:3])  # Eq. 7
         scores = query @ key.mT * size**-0.5  # Eq. 9: e_ijk = q_ik . k_jk / sqrt(D)
         if self.direction_bias is not None:
             if directions is None:
                 directions = directions_of(length, like=states)
-            bias = torch.einsum(
-                "dk,dij->kij", self.direction_bias, directions
-            )  # Eq. 13: b^l_k if i > j, b^r_k if i < j
+            # Eq. 13: b^l_k if i > j, b^r_k if i < j
+            bias = torch.einsum("dk,dij->kij", self.direction_bias, directions)
             scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 12: e_ijk + b^lr_k (D4)
         before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 10, 12: softmax over k
-        weights = self.attention_dropout(before * mask[:, None])  # Eq. 11: a_ijk = a^_ijk m_ij
+        weights = self.attention_dropout(before * dependency_mask[:, None])  # Eq. 11: a_ijk = a^_ijk m_ij
         values = value.tanh() if self.nonlinear else value  # Eq. 8: sigma(v_jk)
-        gathered = (weights @ values).transpose(1, 2)  # Eq. 14: o_ik = sum_j a_ijk c_ijk, [batch length heads size]
+        gathered = (weights @ values).transpose(1, 2)  # Eq. 14: o_ik = sum_j a_ijk c_ijk
         if self.gates:
             gathered = gathered * parts[:, :, 3].sigmoid()  # Eq. 8: sigmoid(g_ik) is the same for all j
-        inner = self.dropout(gathered.reshape(batch, length, heads * size))
+        inner = self.dropout(gathered.reshape(batch, length, attention_heads * size))
         return Competition(self.dropout(self.output(inner)), before)  # Eq. 15: W_o [o_i1 ... o_iN] + b_o
 
 
@@ -422,11 +423,11 @@ class UDGN(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """Log p_ij, at least in fp32; a word's own place is "no head"."""
-        words = word_mask(tokens, lengths)
+        is_word = mask_of(lengths, tokens.shape[1])
         scores = full_precision(self.parser(tokens, lengths))
         if self.marginals == "softmax":
-            return head_log_softmax(scores, words)
-        arcs, roots = tree_marginals(scores, scores.diagonal(dim1=1, dim2=2), words)
+            return head_log_softmax(scores, is_word)
+        arcs, roots = tree_marginals(scores, scores.diagonal(dim1=1, dim2=2), is_word)
         return (arcs + torch.diag_embed(roots)).clamp_min(TINY).log()
 
     def head_probabilities(
@@ -443,10 +444,10 @@ class UDGN(MaskedLanguageModel):
                 "0), so that it has no trees of its own. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
-        probabilities, words = self.head_log_probs(tokens, lengths).exp(), word_mask(tokens, lengths)
+        probabilities, is_word = self.head_log_probs(tokens, lengths).exp(), mask_of(lengths, tokens.shape[1])
         if self.supervised_weight:
-            return probabilities.masked_fill(~(words[:, :, None] & words[:, None, :]), 0)
-        return without_own_place(probabilities, words)
+            return probabilities.masked_fill(~(is_word[:, :, None] & is_word[:, None, :]), 0)
+        return without_own_place(probabilities, is_word)
 
     # The dependency graph network
 
@@ -459,21 +460,21 @@ class UDGN(MaskedLanguageModel):
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
-        """The word states after all layers; see `MaskedLanguageModel.read`."""
-        words = word_mask(tokens, lengths)
+        """The word states after all layers; see `MaskedLanguageModel.encode`."""
+        is_word = mask_of(lengths, tokens.shape[1])
         parsed = self.head_log_probs(tokens, lengths) if self._parses else None
-        mask = (self._mask(parsed, heads, words) + self.mask_floor) * words[:, None, :]
+        dependency_mask = (self._dependency_mask(parsed, heads, is_word) + self.mask_floor) * is_word[:, None, :]
         states = self.embedding(tokens)
         if self.positions is not None:
             states = states + self._positions(tokens.shape[1])
         states = self.dropout(states)
         directions, seen, every = directions_of(tokens.shape[1], like=states), [], [states]
         for layer in self.layers:
-            gathered = layer(states, mask, directions=directions)
+            gathered = layer(states, dependency_mask, directions=directions)
             states = states + gathered.output
             every.append(states)
             if attention:
-                seen.append(LayerAttention(gathered.before, gathered.before * mask[:, None]))
+                seen.append(LayerAttention(gathered.before, gathered.before * dependency_mask[:, None]))
         hidden = self.dropout(self.norm(states))
         return MaskedOutput(hidden, parsed, tuple(seen) if attention else None, tuple(every) if all_layers else None)
 
@@ -481,17 +482,17 @@ class UDGN(MaskedLanguageModel):
     def _parses(self) -> bool:
         return self.mask_from == "parser" or (self.training and self._parser_learns)
 
-    def _mask(
+    def _dependency_mask(
         self,
         parsed: Float[Tensor, "batch dependents heads"] | None,
         heads: Int[Tensor, "batch length"] | None,
-        words: Bool[Tensor, "batch length"],
+        is_word: Bool[Tensor, "batch length"],
     ) -> Float[Tensor, "batch length length"]:
         if self.mask_from == "parser":
             assert parsed is not None
-            return undirected(without_own_place(parsed.exp(), words))
+            return undirected(without_own_place(parsed.exp(), is_word))
         given = _given(heads, "mask_from: trees", splits="[train, valid, test]")
-        if (words & (given < 0)).any():
+        if (is_word & (given < 0)).any():
             raise UserError(
                 "mask_from: trees needs a tree of every sentence, but the annotator leaves some out: name one under "
                 "data.init_args.annotator that gives each a tree, or take mask_from: parser."

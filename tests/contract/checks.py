@@ -21,8 +21,9 @@ from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
-from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel, word_mask
+from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.sentence_similarity import SentenceSimilarity
+from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from tests.contract.systems import VOCABULARY
 
@@ -65,7 +66,7 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
 
 def places_of(batch: Batch) -> torch.Tensor:
     """True where a batch holds a word, False at padding."""
-    return word_mask(batch.tokens, batch.lengths) if isinstance(batch, PairBatch) else batch.is_word
+    return mask_of(batch.lengths, batch.tokens.shape[1]) if isinstance(batch, PairBatch) else batch.is_word
 
 
 def inputs_of(batch: Batch) -> str:

@@ -9,8 +9,9 @@ from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import collate_tokens
 from depgen.language_models.left_to_right import LeftToRight
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, word_mask
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
+from depgen.nn.lengths import mask_of
 
 # -- from left to right -----------------------------------------------------------------------------------------------
 
@@ -135,14 +136,14 @@ class Words(MaskedLanguageModel):
     output_bias = property(lambda self: self.bias)
 
     def encode(self, tokens, lengths, *, heads=None, attention=False):
-        return MaskedOutput(self.states(self.embedding(tokens) * word_mask(tokens, lengths)[..., None], lengths))
+        return MaskedOutput(self.states(self.embedding(tokens) * mask_of(lengths, tokens.shape[1])[..., None], lengths))
 
     def states(self, words, lengths):
         return (words.sum(1) / lengths[:, None])[:, None].expand_as(words)
 
     def head_probabilities(self, tokens, lengths):
         words = self.embedding(tokens)
-        known = word_mask(tokens, lengths)
+        known = mask_of(lengths, tokens.shape[1])
         both = known[:, :, None] & known[:, None, :] & ~torch.eye(tokens.shape[1], dtype=torch.bool)
         return (words @ words.mT).masked_fill(~both, -1e9).softmax(-1) * both
 
@@ -155,8 +156,8 @@ class ReadsOneSide(Words):
 class SeesItself(Words):
     def forward(self, batch):
         output = self.encode(batch.tokens, batch.lengths)
-        found = -self._nll(output, batch.tokens, word_mask(batch.tokens, batch.lengths))
-        return found.new_zeros(batch.tokens.shape).masked_scatter(word_mask(batch.tokens, batch.lengths), found)
+        found = -self._nll(output, batch.tokens, mask_of(batch.lengths, batch.tokens.shape[1]))
+        return found.new_zeros(batch.tokens.shape).masked_scatter(mask_of(batch.lengths, batch.tokens.shape[1]), found)
 
 
 class ScoresSentencesOtherwise(Words):

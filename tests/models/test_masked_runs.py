@@ -13,9 +13,10 @@ from depgen.trees.sentence import Sentence
 from tests.invented_data import write_corpora
 from tests.models.encoders import SHAPE
 
+INIT = {"init": "depgen.backbones.transformer.StructFormerInit"}
 BACKBONE = {
     "class_path": "depgen.backbones.transformer.Transformer",
-    "init_args": {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 32, "max_length": 60, **SHAPE},
+    "init_args": {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 32, "max_length": 60, **SHAPE, **INIT},
 }
 SYSTEMS = {
     "udgn.UDGN": {"width": 16, "layers": 2, "attention_heads": 2, "head_size": 8, "parser_layers": 1, "tags": 2},
@@ -80,8 +81,10 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
         fingerprints.add(trees.fingerprint())
         parsed = [each.heads for document in read_conllu(Path(f"{layer}.conllu")) for each in document.sentences]
         assert parsed == [sentence.heads for sentence in trees.annotate(sentences)]
-        probabilities = trees.trained.model.head_probabilities(torch.tensor([[5, 6, 7]]), torch.tensor([3]))
-        read = trees.trained.model.encode(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
+        network = trees.trained.model
+        network.parse_by((layer, 1))
+        probabilities = network.head_probabilities(torch.tensor([[5, 6, 7]]), torch.tensor([3]))
+        read = network.encode(torch.tensor([[5, 6, 7]]), torch.tensor([3]), attention=True)
         weights = read.attention[layer].after[:, 1]
         assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
         assert trees.scheme.endswith(f"(tree, layer {layer} head 1)")
