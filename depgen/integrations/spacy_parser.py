@@ -1,0 +1,67 @@
+"""A spaCy component that parses by a system; `depgen.integrations.spacy_factory` makes it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from spacy.attrs import DEP, HEAD
+from spacy.tokens import Doc
+from spacy.util import minibatch
+
+from depgen.evaluation.parsed_text import ParsedText
+from depgen.evaluation.system import System
+from depgen.evaluation.text_documents import TextDocument
+from depgen.trees.sentence import Sentence
+
+
+@dataclass(frozen=True)
+class Parser:
+    """Gives each word of a document its head and relation.
+
+    Sentences are those that an earlier component has found, such as spaCy's `sentencizer`; without one a document is a
+    sentence. White space that is a token depends on the token before it.
+
+    Attributes:
+        system: parses.
+    """
+
+    system: System
+
+    def __call__(self, doc: Doc) -> Doc:
+        """The document with its trees."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """The documents with their trees, in batches."""
+        for batch in minibatch(stream, size=batch_size):
+            docs = [(doc, _places(doc)) for doc in batch]
+            parsed = self.system.parse([_document(doc, places) for doc, places in docs])
+            for (doc, places), text in zip(docs, parsed, strict=True):
+                yield _annotated(doc, places, text)
+
+
+def _places(doc: Doc) -> list[list[int]]:
+    """The words of each sentence, by their places among the tokens; no sentence is without words."""
+    spans = doc.sents if doc.has_annotation("SENT_START") else [doc]
+    return list(filter(None, ([token.i for token in span if not token.is_space] for span in spans)))
+
+
+def _document(doc: Doc, places: list[list[int]]) -> TextDocument:
+    sentences = tuple(Sentence(tuple(doc[place].text for place in sentence)) for sentence in places)
+    return TextDocument("doc", sentences, tuple(f"token {sentence[0]}" for sentence in places))
+
+
+def _annotated(doc: Doc, places: list[list[int]], text: ParsedText) -> Doc:
+    """The document with the trees of its sentences."""
+    heads = np.arange(len(doc))
+    relations = ["dep"] * len(doc)
+    for sentence, tree in zip(places, text.sentences, strict=True):
+        for place, head, relation in zip(sentence, tree.heads, tree.relations, strict=True):
+            heads[place] = sentence[head - 1] if head else place
+            relations[place] = relation if head else "ROOT"
+    words = [place for sentence in places for place in sentence]
+    for place in sorted({*range(len(doc))} - {*words}) if words else ():
+        heads[place] = max((word for word in words if word < place), default=words[0])
+    labels = [doc.vocab.strings.add(relation) for relation in relations]
+    columns = np.stack([(heads - np.arange(len(doc))).astype(np.uint64), np.array(labels, np.uint64)], 1)
+    return doc.from_array([HEAD, DEP], columns)
