@@ -31,7 +31,7 @@ from torch.autograd.function import once_differentiable
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout, dropped
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.recurrent_projection import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
@@ -118,7 +118,7 @@ class PRPN(EmbeddingBackbone):
                 f"layers: {layers}, slots: {slots}, lookback: {lookback}, hidden_size: {hidden_size}"
             )
         self.vocabulary_size, self.width, self.slots = vocabulary_size, embedding_size, slots
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.open_slots = partial(open_slots, slots=slots, resolution=resolution, hard=hard, equal_gate=equal_gate)
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.parsing = Parsing(embedding_size, hidden_size, lookback, rectified=rectified, dropout=inner_dropout)
@@ -180,7 +180,7 @@ class PRPN(EmbeddingBackbone):
         every.append(self.prediction(hidden, histories[-1][0], prediction_gates, rows.kept))
         every = [rows.returned(each) for each in every]
         return BackboneOutput(
-            hidden=dropped(every[-1], self.dropout, training=self.training),
+            hidden=self.dropout(every[-1]),
             undropped=every[-1],
             layers=tuple(every) if all_layers else None,
             state=self._after(rows, read, known, histories) if carry else None,
@@ -234,7 +234,7 @@ class Parsing(nn.Module):
 
     def __init__(self, embedding_size: int, size: int, lookback: int, *, rectified: bool, dropout: float) -> None:
         super().__init__()
-        self.size, self.lookback, self.rectified, self.dropout = size, lookback, rectified, dropout
+        self.size, self.lookback, self.rectified, self.dropout = size, lookback, rectified, Dropout(dropout)
         self.window = nn.Conv1d(embedding_size, size, lookback + 1)
         self.normalize = nn.BatchNorm1d(size)
         self.distance = nn.Conv1d(size, 2, 1, groups=2)
@@ -243,10 +243,10 @@ class Parsing(nn.Module):
         self, read: Float[Tensor, "batch read width"], kept: Bool[Tensor, "batch length"] | None
     ) -> tuple[Float[Tensor, "batch length"], ...]:
         """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
-        columns = dropped(read, self.dropout, training=self.training).transpose(1, 2)
+        columns = self.dropout(read).transpose(1, 2)
         convolved = self.window(columns).transpose(1, 2)  # batch length size
         units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
-        units = dropped(units, self.dropout, training=self.training)
+        units = self.dropout(units)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
         distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1} = sigmoid(w u_t + b)
@@ -365,7 +365,7 @@ class ReadingLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.input_size, self.size = input_size, size
-        self.input_dropout, self.key_dropout, self.memory_dropout = input_dropout, key_dropout, memory_dropout
+        self.input_dropout, self.key_dropout, self.memory_dropout = Dropout(input_dropout), key_dropout, memory_dropout
         self.key = nn.Linear(input_size + size, size)
         self.input_gates, self.input_norm = nn.Linear(input_size, 4 * size), DeviationNorm(4 * size)
         self.recurrent_gates, self.recurrent_norm = nn.Linear(size, 4 * size), DeviationNorm(4 * size)
@@ -376,7 +376,7 @@ class ReadingLayer(nn.Module):
     ) -> tuple[Float[Tensor, "batch length size"], Memory]:
         """Hidden states, and the memory with all that was added to it."""
         slots, steps = gates.size(-1), inputs.transpose(0, 1).contiguous()
-        read = self.input_norm(self.input_gates(dropped(steps, self.input_dropout, training=self.training)))
+        read = self.input_norm(self.input_gates(self.input_dropout(steps)))
         keys = self._keys(steps)
         biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
         recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
@@ -423,7 +423,7 @@ class Prediction(nn.Module):
 
     def __init__(self, size: int, output_size: int, *, dropout: float) -> None:
         super().__init__()
-        self.size, self.dropout = size, dropout
+        self.size, self.dropout = size, Dropout(dropout)
         self.key = nn.Linear(size, size)
         self.output = nn.Linear(2 * size, output_size)
         self.normalize = nn.BatchNorm1d(output_size)
@@ -436,7 +436,7 @@ class Prediction(nn.Module):
         kept: Bool[Tensor, "batch length"] | None,
     ) -> Float[Tensor, "batch length output_size"]:
         """What the next tokens are predicted from."""
-        keys = self._drop(self.key(self._drop(hidden)))  # drop(W drop(h_t) + b)
+        keys = self.dropout(self.key(self.dropout(hidden)))  # drop(W drop(h_t) + b)
         positions = torch.arange(hidden.size(1), device=hidden.device)[:, None]
         slots = (positions + torch.arange(gates.size(-1), device=hidden.device)).expand_as(gates)  # of the history
         # e_k = <h_{t-1-k}, key> / sqrt(size)
@@ -444,8 +444,5 @@ class Prediction(nn.Module):
         weights = gated_softmax(scores, gates)  # s_k = g^_k exp(e_k) / sum_j g^_j exp(e_j), g^ from d^_{t+1}
         band = weights.new_zeros(*hidden.shape[:2], history.size(1)).scatter(2, slots, weights)
         found = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
-        output = self.output(self._drop(torch.cat((hidden, found), -1)))
+        output = self.output(self.dropout(torch.cat((hidden, found), -1)))
         return batch_norm_of_tokens(self.normalize, output, kept).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
-
-    def _drop(self, values: Tensor) -> Tensor:
-        return dropped(values, self.dropout, training=self.training)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.attention import KeyValues, Visibility
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions
 from depgen.nn.transformer_layer import TransformerLayer
 
@@ -179,8 +179,8 @@ class Transformer(EmbeddingBackbone):
         self.causal = causal
         self.embedding = nn.Embedding(vocabulary_size, width)
         self.embedding_scale = math.sqrt(width) if scale_embedding else 1.0
-        self.embedding_dropout = dropout if embedding_dropout is None else embedding_dropout
-        self.output_dropout = output_dropout
+        self.embedding_dropout = Dropout(dropout if embedding_dropout is None else embedding_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.positions: SinusoidalPositions | LearnedPositions | None = None
         if positions != "none":
             learned = positions == "learned"
@@ -278,7 +278,7 @@ class Transformer(EmbeddingBackbone):
                 carried.append(present)
         undropped = self.final_norm(hidden)
         return BackboneOutput(
-            hidden=dropped(undropped, self.output_dropout, training=self.training),
+            hidden=self.output_dropout(undropped),
             undropped=undropped,
             layers=tuple(every) if all_layers else None,
             attention=attention,
@@ -292,7 +292,8 @@ class Transformer(EmbeddingBackbone):
             hidden = hidden + self.positions(counted_positions(length, padding, context=context), stop=context)
         if added is not None:
             hidden = hidden + added
-        return dropped(hidden, self.embedding_dropout, training=self.training)
+        embedded: Tensor = self.embedding_dropout(hidden)
+        return embedded
 
 
 def joined_padding(

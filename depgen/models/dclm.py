@@ -58,7 +58,7 @@ from torch.nn import Parameter
 
 from depgen.data.documents import DocumentBatch
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.length_groups import encode_by_length
 from depgen.nn.lengths import mask_of
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
@@ -515,7 +515,7 @@ class DCLM(DocumentLanguageModel):
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, PairwiseContext)
-        self.dropout, self.first_word_twice = dropout, first_word_twice
+        self.dropout, self.first_word_twice = Dropout(dropout), first_word_twice
         self._initialize(initialization)
 
     @torch.no_grad()
@@ -557,9 +557,9 @@ class DCLM(DocumentLanguageModel):
 
     def encode(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position."""
-        embedded = dropped(self.embedding(batch.inputs), self.dropout, training=self.training)
+        embedded = self.dropout(self.embedding(batch.inputs))
         output: DocumentOutput = self.context(embedded, batch.lengths)
-        return DocumentOutput(dropped(output.features, self.dropout, training=self.training), output.bags)
+        return DocumentOutput(self.dropout(output.features), output.bags)
 
     def step(
         self,

@@ -37,7 +37,7 @@ from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
 from depgen.language_models.masked import MaskedLanguageModel
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
 from depgen.training.phases import Phase
@@ -136,7 +136,7 @@ class PairHead(nn.Module):
 
     def __init__(self, width: int, *, dropout: float) -> None:
         super().__init__()
-        self.hidden, self.output, self.dropout = nn.Linear(2 * width, width), nn.Linear(width, 1), dropout
+        self.hidden, self.output, self.dropout = nn.Linear(2 * width, width), nn.Linear(width, 1), Dropout(dropout)
         for layer in (self.hidden, self.output):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -145,8 +145,8 @@ class PairHead(nn.Module):
         self, first: Float[Tensor, "pairs width"], second: Float[Tensor, "pairs width"]
     ) -> Float[Tensor, " pairs"]:
         """From 0 to `HIGHEST`."""
-        features = dropped(pair_features(first, second), self.dropout, training=self.training)
-        hidden = dropped(F.elu(self.hidden(features)), self.dropout, training=self.training)
+        features = self.dropout(pair_features(first, second))
+        hidden = self.dropout(F.elu(self.hidden(features)))
         return HIGHEST * full_precision(self.output(hidden)[:, 0]).sigmoid()
 
 

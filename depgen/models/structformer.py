@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
@@ -68,7 +68,7 @@ class DistanceParser(nn.Module):
         super().__init__()
         if kernel % 2 == 0:
             raise UserError(f"parser_kernel: expected an odd number, found {kernel}.")
-        self.width, self.dropout = width, dropout
+        self.width, self.dropout = width, Dropout(dropout)
         self.layers = nn.ModuleList(nn.Conv1d(width, width, kernel, padding=kernel // 2) for _ in range(layers))
         self.pairs = nn.Conv1d(width, width, 2)
         for convolution in (*self.layers, self.pairs):
@@ -83,10 +83,10 @@ class DistanceParser(nn.Module):
         self, embedded: Float[Tensor, "batch length width"], is_word: Bool[Tensor, "batch length"]
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Heights, and distances between each word and the next, at least in fp32; any number beyond the words."""
-        states = dropped(embedded, self.dropout, training=self.training)
+        states = self.dropout(embedded)
         for layer in self.layers:
             states = self._activated(_convolved(layer, states.masked_fill(~is_word[:, :, None], 0)))
-            states = dropped(states, self.dropout, training=self.training)
+            states = self.dropout(states)
         heights = self.height(self._activated(self.words(states)))
         distances = self.distance(self._activated(_convolved(self.pairs, F.pad(states, (0, 0, 0, 1)))))
         return full_precision(heights[:, :, 0]), full_precision(distances[:, :, 0])

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility, Weigh
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
 
@@ -45,8 +45,8 @@ class TransformerLayer(nn.Module):
         self.expand = nn.Linear(width, feedforward)
         self.contract = nn.Linear(feedforward, width)
         self.feedforward_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
-        self.dropout = dropout
-        self.activation_dropout = activation_dropout
+        self.dropout = Dropout(dropout)
+        self.activation_dropout = Dropout(activation_dropout)
         self.activation = ACTIVATIONS[activation]
         self.norm_first = norm_first
 
@@ -70,12 +70,12 @@ class TransformerLayer(nn.Module):
         mixed, attention, present = self.attention(
             source, visibility, past=past, scores=scores, weigh=weigh, with_attention=with_attention, carry=carry
         )
-        hidden = hidden + dropped(mixed, self.dropout, training=self.training)
+        hidden = hidden + self.dropout(mixed)
         if not self.norm_first:
             hidden = self.attention_norm(hidden)
         inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
-        inner = dropped(inner, self.activation_dropout, training=self.training)
-        hidden = hidden + dropped(self.contract(inner), self.dropout, training=self.training)
+        inner = self.activation_dropout(inner)
+        hidden = hidden + self.dropout(self.contract(inner))
         if not self.norm_first:
             hidden = self.feedforward_norm(hidden)
         return hidden, attention, present

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from depgen.errors import UserError
 from depgen.evaluation.union.corruption import LONGEST_NGRAM
 from depgen.hub import WeightsError, load_weights, quiet_transformers
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import Dropout
 
 Pooling = Literal["first", "first_mean_max"]
 HEAD = "head.safetensors"
@@ -31,7 +31,7 @@ class UnionNetwork(nn.Module):
 
     def __init__(self, encoder: Any, *, pooling: Pooling = "first", dropout: float = 0.1) -> None:  # noqa: ANN401
         super().__init__()
-        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
+        self.encoder, self.pooling, self.dropout = encoder, pooling, Dropout(dropout)
         width = int(encoder.config.hidden_size)
         self.dense = nn.Linear(width if pooling == "first" else 3 * width, width)
         self.output = nn.Linear(width, 2)
@@ -55,8 +55,8 @@ class UnionNetwork(nn.Module):
             mean = (states * is_word[..., None]).sum(1) / is_word.sum(1, keepdim=True)
             highest = states.masked_fill(~is_word[..., None], -torch.inf).amax(1)
             pooled = torch.cat((pooled, mean, highest), -1)
-        hidden = torch.tanh(self.dense(dropped(pooled, self.dropout, training=self.training)))
-        logits: Tensor = self.output(dropped(hidden, self.dropout, training=self.training))
+        hidden = torch.tanh(self.dense(self.dropout(pooled)))
+        logits: Tensor = self.output(self.dropout(hidden))
         return logits
 
     def forward(
