@@ -7,6 +7,7 @@ from typing import Literal
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least
+from depgen.evaluation.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
@@ -230,6 +231,37 @@ class System:
             encoder, _documents(texts, tokens), layer=layer, pooling=pooling, tokens_per_batch=tokens_per_batch,
             batch_size=batch_size, progress=progress,
         )  # fmt: skip
+
+    def attention(
+        self,
+        sentence: str,
+        *,
+        kind: Kind | None = None,
+        layer: int | None = None,
+        attention_head: int | None = None,
+        tokens: Tokens = "whitespace",
+    ) -> Attention:
+        """The weights by which each word of a sentence attends to others.
+
+        Args:
+            sentence: a string of one line.
+            kind: `dependency` (what weighs DMLM's mixture) or `self` (a layer's own). By default dependency attention
+                of systems that have it, where no layer or attention head is named.
+            layer: of self-attention, from 0; negative from the top. By default the last.
+            attention_head: of self-attention, from 0; by default the mean over all.
+            tokens: words are separated by white space, or by `rules` for English.
+
+        Raises:
+            UserError: the sentence has no words or several lines, or the system has no such attention.
+        """
+        (document,) = _documents([sentence], tokens)
+        if len(document.sentences) != 1:
+            raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
+        words = self.reading.words(document.sentences[0])
+        encoding = self.reading.encode(words, self.tokenizer)
+        return sentence_attention(
+            self.model, self.tokenizer, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
+        )
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.

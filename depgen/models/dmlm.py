@@ -485,7 +485,7 @@ class DMLM(LeftToRight):
     # Phase 2, Eqs. 3 and 4
 
     @property
-    def _own_layer(self) -> int | None:
+    def mixing_layer(self) -> int | None:
         """The backbone's layer whose attention weighs the mixture; None where `attention` does."""
         return self.attention_layer if self.attention is None else None
 
@@ -514,7 +514,7 @@ class DMLM(LeftToRight):
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
-        return self._mixed_log_probs(self.encode(batch, attention_layer=self._own_layer), batch)
+        return self._mixed_log_probs(self.encode(batch, attention_layer=self.mixing_layer), batch)
 
     def training_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Phase 1: dependents' nll a position (Eq. 1, D7); phase 2: nll a token (Eq. 4); of the global batch."""
@@ -522,7 +522,7 @@ class DMLM(LeftToRight):
             output = self.encode(batch)
             loss = self.log_train(self._dependency_nll(output, batch), batch.global_tokens, name="dependency_loss")
         else:
-            output = self.encode(batch, attention_layer=self._own_layer)
+            output = self.encode(batch, attention_layer=self.mixing_layer)
             nll = -self._mixed_log_probs(output, batch).masked_fill(~batch.is_word, 0).sum()
             loss = self.log_train(nll, batch.global_tokens)
         return loss + self.penalty(output, batch)
@@ -557,7 +557,7 @@ class DMLM(LeftToRight):
     ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, MixtureState]:
         """The mixture of Eq. 3 over the positions so far, and the state to go on from."""
         carried, past = (None, None) if state is None else (state.backbone, state.keys)
-        output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self._own_layer, carry=True)
+        output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self.mixing_layer, carry=True)
         assert output.state is not None
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         probability = self.mixture_space == "probability"
@@ -585,7 +585,7 @@ class DMLM(LeftToRight):
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:
         """a^(t) for a sentence, Figure 3: row t when predicting token t + 1, over `<eos>` and the tokens before it."""
         inputs = torch.tensor([[eos, *tokens[:-1]]], device=self.device)
-        log_attention, _ = self._attend(self.backbone(inputs, attention_layer=self._own_layer))
+        log_attention, _ = self._attend(self.backbone(inputs, attention_layer=self.mixing_layer))
         if self.window is not None:
             log_attention = matrix_of_band(log_attention, inputs.size(1), missing=-torch.inf)
         return log_attention[0].exp()

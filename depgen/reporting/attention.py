@@ -1,24 +1,21 @@
 """Figure 3 of Yang & Wan (2022): the dependency attention of a model while it writes a sentence."""
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lightning as L
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
 
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.attention import BEGIN, Attention, DependencyAttention, sentence_attention
+from depgen.evaluation.loading import load_run
 from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-logger = logging.getLogger(__name__)
 SENTENCE = "red figures on the screen indicate falling stocks ."
 
 
@@ -46,59 +43,23 @@ def draw_attention(
             sentence, or no matplotlib.
     """
     chosen = chosen_run(run, table, row=row, profile=profile, usual="DM-Transformer")
-    trained = load_trained(chosen, device="cpu")
-    weights, words = sentence_attention(trained.model, trained.vocabulary, sentence)
-    save(attention_figure(weights, words), output)
-    unknown = [word for word in words if word.endswith(_UNKNOWN)]
-    outside = f" {len(unknown)} of its {len(words)} tokens are unknown to the model." if unknown else ""
-    return f"{output}: dependency attention over {len(words)} predictions.{outside}"
+    attention = load_run(chosen, device="cpu", form="as_is").attention(sentence, kind="dependency")
+    save(attention_figure(attention), output)
+    words, unknown = len(attention.words), sum(attention.unknown)
+    outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""
+    return f"{output}: dependency attention over {words} predictions.{outside}"
 
 
-_UNKNOWN = " (unk)"
-
-
-def sentence_attention(
-    model: L.LightningModule, vocabulary: AnyVocabulary, sentence: str
-) -> tuple[Float[Tensor, "length length"], list[str]]:
-    """a^(t) for each token x_t of a sentence, row by row over BOS, x_1 .. x_{t-1}; and the tokens' names.
-
-    Row t is the distribution that *predicts* x_t: the paper's left shift, since the model's own row t belongs to the
-    token that it reads.
-
-    Raises:
-        UserError: the model has no dependency attention, or the sentence no token.
-    """
-    if not hasattr(model, "dependency_attention"):
-        raise UserError(f"{type(model).__name__} has no dependency attention; name a run of a DM model.")
-    spelled = sentence.split()
-    encoding = encode(vocabulary, spelled)
-    ids = [int(index) for index in encoding.ids]
-    if not ids:
-        raise UserError("There is no token in the sentence to draw.")
-    if len(ids) == len(spelled):
-        words = [word + (_UNKNOWN if i == vocabulary.unk else "") for word, i in zip(spelled, ids, strict=True)]
-    else:
-        words = [vocabulary.decode([index]) for index in ids]
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            weights: Tensor = model.dependency_attention(ids, eos=vocabulary.eos)  # type: ignore[operator]
-    finally:
-        if training:
-            model.train()
-    assert weights.shape == (len(ids), len(ids)), f"{tuple(weights.shape)} for {len(ids)} tokens"
-    return weights.float().cpu(), words
-
-
-def attention_figure(weights: Float[Tensor, "length length"], words: list[str]) -> "Figure":
+def attention_figure(attention: Attention) -> "Figure":
     """The heat map, as a matplotlib figure: y = the predicted token, x = BOS and the context."""
+    marks = zip(attention.words, attention.unknown, strict=True)
+    words = [f"{word} (unk)" if unknown else word for word, unknown in marks]
     size = max(3.0, 0.55 * len(words) + 1.5)
     drawing = figure(size + 0.8, size)
     axes = drawing.add_subplot()
-    hidden = torch.ones_like(weights, dtype=torch.bool).triu(1)
-    image = axes.imshow(weights.masked_fill(hidden, float("nan")).numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
-    axes.set_xticks(range(len(words)), ["BOS", *words[:-1]], rotation=60, ha="right", rotation_mode="anchor")
+    later = np.triu(np.ones_like(attention.matrix, dtype=bool), 1)
+    image = axes.imshow(np.where(later, np.nan, attention.matrix), cmap="Blues", vmin=0.0, vmax=1.0)
+    axes.set_xticks(range(len(words)), [BEGIN, *words[:-1]], rotation=60, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(words)), words)
     axes.set_xlabel("context")
     axes.set_ylabel("predicted token")
@@ -123,7 +84,7 @@ class AttentionPicture(L.Callback):
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Refuse before training what could not be drawn after it."""
         figure(1.0, 1.0)
-        if not hasattr(pl_module, "dependency_attention"):
+        if not isinstance(pl_module, DependencyAttention):
             raise UserError(
                 f"AttentionPicture: {type(pl_module).__name__} has no dependency attention; "
                 "leave the callback out of trainer.callbacks."
@@ -134,7 +95,8 @@ class AttentionPicture(L.Callback):
         if trainer.sanity_checking or not trainer.is_global_zero or trainer.current_epoch % self.every_n_epochs:
             return
         vocabulary: AnyVocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
-        drawing = attention_figure(*sentence_attention(pl_module, vocabulary, self.sentence))
+        attention = sentence_attention(pl_module, vocabulary, self.sentence.split(), kind="dependency")
+        drawing = attention_figure(attention)
         if not _log_to_wandb(trainer, drawing):
             folder = Path(trainer.log_dir or trainer.default_root_dir) / "attention"
             save(drawing, folder / f"epoch-{trainer.current_epoch:04d}.png")

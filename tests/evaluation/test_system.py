@@ -314,6 +314,63 @@ def test_words_that_are_not_read_have_no_state(systems):
     np.testing.assert_allclose(text[0].states[1:3], alone[0].states, atol=1e-6)
 
 
+def test_dependency_attention_weighs_the_mixture_of_each_word(systems):
+    system, sentence = systems["mixture"], "the cat ran ."
+    attention = system.attention(sentence)
+    assert (attention.kind, attention.layer, attention.attention_head) == ("dependency", -2, None)
+    assert attention.words == ("the", "cat", "ran", ".")
+    assert attention.context == ("BOS", "the", "cat", "ran")
+    np.testing.assert_allclose(attention.matrix.sum(1), 1, atol=1e-6)
+    assert not np.triu(attention.matrix, 1).any()
+    backbone, ids = system.model.backbone, [3, 4, 6, 8]
+    assert ids == [i for word in sentence.split() for i in system.tokenizer.pieces(word)]
+    with torch.no_grad():
+        hidden = backbone(torch.tensor([[0, *ids[:-1]]])).hidden[0]
+        components = (hidden @ backbone.output_weight.T).softmax(-1)
+        mixture = torch.from_numpy(attention.matrix) @ components
+    expected = [mixture[place, token].log().item() for place, token in enumerate(ids)]
+    found = [word.log_prob for word in system.score([sentence])[0].words[:4]]
+    assert found == pytest.approx(expected, abs=1e-5)
+    frame = attention.to_frame()
+    assert len(frame) == 1 + 2 + 3 + 4
+    assert frame["weight"].sum() == pytest.approx(4, abs=1e-5)
+    assert frame["context_position"].tolist()[:3] == [0, 0, 1]
+
+
+def test_self_attention_is_that_of_a_layer(systems):
+    for name in ("causal", "mixture"):
+        heads = [systems[name].attention("the cat ran", layer=0, attention_head=head).matrix for head in (0, 1)]
+        mean = systems[name].attention("the cat ran", kind="self", layer=-2)
+        assert (mean.kind, mean.layer, mean.attention_head) == ("self", 0, None)
+        np.testing.assert_allclose(mean.matrix, (heads[0] + heads[1]) / 2, atol=1e-6)
+        assert np.abs(heads[0] - heads[1]).max() > 1e-3
+        with torch.no_grad():
+            log_probs = systems[name].model.backbone(torch.tensor([[0, 3, 4]]), attention_layer=0).attention
+        np.testing.assert_allclose(heads[1], log_probs[0, 1].exp().numpy(), atol=1e-6)
+    masked = systems["masked"].attention("the cat xylophone", layer=1, attention_head=0)
+    assert masked.words == masked.context == ("the", "cat", "xylophone")
+    assert masked.unknown == (False, False, True)
+    assert np.triu(masked.matrix, 1).any()
+    assert len(masked.to_frame()) == 9
+    lengths = torch.tensor([3])
+    with torch.no_grad():
+        layers = systems["masked"].model.encode(torch.tensor([[3, 4, 1]]), lengths, attention=True).attention
+    np.testing.assert_allclose(masked.matrix, layers[1].after[0, 0].numpy(), atol=1e-6)
+
+
+def test_attention_that_is_not_there_is_refused(systems):
+    with pytest.raises(UserError, match="CausalLM has no dependency attention"):
+        systems["causal"].attention("the cat", kind="dependency")
+    with pytest.raises(UserError, match="This DCLM has no attention that can be shown"):
+        systems["documents"].attention("the cat")
+    with pytest.raises(UserError, match="layer: CausalLM has 2, so expected 0 to 1, found 2"):
+        systems["causal"].attention("the cat", layer=2)
+    with pytest.raises(UserError, match="leave them out, or take kind='self'"):
+        systems["mixture"].attention("the cat", kind="dependency", layer=0)
+    with pytest.raises(UserError, match="one sentence in one line, found 2"):
+        systems["causal"].attention("the cat\nran")
+
+
 def test_the_tokenizer_is_the_vocabulary(systems):
     tokenizer = systems["causal"].tokenizer
     assert tokenizer.decode(tokenizer.pieces("cat")) == "cat"

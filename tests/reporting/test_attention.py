@@ -7,8 +7,9 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.attention import sentence_attention
 from depgen.reporting import attention
-from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention, sentence_attention
+from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
 from tests.reporting.stub import Stub
@@ -19,10 +20,19 @@ VOCABULARY = Vocabulary(["red", "figures", "fall", "."])
 class Attends(L.LightningModule):
     """Looks at the latest token only, and remembers what it was asked."""
 
+    mixing_layer = None
+
     def dependency_attention(self, tokens, *, eos):
         assert not self.training
         self.asked = (list(tokens), eos)
         return torch.eye(len(tokens))
+
+
+class Loaded:
+    """What is loaded of a run."""
+
+    def attention(self, sentence, *, kind):
+        return sentence_attention(Attends(), VOCABULARY, sentence.split(), kind=kind)
 
 
 def drawn(figure):
@@ -33,10 +43,10 @@ def drawn(figure):
 
 def test_rows_are_the_predicted_tokens_and_columns_what_they_see():
     model = Attends().train()
-    weights, words = sentence_attention(model, VOCABULARY, "red figures fall .")
+    attention = sentence_attention(model, VOCABULARY, ["red", "figures", "fall", "."])
     assert model.asked == ([2, 3, 4, 5], 0)
     assert model.training
-    rows, columns, values = drawn(attention_figure(weights, words))
+    rows, columns, values = drawn(attention_figure(attention))
     assert rows == ["red", "figures", "fall", "."]
     assert columns == ["BOS", "red", "figures", "fall"]
     assert values[2, 2] == 1.0
@@ -44,20 +54,21 @@ def test_rows_are_the_predicted_tokens_and_columns_what_they_see():
 
 
 def test_unknown_words_are_marked():
-    _, words = sentence_attention(Attends(), VOCABULARY, "blue figures")
-    assert words == ["blue (unk)", "figures"]
+    attention = sentence_attention(Attends(), VOCABULARY, ["blue", "figures"])
+    rows, columns, _ = drawn(attention_figure(attention))
+    assert rows == ["blue (unk)", "figures"]
+    assert columns == ["BOS", "blue (unk)"]
 
 
 def test_models_without_such_attention_and_empty_sentences_are_refused():
     with pytest.raises(UserError, match="LightningModule has no dependency attention"):
-        sentence_attention(L.LightningModule(), VOCABULARY, "red")
+        sentence_attention(L.LightningModule(), VOCABULARY, ["red"], kind="dependency")
     with pytest.raises(UserError, match="no token"):
-        sentence_attention(Attends(), VOCABULARY, "  ")
+        sentence_attention(Attends(), VOCABULARY, [])
 
 
 def test_the_picture_is_a_png(tmp_path, monkeypatch):
-    trained = SimpleNamespace(model=Attends(), vocabulary=VOCABULARY)
-    monkeypatch.setattr(attention, "load_trained", lambda run, device: trained)
+    monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())
     text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")
     assert (tmp_path / "deep" / "a.png").read_bytes().startswith(b"\x89PNG")
     assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
@@ -68,11 +79,11 @@ def test_the_picture_is_a_png(tmp_path, monkeypatch):
 def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypatch):
     drawn = []
 
-    def load(run, device):
+    def load(run, **_):
         drawn.append(run)
-        return SimpleNamespace(model=Attends(), vocabulary=VOCABULARY)
+        return Loaded()
 
-    monkeypatch.setattr(attention, "load_trained", load)
+    monkeypatch.setattr(attention, "load_run", load)
     with pytest.raises(
         UserError, match=r"DM-Base of toy is not trained .*depgen reproduce toy --row DM-Base --profile"
     ):
@@ -93,7 +104,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     with pytest.raises(UserError, match=r"depgen\[plots\]"):
-        attention_figure(torch.eye(2), ["a", "b"])
+        attention_figure(sentence_attention(Attends(), VOCABULARY, ["red"]))
 
 
 def trainer_at(tmp_path, epoch, **changes):
