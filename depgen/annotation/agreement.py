@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from depgen.annotation.scores import is_punctuation
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import check_at_least
 from depgen.trees.annotator import Annotator
+from depgen.trees.punctuation import Punctuation, is_punctuation
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Agreement:
         second: scheme of the other.
         heads: all words, punctuation included.
         heads_and_relations: the same.
-        heads_without_punctuation: words with a character that is no punctuation.
+        heads_without_punctuation: words that are no punctuation.
         heads_and_relations_without_punctuation: the same.
         arcs: arcs of the one that the other has, in either direction: what dependency modelling sees of a tree.
         trees: sentences whose heads are all the same.
@@ -52,11 +52,21 @@ class Agreement:
 
 
 def agreement(
-    corpus: Corpus, split: Split, first: Annotator, second: Annotator, *, documents: int | None = None
+    corpus: Corpus,
+    split: Split,
+    first: Annotator,
+    second: Annotator,
+    *,
+    documents: int | None = None,
+    punctuation: Punctuation = "relation",
 ) -> Agreement:
     """The agreement of two annotators on the first `documents` of a split (all of them if None).
 
-    Symmetric in the annotators: the unlabelled attachment score of either when the other counts as gold.
+    Symmetric in the annotators: the unlabelled attachment score of either when the other counts as gold. What is
+    punctuation by its relation depends on the first annotator, or on the second where the first gives no relations.
+
+    Raises:
+        UserError: punctuation is left out by relations, and neither annotator gives any.
     """
     chosen = list(islice(corpus.documents(split), documents))
     sentences = [sentence for document in chosen for sentence in document.sentences]
@@ -65,8 +75,9 @@ def agreement(
         assert one.heads is not None
         assert other.heads is not None
         labels = zip(one.relations or one.words, other.relations or one.words, strict=True)
-        for word, head, its, (label, its_label) in zip(one.words, one.heads, other.heads, labels, strict=True):
-            content = not is_punctuation(word)
+        left_out = is_punctuation(other if one.relations is None else one, punctuation)
+        for is_left_out, head, its, (label, its_label) in zip(left_out, one.heads, other.heads, labels, strict=True):
+            content = not is_left_out
             counts["words"] += 1
             counts["heads"] += head == its
             counts["both"] += head == its and label == its_label
@@ -99,7 +110,12 @@ def _arcs(heads: Sequence[int]) -> set[tuple[int, int]]:
 
 
 def parser_agreement(
-    corpus: Corpus, first: Annotator, second: Annotator, split: Split = "valid", documents: int = 500
+    corpus: Corpus,
+    first: Annotator,
+    second: Annotator,
+    split: Split = "valid",
+    documents: int = 500,
+    punctuation: Punctuation = "relation",
 ) -> str:
     """The agreement of two annotators on the first documents of a split, ready to print.
 
@@ -109,9 +125,11 @@ def parser_agreement(
         second: the other.
         split: of the corpus.
         documents: how many of them, from the first on.
+        punctuation: what is left out of the figures without punctuation: words of the first annotator's `relation`
+            punct, as `train-parser` and spaCy's scorer do, or by their `form`, as SuPar's scorer does.
 
     Raises:
-        UserError: fewer than one document.
+        UserError: fewer than one document; punctuation by relation, and neither annotator gives relations.
     """
     check_at_least(1, documents=documents)
-    return agreement(corpus, split, first, second, documents=documents).summary()
+    return agreement(corpus, split, first, second, documents=documents, punctuation=punctuation).summary()

@@ -1,6 +1,5 @@
 """Attachment scores of a parser against gold trees."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import torch
 from jaxtyping import Int
 
 from depgen.metrics.attachment import attachment_counts
+from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sentence import Sentence
 
 
@@ -19,8 +19,8 @@ class ParserScores:
     Attributes:
         uas: words with the right head, punctuation included.
         las: words with the right head and relation, punctuation included.
-        uas_without_punctuation: over words whose gold relation is not `punct`.
-        las_without_punctuation: the like.
+        uas_without_punctuation: words with the right head, of those that are no punctuation in the gold trees.
+        las_without_punctuation: words with the right head and relation, of the same.
         tag_accuracy: words with the right tag among those with gold and own tags; None without any.
         words: how many words were compared, punctuation included.
         sentences: how many sentences.
@@ -48,21 +48,22 @@ class ParserScores:
         return asdict(self)
 
 
-def is_punctuation(word: str) -> bool:
-    """Whether a word has nothing but punctuation characters.
-
-    >>> is_punctuation("..."), is_punctuation("'s"), is_punctuation("")
-    (True, False, False)
-    """
-    return bool(word) and all(unicodedata.category(character).startswith("P") for character in word)
-
-
 def attachment_scores(
-    gold: Sequence[Sentence], predicted: Sequence[Sentence], *, seconds: float | None = None
+    gold: Sequence[Sentence],
+    predicted: Sequence[Sentence],
+    *,
+    punctuation: Punctuation = "relation",
+    seconds: float | None = None,
 ) -> ParserScores:
-    """UAS and LAS in per cent over all words (micro average), with and without gold relation `punct`.
+    """UAS and LAS in per cent over all words (micro average), with and without punctuation.
 
     Relation subtypes count: `nmod:poss` is not `nmod`.
+
+    Args:
+        gold: sentences with the right trees.
+        predicted: the same sentences with the parser's trees.
+        punctuation: what is left out, by the gold trees.
+        seconds: that the parser took.
     """
     tags = [
         own == gold_tag
@@ -74,8 +75,9 @@ def attachment_scores(
     numbers: dict[str, int] = {}
     gold_heads, gold_relations = _tokens(gold, numbers)
     heads, relations = _tokens(predicted, numbers)
-    punctuation = [number for relation, number in numbers.items() if relation.split(":")[0] == "punct"]
-    content = ~torch.isin(gold_relations, torch.tensor(punctuation, dtype=torch.long))
+    content = ~torch.tensor(
+        [each for sentence in gold for each in is_punctuation(sentence, punctuation)], dtype=torch.bool
+    )
     every, apart = (
         attachment_counts(heads, gold_heads, mask, predicted_relations=relations, gold_relations=gold_relations)
         for mask in (torch.ones_like(content), content)

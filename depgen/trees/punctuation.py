@@ -2,7 +2,14 @@
 
 import re
 import unicodedata
+from typing import Literal
 
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+
+Punctuation = Literal["relation", "form"]
+"""How scores tell punctuation: by the `relation` punct, as spaCy's scorer does, or by `form`, as SuPar's does: words of
+nothing but Unicode punctuation."""
 PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "PUNCT"})
 """Of the Penn Treebank, of English UD's XPOS, and UPOS's only one."""
 WORD_TAGS = frozenset(
@@ -24,6 +31,25 @@ PENN_TAGS = WORD_TAGS | OTHER_TAGS
 
 _BRACKET = re.compile(r"-[LR][RCS]B-")
 _KEPT_SYMBOLS = frozenset("%&")
+
+
+def is_punctuation(sentence: Sentence, by: Punctuation = "relation") -> list[bool]:
+    """Whether each word of a sentence is punctuation, by its relation (`punct` or a subtype of it) or by its form.
+
+    >>> sentence = Sentence(("Mr", ".", "'s"), (0, 1, 1), ("root", "dep", "punct:x"))
+    >>> is_punctuation(sentence), is_punctuation(sentence, "form")
+    ([False, False, True], [False, True, False])
+
+    Raises:
+        UserError: by relations, and the sentence has none.
+    """
+    if by == "form":
+        return [all(unicodedata.category(character).startswith("P") for character in word) for word in sentence.words]
+    if sentence.relations is None:
+        raise UserError(
+            "Expected relations, by which punctuation is left out, found a tree without them: take punctuation: form."
+        )
+    return [relation.split(":")[0] == "punct" for relation in sentence.relations]
 
 
 def is_bare_word(word: str) -> bool:

@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 
 from depgen.annotation.agreement import agreement, parser_agreement
+from depgen.annotation.scores import attachment_scores
 from depgen.annotation.trivial import GoldTrees, LeftChain, RightChain
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
@@ -34,7 +35,7 @@ STORIES = Stories(
 
 
 def test_counts_by_hand():
-    found = agreement(STORIES, "valid", GoldTrees("gold"), LeftChain())
+    found = agreement(STORIES, "valid", GoldTrees("gold"), LeftChain(), punctuation="form")
     # heads (2, 0, 2), (0, 1) against (0, 1, 2), (0, 1)
     assert found.heads == pytest.approx(100 * 3 / 5)
     assert found.heads_and_relations == pytest.approx(100 * 2 / 5)
@@ -46,9 +47,38 @@ def test_counts_by_hand():
 
 
 def test_it_is_symmetric():
-    one = agreement(STORIES, "valid", LeftChain(), RightChain())
-    other = agreement(STORIES, "valid", RightChain(), LeftChain())
+    one = agreement(STORIES, "valid", LeftChain(), RightChain(), punctuation="form")
+    other = agreement(STORIES, "valid", RightChain(), LeftChain(), punctuation="form")
     assert replace(one, first=other.first, second=other.second) == other
+
+
+class Trees(LeftChain):
+    """An annotator that gives the trees of a list."""
+
+    def __init__(self, trees):
+        self.trees = trees
+
+    def annotate(self, sentences):
+        return self.trees
+
+
+@pytest.mark.parametrize("punctuation", ["relation", "form"])
+def test_punctuation_is_the_same_to_agreement_and_parsers_scores(punctuation):
+    gold = [sentence for document in STORIES.documents("valid") for sentence in document.sentences]
+    found = [replace(sentence, heads=tuple(range(len(sentence)))) for sentence in gold]
+    agreed = agreement(STORIES, "valid", Trees(gold), Trees(found), punctuation=punctuation)
+    scores = attachment_scores(gold, found, punctuation=punctuation)
+    assert agreed.heads_without_punctuation == pytest.approx(scores.uas_without_punctuation)
+    assert agreed.heads_and_relations_without_punctuation == pytest.approx(scores.las_without_punctuation)
+    expected = {"relation": 2 / 4, "form": 1 / 3}  # the first sentence's `.` is no punct
+    assert scores.uas_without_punctuation == pytest.approx(100 * expected[punctuation])
+
+
+def test_punctuation_by_relation_needs_relations():
+    bare = [replace(each, relations=None) for document in STORIES.documents("valid") for each in document.sentences]
+    with pytest.raises(UserError, match="found a tree without them: take punctuation: form"):
+        agreement(STORIES, "valid", Trees(bare), Trees(bare))
+    assert agreement(STORIES, "valid", Trees(bare), GoldTrees("gold")).heads == 100
 
 
 def test_fewer_than_one_document_are_refused():
