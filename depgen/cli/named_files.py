@@ -11,7 +11,14 @@ from depgen.training.runs import announced_run, find_run
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
 _CONFIG = ("--config", "-c")
-_RUN_OPTIONS = {"fit": "--resume", "validate": "--run", "test": "--run", "predict": "--run", "generate": "--run"}
+_RUN_OPTIONS = {
+    "fit": "--resume",
+    "validate": "--run",
+    "test": "--run",
+    "predict": "--run",
+    "generate": "--run",
+    "score": "--run",
+}
 """The option of a verb that names a run."""
 _SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""

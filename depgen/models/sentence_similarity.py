@@ -34,7 +34,7 @@ from depgen.aliases import settings_today
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
-from depgen.language_models.base import LanguageModel, OptimizerFactory, SchedulerFactory
+from depgen.language_models.base import LanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import Dropout
@@ -164,8 +164,7 @@ class SentenceSimilarity(LanguageModel):
         selected_by: the correlation on the validation split that the best weights are chosen by.
         architecture: the encoder's class and settings as JSON. None in a new run, whose encoder comes from the run that
             `data.init_args.encoder` names; a checkpoint holds it, and needs that run no more.
-        optimizer: see `LanguageModel`.
-        scheduler: see `LanguageModel`; a plateau's sees 1 - r, which falls.
+        kwargs: see `LanguageModel`; the scheduler of a plateau sees 1 - r, which falls.
 
     Logged on the validation split: `loss` (mean squared error), `spearman` and `pearson` (points), and one minus the
     correlation that selects; on the test split, of each set: both correlations, the 95 % bootstrap interval of
@@ -183,10 +182,9 @@ class SentenceSimilarity(LanguageModel):
         dropout: float = 0.1,
         selected_by: Literal["pearson", "spearman"] = "pearson",
         architecture: str | None = None,
-        optimizer: OptimizerFactory | None = None,
-        scheduler: SchedulerFactory | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(optimizer=optimizer, scheduler=scheduler)
+        super().__init__(**kwargs)
         self.save_hyperparameters()
         self.vocabulary_size, self.finetune, self.dropout = vocabulary_size, finetune, dropout
         self.selected_by, self.architecture = selected_by, architecture

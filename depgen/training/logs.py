@@ -147,7 +147,8 @@ def weights_and_biases(run: Path, mode: str) -> WandbLogger:
         logger.info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
     name = f"{run.parent.name}-{run.name}"
     wandb_logger = WandbLogger(name=name, id=name, save_dir=str(run), project="depgen", offline=offline, resume="allow")
-    wandb_logger._wandb_init.pop("anonymous", None)  # Lightning always passes it, and wandb warns of it
+    # a private name, because no argument keeps Lightning from passing `anonymous`, of which wandb warns
+    wandb_logger._wandb_init.pop("anonymous", None)
     return wandb_logger
 
 

@@ -35,6 +35,7 @@ def test_help_imports_nothing_heavy():
         (["fit", "--resume", "nowhere"], "/nowhere"),
         (["test", "--run=nowhere"], "/nowhere"),
         (["score", "nowhere.txt"], "/nowhere.txt"),
+        (["score", "demo_transformer.yaml", "--run", "nowhere"], "/nowhere"),
         (["generate", "--run", "nowhere"], "/nowhere"),
         (["parse", "--input", "nowhere.txt"], "/nowhere.txt"),
         (["train-parser", "--config", "nowhere.yaml"], "/nowhere.yaml"),

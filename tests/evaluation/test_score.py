@@ -41,13 +41,16 @@ SYSTEMS = {
 @pytest.fixture(autouse=True, scope="module")
 def runs(tmp_path_factory):
     """Three systems as if they had been loaded out of run folders, which say what text they have learnt from."""
-    loaded = {}
+    loaded, root = {}, tmp_path_factory.mktemp("runs")
     for name, (make, corpus) in SYSTEMS.items():
-        run = tmp_path_factory.mktemp(name)
+        run = root / name
+        run.mkdir()
+        (run / "run.json").write_text("{}")
         data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
         (run / "config.yaml").write_text(yaml.safe_dump({"data": data}))
         loaded[name] = Trained(spread(make(VOCABULARY.size)).eval(), VOCABULARY, run, Path(f"{name}.ckpt"))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_RUNS", str(root))
         patch.setattr("depgen.evaluation.loading.load_trained", lambda run, *, device: loaded[run])
         yield
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from jsonargparse import ArgumentError, ArgumentParser
 from scipy import stats
 
 from depgen.cli import main
@@ -43,6 +44,16 @@ SYSTEMS = {
     "masked_transformer": ("masked_transformer.MaskedTransformer", {"backbone": BOTH_SIDES}),
     "causal": ("causal_lm.CausalLM", {"backbone": BACKBONE}),
 }  # fmt: skip
+
+
+def test_arguments_of_the_base_are_taken_and_others_refused():
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(SentenceSimilarity, "model")
+    adam = ["--model.optimizer", "torch.optim.Adam", "--model.optimizer.lr", "0.5"]
+    found = parser.parse_args(["--model.vocabulary_size", "3", *adam])
+    assert parser.instantiate_classes(found).model._optimizer([torch.zeros(1)]).defaults["lr"] == 0.5
+    with pytest.raises(ArgumentError, match="optimiser"):
+        parser.parse_args(["--model.vocabulary_size", "3", "--model.optimiser", "torch.optim.Adam"])
 
 
 def experiment(name, arguments):
