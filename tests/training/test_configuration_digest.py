@@ -7,7 +7,7 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.training import configuration_digest
-from depgen.training.configuration_digest import config_digest
+from depgen.training.configuration_digest import chosen_values, config_digest
 
 UDGN = Path("experiments/udgn_ptb_small.yaml")
 
@@ -50,6 +50,13 @@ def test_what_changes_no_number_leaves_the_digest(tmp_path, change):
 )
 def test_a_changed_value_changes_the_digest(tmp_path, change):
     assert changed(tmp_path, change) != config_digest(UDGN)
+
+
+def test_no_default_enters_the_digest_so_that_a_new_argument_changes_none():
+    block = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.1, "betas": [0.9, 0.999], "eps": 1e-8}}
+    arguments = chosen_values({"model": {"class_path": "depgen.models.udgn.UDGN", "init_args": {"optimizer": block}}})
+    assert arguments["model"]["init_args"]["optimizer"]["init_args"] == {"lr": 0.1}
+    assert chosen_values({"trainer": {"max_epochs": 3, "devices": 2}}) == {"trainer": {"max_epochs": 3}}
 
 
 def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatch):
