@@ -1,12 +1,11 @@
-"""Dependency trees drawn by displaCy, the gold one above the induced one: Appendix A.5 of Shen et al. (2022)."""
+"""Dependency trees as pictures, the gold one above the induced one: Appendix A.5 of Shen et al. (2022)."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import islice, zip_longest
+from itertools import accumulate, islice, zip_longest
 from pathlib import Path
-from typing import cast
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
@@ -20,14 +19,18 @@ from depgen.trees.tree import check_tree
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT = "Arial, sans-serif"
-_LETTER, _LABEL_LETTER = 9.5, 8.0
+_LETTER, _LABEL_LETTER = 9.0, 7.0
 """Pixels that a letter of a word and of a relation take, with room to spare."""
-_CAPTION, _LABEL, _WORD_DROP, _TAG_DROP, _MARGIN = 24.0, 20, 24, 32, 8
-"""Pixels: of a caption's line, of a label's, from arrows down to words, from words to what stands below, around all."""
-_BETWEEN_TAGS = re.compile(r">\s+<")
-"""White space that would move words out of the middle."""
-_LABELS_ABOVE_ARCS = ('dy="1.25em"', 'dy="-0.25em"')
-"""Below its arc, where displaCy writes it, a label meets the next arc's line."""
+_GAP, _NARROWEST = 14.0, 40.0
+"""Pixels between two words, and of the narrowest word, below which `root` has room."""
+_CAPTION, _LABEL, _LEVEL, _WORD_DROP, _TAG_DROP, _MARGIN = 24.0, 20, 18, 24, 32, 8
+"""Pixels: of a caption's line, of a label's, from an arc to the next higher one, from arrows down to words, from words
+to what is below, around all."""
+_ASIDE, _HEAD = 10.0, 4
+"""Pixels between a word's middle and the arcs that begin there; half the width of an arrowhead."""
+_SAME = 'stroke="#000000"'
+_OTHER = 'stroke="#b00020" stroke-dasharray="5 3"'
+"""The line of an arc that the tree above does not have: dashed, so that it is seen without colour too."""
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -185,7 +188,8 @@ def _trees(place: str, sentence: Sentence, below: tuple[str, Sentence] | None = 
             named = [below]
         else:
             same = sum(head == its for head, its in zip(sentence.heads or (), other.heads or (), strict=False))
-            named.append((f"{name}: {same} of {len(sentence)} heads as above", other))
+            dashed = ", other arcs dashed" if same < len(sentence) else ""
+            named.append((f"{name}: {same} of {len(sentence)} heads as above{dashed}", other))
     for caption, each in named:
         if each.heads is None:
             raise UserError(f"{place}: expected heads{f' ({caption})' if caption else ''}, found none.")
@@ -195,7 +199,7 @@ def _trees(place: str, sentence: Sentence, below: tuple[str, Sentence] | None = 
 
 def trees_html(drawn: Sequence[Trees], *, title: str) -> str:
     """A page that needs nothing else, with one figure a sentence; long ones are scrolled sideways."""
-    pictures = [_standing_alone(stacked(trees, number)) for number, trees in enumerate(drawn)]
+    pictures = [_standing_alone(stacked(trees)) for trees in drawn]
     figures = [
         f"<figure>\n<figcaption>{escape(trees.place)}</figcaption>\n{picture}\n</figure>"
         for trees, picture in zip(drawn, pictures, strict=True)
@@ -206,68 +210,124 @@ def trees_html(drawn: Sequence[Trees], *, title: str) -> str:
 def trees_svg(drawn: Sequence[Trees]) -> str:
     """One picture of all sentences, each below its place."""
     parts = list[Drawing]()
-    for number, trees in enumerate(drawn):
-        parts.extend((_caption(trees.place, bold=True), stacked(trees, number)))
+    for trees in drawn:
+        parts.extend((_caption(trees.place, bold=True), stacked(trees)))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{_standing_alone(_below_each_other(parts))}\n'
 
 
-def stacked(trees: Trees, number: int) -> Drawing:
-    """A sentence's trees below each other, word under word.
-
-    Args:
-        trees: of one sentence.
-        number: sets its parts' names apart from those of other sentences on a page.
-    """
-    distance = _word_distance([sentence for _, sentence in trees.named])
-    parts = list[Drawing]()
-    for index, (caption, sentence) in enumerate(trees.named):
+def stacked(trees: Trees) -> Drawing:
+    """A sentence's trees below each other, word under word; arcs that the first tree does not have are dashed."""
+    sentences = [sentence for _, sentence in trees.named]
+    places, parts = word_places(sentences), list[Drawing]()
+    for caption, sentence in trees.named:
         parts.extend([_caption(caption)] if caption else [])
-        parts.append(tree_picture(sentence, distance=distance, name=f"tree-{number}-{index}"))
+        parts.append(tree_picture(sentence, places=places, above=sentences[0]))
     return _below_each_other(parts)
 
 
-def tree_picture(sentence: Sentence, *, distance: int, name: str) -> Drawing:
-    """A sentence and its arcs from heads to dependents, as displaCy draws them in its compact way, cut to size.
+@dataclass(frozen=True)
+class WordPlaces:
+    """Where words are drawn, in pixels.
+
+    Attributes:
+        middles: the middle of each word.
+        widths: of the words, with the gap to the next.
+    """
+
+    middles: tuple[float, ...]
+    widths: tuple[float, ...]
+
+
+def word_places(sentences: Sequence[Sentence]) -> WordPlaces:
+    """Places for the words of a sentence, by their lengths; words move apart where a label over them needs more room.
+
+    Args:
+        sentences: the same words with their trees.
+    """
+    widths = [max(_NARROWEST, _LETTER * len(word) + _GAP) for word in sentences[0].words]
+    middles = [right - width / 2 for right, width in zip(accumulate(widths), widths, strict=True)]
+    arcs = {arc for sentence in sentences for arc in _arcs(sentence)}
+    for arc in sorted(arcs, key=lambda arc: (arc.end - arc.start, arc)):
+        missing = _LABEL_LETTER * len(arc.label) + 2 * _ASIDE + _GAP - (middles[arc.end] - middles[arc.start])
+        if arc.label and missing > 0:
+            middles[arc.end :] = [middle + missing for middle in middles[arc.end :]]
+    return WordPlaces(tuple(middles), tuple(widths))
+
+
+def tree_picture(sentence: Sentence, *, places: WordPlaces, above: Sentence) -> Drawing:
+    """A sentence and its arcs from heads to dependents.
 
     Args:
         sentence: with heads.
-        distance: pixels between two words.
-        name: begins the names of its parts, which no other picture on a page may have.
+        places: of its words.
+        above: the tree that it is compared with.
     """
-    from spacy.displacy.render import DependencyRenderer
-
     assert sentence.heads is not None
-    size = {"distance": distance, "offset_x": distance // 2, "word_spacing": _WORD_DROP}
-    renderer = DependencyRenderer({**size, "compact": True, "font": _FONT, "bg": "none"})
-    words = [
-        {"text": _NOT_IN_XML.sub("\ufffd", word), "tag": "root" if head == 0 else ""}
-        for word, head in zip(sentence.words, sentence.heads, strict=True)
-    ]
-    arcs = _arcs(sentence)
-    levels = max(renderer.get_levels(arcs).values(), default=0)
-    # lower arcs end further to the left, at most a quarter of the way to the word before
-    renderer.arrow_spacing = min(renderer.arrow_spacing, distance / max(levels, 1))
-    svg = cast(str, renderer.render_svg(name, words, arcs))
-    svg = _BETWEEN_TAGS.sub("><", svg).replace(*_LABELS_ABOVE_ARCS).strip()
-    highest = renderer.offset_y - levels * distance / 6  # the rest above is left empty
-    top, bottom = highest - _LABEL, renderer.offset_y + _WORD_DROP + _TAG_DROP + _MARGIN
-    width, height = float(len(words) * distance), bottom - top
-    cut = f'<svg width="{width:g}" height="{height:g}" viewBox="0 {top:g} {width:g} {height:g}">{svg}</svg>'
-    return Drawing(cut, width, height)
+    arcs, levels = _arcs(sentence), _levels(_arcs(sentence))
+    highest = max(levels.values(), default=0)
+    foot = float(_LABEL + highest * _LEVEL)
+    parts = list[str]()
+    for place, (word, head) in enumerate(zip(sentence.words, sentence.heads, strict=True)):
+        x, y = places.middles[place], foot + _WORD_DROP
+        parts.append(_text(word, x, y, "word"))
+        parts.extend([_text("root", x, y + _TAG_DROP, "root")] if head == 0 else [])
+    for arc in arcs:
+        new = above.heads is not None and above.heads[arc.dependent] != sentence.heads[arc.dependent]
+        parts.append(
+            _arc_picture(arc, places, foot, level=levels[arc], highest=highest, style=_OTHER if new else _SAME)
+        )
+    width = places.middles[-1] + places.widths[-1] / 2
+    svg = f'<g font-family="{_FONT}" font-size="16" text-anchor="middle">{"".join(parts)}</g>'
+    return Drawing(svg, width, foot + _WORD_DROP + _TAG_DROP + _MARGIN)
 
 
-def _arcs(sentence: Sentence) -> list[dict[str, object]]:
-    labels = _labels(sentence)
+@dataclass(frozen=True, order=True)
+class _Arc:
+    """An arc between two words by their places; `points_left` says that the dependent is the first of them."""
+
+    start: int
+    end: int
+    points_left: bool
+    label: str
+
+    @property
+    def dependent(self) -> int:
+        return self.start if self.points_left else self.end
+
+
+def _arcs(sentence: Sentence) -> list[_Arc]:
+    words = enumerate(zip(sentence.heads or (), _labels(sentence), strict=True), start=1)
     return [
-        {
-            "start": min(word, head) - 1,
-            "end": max(word, head) - 1,
-            "label": escape(_NOT_IN_XML.sub("\ufffd", label)),
-            "dir": "left" if word < head else "right",
-        }
-        for word, (head, label) in enumerate(zip(sentence.heads or (), labels, strict=True), start=1)
-        if head > 0
+        _Arc(min(word, head) - 1, max(word, head) - 1, word < head, label) for word, (head, label) in words if head > 0
     ]
+
+
+def _levels(arcs: Sequence[_Arc]) -> dict[_Arc, int]:
+    """The height of each arc, from 1: above all shorter arcs between the same words."""
+    heights, levels = [0] * max((arc.end for arc in arcs), default=0), dict[_Arc, int]()
+    for arc in sorted(arcs, key=lambda arc: arc.end - arc.start):
+        levels[arc] = max(heights[arc.start : arc.end]) + 1
+        heights[arc.start : arc.end] = [levels[arc]] * (arc.end - arc.start)
+    return levels
+
+
+def _arc_picture(arc: _Arc, places: WordPlaces, foot: float, *, level: int, highest: int, style: str) -> str:
+    """Line, label and arrowhead; lower arcs end further to the left, within the word."""
+    left = places.middles[arc.start] + _ASIDE
+    right = places.middles[arc.end] - places.widths[arc.end] / 4 * (highest - level) / highest
+    top, tip = foot - level * _LEVEL, left if arc.points_left else right
+    label = _text(arc.label, (left + right) / 2, top - 4, "label", size=12) if arc.label else ""
+    sides = f"L{tip - _HEAD:g},{foot - 6:g} {tip + _HEAD:g},{foot - 6:g}"
+    return (
+        f'<path class="arc" d="M{left:g},{foot:g} {left:g},{top:g} {right:g},{top:g} {right:g},{foot:g}" fill="none" '
+        f'stroke-width="2" {style}/>{label}'
+        f'<path class="arrowhead" d="M{tip:g},{foot + 2:g} {sides}"/>'
+    )
+
+
+def _text(text: str, x: float, y: float, kind: str, *, size: int = 16) -> str:
+    shown = escape(_NOT_IN_XML.sub("\ufffd", text))
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}">{shown}</text>'
 
 
 def _labels(sentence: Sentence) -> Sequence[str]:
@@ -277,17 +337,10 @@ def _labels(sentence: Sentence) -> Sequence[str]:
     return sentence.relations
 
 
-def _word_distance(sentences: Sequence[Sentence]) -> int:
-    """Room enough between words for the longest word, and for the longest label over two neighbours."""
-    word = max(len(word) for sentence in sentences for word in sentence.words)
-    label = max(len(label) for sentence in sentences for label in _labels(sentence))
-    return int(max(100 if label else 70, _LETTER * word + 14, _LABEL_LETTER * label + 36))
-
-
 def _caption(text: str, *, bold: bool = False) -> Drawing:
     weight = ' font-weight="bold"' if bold else ""
     shown = escape(_NOT_IN_XML.sub("\ufffd", text))
-    svg = f'<text x="{_MARGIN}" y="17" font-family="{_FONT}" font-size="14"{weight}>{shown}</text>'
+    svg = f'<text class="caption" x="{_MARGIN}" y="17" font-family="{_FONT}" font-size="14"{weight}>{shown}</text>'
     return Drawing(svg, 2 * _MARGIN + _LABEL_LETTER * len(text), _CAPTION)
 
 
@@ -301,6 +354,6 @@ def _below_each_other(parts: Sequence[Drawing]) -> Drawing:
 
 def _standing_alone(picture: Drawing) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'width="{picture.width:g}" height="{picture.height:g}" style="background: #ffffff">\n{picture.svg}\n</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width:g}" height="{picture.height:g}" '
+        f'style="background: #ffffff">\n{picture.svg}\n</svg>'
     )

@@ -1,6 +1,8 @@
 """Pictures of trees: what stands where, in XML that parses."""
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -11,7 +13,7 @@ from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.evaluation.induced_trees import InducedTrees
 from depgen.reporting import trees
-from depgen.reporting.trees import draw_trees, tree_picture
+from depgen.reporting.trees import draw_trees, tree_picture, word_places
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
@@ -39,52 +41,72 @@ def files(tmp_path):
 
 
 def texts(element, kind):
-    return [each.text or "" for each in element.iter() if each.get("class") == f"displacy-{kind}"]
+    return [each.text or "" for each in element.iter() if each.get("class") == kind]
 
 
-def drawn_arcs(svg, distance):
-    """(head, dependent) of each arc, read off its ends and its arrowhead."""
-    arcs = set()
-    for group in (each for each in svg.iter(f"{SVG}g") if each.get("class") == "displacy-arrow"):
-        arc, head = (group.find(f"{SVG}path[@class='displacy-{name}']").get("d") for name in ("arc", "arrowhead"))
-        ends = [float(re.match(r"[\d.]+", part)[0]) for part in (arc[1:], arc.split()[-1])]
-        start, end = (round((x - distance / 2) / distance) + 1 for x in ends)
-        points_at_start = float(head[1:].split(",")[0]) == ends[0]
-        arcs.add((end, start) if points_at_start else (start, end))
+def picture_of(sentence, above=None):
+    """The places of the words, the drawing, and the drawing as XML."""
+    places = word_places([sentence])
+    picture = tree_picture(sentence, places=places, above=above or sentence)
+    return places, picture, ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
+
+
+def drawn_arcs(svg, places):
+    """(head, dependent) of each arc, read off its ends and its arrowhead, and whether it is dashed."""
+    arcs = {}
+    kinds = ([each for each in svg.iter(f"{SVG}path") if each.get("class") == kind] for kind in ("arc", "arrowhead"))
+    for arc, head in zip(*kinds, strict=True):
+        ends = [float(re.match(r"[\d.]+", part)[0]) for part in (arc.get("d")[1:], arc.get("d").split()[-1])]
+        start, end = (
+            1 + min(range(len(places.middles)), key=lambda place, x=x: abs(places.middles[place] - x)) for x in ends
+        )
+        points_at_start = float(head.get("d")[1:].split(",")[0]) == ends[0]
+        arcs[(end, start) if points_at_start else (start, end)] = arc.get("stroke-dasharray") is not None
     return arcs
 
 
 def test_a_picture_has_the_words_the_labels_and_the_arcs():
     sentence = Sentence(tuple("abcde"), (2, 0, 2, 5, 3), ("det", "root", "x", "y", "z"))
-    picture = tree_picture(sentence, distance=100, name="t")
-    element = ElementTree.fromstring(picture.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    places, _, element = picture_of(sentence)
     assert texts(element, "word") == list("abcde")
-    assert texts(element, "tag") == ["", "root", "", "", ""]
-    assert texts(element, "label") == ["det", "x", "y", "z"]
-    assert drawn_arcs(element, 100) == {(2, 1), (2, 3), (5, 4), (3, 5)}
-    assert picture.width == 500
+    assert texts(element, "root") == ["root"]
+    assert sorted(texts(element, "label")) == ["det", "x", "y", "z"]
+    assert drawn_arcs(element, places).keys() == {(2, 1), (2, 3), (5, 4), (3, 5)}
+
+
+def test_arcs_that_the_tree_above_has_not_are_dashed():
+    gold = Sentence(tuple("abc"), (2, 0, 2))
+    places, _, element = picture_of(replace(gold, heads=(3, 0, 2)), above=gold)
+    assert drawn_arcs(element, places) == {(3, 1): True, (2, 3): False}
+
+
+def test_words_take_the_room_of_their_letters_and_labels():
+    words = ("a", "considerably", "cat", "of", "it")
+    bare = word_places([Sentence(words, (2, 0, 2, 3, 4))])
+    gaps = [right - left for left, right in pairwise(bare.middles)]
+    assert max(gaps) < 90
+    assert min(gaps) == gaps[-1] == 40
+    assert bare.middles[1] - bare.middles[0] > 9 * len("considerably") / 2
+    relations = ("det", "root", "nsubj:outer", "x", "y")
+    labelled = word_places([Sentence(words, (2, 0, 2, 3, 4)), Sentence(words, (2, 0, 2, 3, 4), relations)])
+    assert labelled.middles[2] - labelled.middles[1] > 7 * len("nsubj:outer")
+    assert labelled.middles[1] == bare.middles[1]
 
 
 def test_arcs_of_a_deep_tree_end_at_their_words():
     heads = (30, *range(1, 29), 0)  # a chain under an arc over all, and below it one arc more a level
     star = (0, *[1] * 29)
     for each in (heads, star, tuple(reversed([0, *range(30, 1, -1)]))):
-        sentence = Sentence(tuple(f"w{number}" for number in range(30)), each)
-        element = ElementTree.fromstring(
-            tree_picture(sentence, distance=70, name="t").svg.replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" ', 1)
-        )
-        assert drawn_arcs(element, 70) == {(head, word) for word, head in enumerate(each, 1) if head}
+        places, _, element = picture_of(Sentence(tuple(f"w{number}" for number in range(30)), each))
+        assert drawn_arcs(element, places).keys() == {(head, word) for word, head in enumerate(each, 1) if head}
 
 
 def test_nothing_is_cut_off_above_or_below():
-    sentence = Sentence(tuple("abcdef"), (6, 1, 2, 3, 4, 0), ("l",) * 6)
-    picture = tree_picture(sentence, distance=100, name="t")
-    _, top, _, height = map(float, re.search(r'viewBox="([^"]*)"', picture.svg)[1].split())
+    _, picture, _ = picture_of(Sentence(tuple("abcdef"), (6, 1, 2, 3, 4, 0), ("l",) * 6))
     curves = [float(y) for d in re.findall(r' d="M[^"]*"', picture.svg) for y in re.findall(r",(-?[\d.]+)", d)]
-    words = [float(y) for y in re.findall(r' y="([\d.]+)"', picture.svg)]
-    assert top + 16 <= min(curves)
-    assert max(curves) < max(words) < top + height - 32
-    assert picture.height == pytest.approx(height, abs=1e-2)
+    words = [float(y) for y in re.findall(r'class="word" x="[\d.]+" y="([\d.]+)"', picture.svg)]
+    assert min(curves) >= 16
+    assert max(curves) < max(words) < picture.height - 32
 
 
 def test_an_svg_holds_gold_above_predicted_for_every_sentence(files, tmp_path, capsys):
@@ -93,15 +115,14 @@ def test_an_svg_holds_gold_above_predicted_for_every_sentence(files, tmp_path, c
     assert "trees of 3 sentences" in capsys.readouterr().out
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     assert texts(root, "word") == [*["a", "cat", "slept"] * 2, *['<b>&"', "{0}"] * 2, *["yes"] * 2]
-    assert texts(root, "label") == ["det", "nsubj", "", "", "a<b&c", ""]
-    captions = [each.text for each in root.iter(f"{SVG}text") if each.get("class") is None and each.text]
+    assert texts(root, "label") == ["det", "nsubj", "a<b&c"]
+    captions = texts(root, "caption")
     assert [each for each in captions if each.startswith(("gold", "pred"))] == [
-        "gold", "predicted: 1 of 3 heads as above", "gold", "predicted: 0 of 2 heads as above",
+        "gold", "predicted: 1 of 3 heads as above, other arcs dashed",
+        "gold", "predicted: 0 of 2 heads as above, other arcs dashed",
         "gold", "predicted: 1 of 1 heads as above",
     ]  # fmt: skip
     assert f"{files[0]}, sentence 2 (d2-1)" in captions
-    names = [each.get("id") for each in root.iter() if each.get("id")]
-    assert len(names) == len(set(names)) > 6
 
 
 def test_a_page_needs_nothing_else(files, tmp_path):
@@ -113,7 +134,7 @@ def test_a_page_needs_nothing_else(files, tmp_path):
     assert "sentence 2 (d2-1)" in page
     assert '<b>&"' not in page
     assert not re.findall(r"<(?:script|link|img|iframe)|url\(|@import", page)
-    assert set(re.findall(r'https?://[^"]*', page)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r'https?://[^"]*', page)) == {"http://www.w3.org/2000/svg"}
     (picture,) = re.findall(r"<figure>.*?(<svg.*</svg>)\n</figure>", page, flags=re.DOTALL)
     assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"] * 2
 
@@ -169,9 +190,9 @@ def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run):
     }.items():
         text = draw_trees(**source, run=run, number=2, output=tmp_path / f"{name}.svg")
         root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
-        captions = [each.text for each in root.iter(f"{SVG}text") if each.get("class") is None and each.text]
+        captions = texts(root, "caption")
         assert "induced: 3 of 3 heads as above" in captions
-        assert "induced: 0 of 2 heads as above" in captions
+        assert "induced: 0 of 2 heads as above, other arcs dashed" in captions
         assert len(texts(root, "word")) == 10
     assert text.endswith("trees of 2 sentences of Invented, test.")
     assert forms == [None, None]
