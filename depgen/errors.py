@@ -1,6 +1,5 @@
 """The one error class for what a user can mend, and the name that was meant where one is misspelt."""
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -59,6 +58,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is spelt most like a name; None where none is near. Case does not count."""
+    import difflib  # here, so that it does not slow `depgen --help` down
+
     spelt = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), spelt, n=1)
     return spelt[near[0]] if near else None

@@ -1,15 +1,11 @@
 """The command line: `depgen <verb> ...`. Thin: it finds the verb, lets it parse and call, prints what it returns."""
 
-import logging
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import TextIO
 
-from depgen.cli.verbs import TRAINING_VERBS, VERBS, run_function
+from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
-from depgen.processes import process_rank
 
 OTHER_WORDS = {"train": "fit", "training": "fit", "evaluate": "test"}
 """Words that other programs have for our verbs."""
@@ -26,7 +22,6 @@ def main(args: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if args is None else args)
     show_traceback = "--traceback" in arguments
     arguments = [each for each in arguments if each != "--traceback"]
-    _log_to_stderr()
     try:
         _print(_dispatch(arguments))
     except UserError as error:
@@ -57,14 +52,18 @@ def _dispatch(arguments: list[str]) -> str | None:
     words = 2 if " ".join(arguments[:2]) in VERBS else 1
     verb, rest = " ".join(arguments[:words]), arguments[words:]
     if verb in TRAINING_VERBS or verb in VERBS:
+        from depgen.cli.log_lines import log_to_stderr
         from depgen.cli.named_files import check_named
 
+        log_to_stderr()
         check_named(verb, rest)
     if verb in TRAINING_VERBS:
         from depgen.cli.training import run_training
 
         return run_training(verb, rest)
     if verb in VERBS:
+        from depgen.cli.verb_functions import run_function
+
         return run_function(verb, VERBS[verb], rest)
     if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
         raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
@@ -103,24 +102,8 @@ def _print(text: str | None) -> None:
 
 def _fail(message: str, show_traceback: bool, *, code: int = USAGE_ERROR) -> int:
     if show_traceback:
+        import traceback
+
         traceback.print_exc()
     sys.stderr.write(f"depgen: {message}\n")
     return code
-
-
-class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to whatever `sys.stderr` is at the time: a progress bar may stand in for it."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-def _log_to_stderr() -> None:
-    package = logging.getLogger("depgen")
-    if not any(isinstance(handler, _Stderr) for handler in package.handlers):
-        package.addHandler(_Stderr())
-    package.setLevel(logging.INFO if process_rank() == 0 else logging.WARNING)

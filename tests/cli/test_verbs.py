@@ -11,7 +11,8 @@ import pytest
 
 from depgen import cli
 from depgen.cli import main, usage
-from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb, _target, run_function
+from depgen.cli.verb_functions import _target, run_function
+from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
 
@@ -258,7 +259,7 @@ def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):
 
 
 def test_an_error_of_ours_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr(cli, "run_function", lambda *args: 1 / 0)
+    monkeypatch.setattr("depgen.cli.verb_functions.run_function", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["annotate"])
 
@@ -267,7 +268,7 @@ def test_ctrl_c_exits_with_130(monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_function", stop)
+    monkeypatch.setattr("depgen.cli.verb_functions.run_function", stop)
     assert main(["annotate"]) == 130
 
 

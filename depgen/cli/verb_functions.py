@@ -1,0 +1,118 @@
+"""Verbs that are functions: their options by the function's signature, and the call."""
+
+import importlib
+import inspect
+from collections import abc
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, get_args, get_origin
+
+from depgen.cli.verbs import Verb, as_sentence
+from depgen.errors import user_errors_unwrapped
+
+
+def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
+    """Parse a verb's arguments by its function's signature, call it, and return what it returns.
+
+    Raises:
+        UserError: raised by the function.
+        SystemExit: arguments that do not parse (code 2), or help (code 0).
+    """
+    function = _target(verb.target)
+    parser = _parser(name, verb, function)
+    config = parser.parse_args(_spread([_underscored(each) for each in arguments], _lists(function)))
+    with user_errors_unwrapped():
+        ready = parser.instantiate_classes(config)
+    result = function(
+        **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
+    )
+    return None if result is None else str(result)
+
+
+def _underscored(argument: str) -> str:
+    """An option's name with underscores, as `--top-p` is read like `--top_p`; values stay as they are."""
+    if not argument.startswith("--"):
+        return argument
+    name, separator, value = argument.partition("=")
+    return f"--{name[2:].replace('-', '_')}{separator}{value}"
+
+
+def _lists(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters that are sequences, and of what."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        for kind in (parameter.annotation, *get_args(parameter.annotation)):  # a union's
+            if get_origin(kind) in (list, abc.Sequence):
+                found[name] = get_args(kind)[0]
+    return found
+
+
+def _flags(function: Callable[..., Any]) -> list[str]:
+    """The parameters that are booleans and false by default."""
+    parameters = inspect.signature(function).parameters.items()
+    return [name for name, each in parameters if each.annotation is bool and each.default is False]
+
+
+def _spread(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
+    """Arguments in which options of several values, written as a list in YAML (`--splits [a, b]`), have these apart."""
+    found, option = list[str](), ""
+    for argument in arguments:
+        name, separator, value = argument.partition("=") if argument.startswith("--") else (option, "", argument)
+        option = name
+        if name.removeprefix("--") in lists and value.startswith("[") and value.endswith("]"):
+            found += [name] if separator else []
+            found += filter(None, map(str.strip, value[1:-1].split(",")))
+        else:
+            found.append(argument)
+    return found
+
+
+def _target(path: str) -> Callable[..., Any]:
+    module, _, function = path.partition(":")
+    target = getattr(importlib.import_module(module), function)
+    assert callable(target)
+    return target  # type: ignore[no-any-return]
+
+
+def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+    import docstring_parser
+    from jsonargparse import Namespace
+    from jsonargparse.typing import PositiveInt
+
+    from depgen.cli.parsers import ShortComplaints
+
+    parser = ShortComplaints(prog=f"depgen {name}", description=as_sentence(verb.help))
+    parameters = inspect.signature(function).parameters
+    assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
+    if "config" not in parameters:
+        parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
+    described = {
+        each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
+    }
+    kinds = {each: parameter.annotation for each, parameter in parameters.items()}
+    lists, flags = _lists(function), _flags(function)
+    kinds |= lists
+    kinds |= {each: PositiveInt if kinds[each] is int else PositiveInt | None for each in verb.counts}
+    for positional in verb.positionals:
+        parameter = parameters[positional]
+        optional = parameter.default is not inspect.Parameter.empty
+        extra = {"nargs": "?", "default": parameter.default} if optional else {}
+        if positional in lists:
+            extra["nargs"] = "*" if optional else "+"
+        parser.add_argument(positional, type=kinds[positional], help=described.get(positional), **extra)
+    for name in sorted({*lists} - {*verb.positionals}):
+        default = parameters[name].default
+        if default is inspect.Parameter.empty:
+            extra = {"required": True}
+        else:
+            extra = {"default": default if default is None else list(default)}
+        parser.add_argument(f"--{name}", nargs="+", type=kinds[name], help=described.get(name), **extra)
+    for flag in flags:
+        parser.add_argument(f"--{flag}", action="store_true", help=described.get(flag))
+    for name in dict.fromkeys((*verb.also, *verb.counts)):
+        names, other = [f"--{name}"], verb.also.get(name)
+        if other is not None:
+            names = [f"-{other}", *names] if len(other) == 1 else [*names, f"--{other}"]
+        parser.add_argument(*names, type=kinds[name], default=parameters[name].default, help=described[name])
+    own: set[str | int] = {*verb.positionals, *lists, *flags, *verb.counts, *verb.also}
+    parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
+    return parser
