@@ -1,7 +1,7 @@
 """Dependency structure in language models: published systems trained, tested, compared and used through one command.
 
-`depgen.load` gives a trained or pretrained system that scores texts; `depgen.build` a model or data module from the
-blocks of an experiment's YAML. Nothing heavy is imported before a name is used.
+`depgen.load` gives a trained or pretrained system that scores, generates, parses or encodes texts; `depgen.build` a
+model or data module from the blocks of an experiment's YAML. Nothing heavy is imported before a name is used.
 """
 
 from importlib import import_module

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -163,9 +164,19 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
 def test_the_lines_of_the_readme_run(place, tmp_path, monkeypatch):
     shutil.copytree(place / "models" / "tiny", tmp_path / "gpt2")
     monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))
+    with tarfile.open("tests/fixtures/runs.tar.xz") as packed:
+        parts = [part for part in packed.getmembers() if part.name.startswith("runs/udgn/finished")]
+        packed.extractall(tmp_path, members=parts, filter="data")
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     section = Path("README.md").read_text(encoding="utf-8").split("## In Python\n")[1].split("\n## ")[0]
     assert section.count("\n") <= 30
     names = {}
     exec(section.split("```python\n")[1].split("```")[0], names)
     assert names["table"]["word"].tolist()[:2] == ["The", "cat"]
+    assert len(names["texts"]) == 4
+    assert names["states"].shape == (3, 16)
+    assert names["weights"].shape[0] >= 3
+    assert [token.text for token in names["docs"][0]] == ["The", "cat", "sat", "on", "the", "mat."]
+    assert len(names["graphs"]) == 1
+    assert names["conllu"].count("\troot\t") == 1
     assert names["after"][0].log_prob != pytest.approx(names["scores"][1].log_prob, abs=1e-3)
