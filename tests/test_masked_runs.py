@@ -18,6 +18,7 @@ from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
+SIZES = {"train": 12, "valid": 4, "test": 4}
 DROPOUTS = ("dropout", "attention_dropout", "parser_dropout")
 
 
@@ -29,12 +30,12 @@ def experiment(**model):
         "scheduler": {"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": plateau},
         "evaluation_masks": 2,
     }
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 24, "valid": 8, "test": 8}}
+    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": SIZES}
     words = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
     data = {"corpus": corpus, "vocabulary": words, "tokens_per_batch": 400}
     return {
         "seed_everything": 1,
-        "trainer": {"max_epochs": 3, "accelerator": "cpu", "gradient_clip_val": 0.25},
+        "trainer": {"max_epochs": 2, "accelerator": "cpu", "gradient_clip_val": 0.25},
         "model": {"class_path": "depgen.models.udgn.UDGN", "init_args": {**sizes, **settings, **model}},
         "data": {"class_path": "depgen.data.text.TextData", "init_args": data},
     }
@@ -71,13 +72,37 @@ def place(tmp_path, monkeypatch):
     return at
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """The checkpoints of a run that several tests compare with: trained once, by the name of its trees' annotator."""
+    folder, made = tmp_path_factory.mktemp("shared"), {}
+
+    def of(trees=None):
+        if trees not in made:
+            content = experiment() if trees is None else along(trees)
+            (folder / str(trees)).mkdir()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+                patch.setenv("DEPGEN_RUNS", str(folder / str(trees) / "runs"))
+                made[trees] = fit(folder / str(trees), content)
+        return made[trees]
+
+    return of
+
+
+def along(trees):
+    """An experiment whose messages pass along given trees."""
+    given = {"class_path": f"depgen.annotation.trivial.{trees}"}
+    return with_trees(experiment(mask_from="trees"), given, trees_for=["train", "valid", "test"])
+
+
 def same(one, other, name):
     whole, found = (load_checkpoint(each / name)["state_dict"] for each in (one, other))
     return whole.keys() == found.keys() and all(torch.equal(found[key], value) for key, value in whole.items())
 
 
-def test_trees_in_the_data_change_neither_weights_nor_selection(place, capsys):
-    plain = fit(place("plain"), experiment())
+def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, capsys):
+    plain = shared()
     unread = "gives trees that this UDGN does not learn from"
     assert unread not in capsys.readouterr().err
     content = experiment()
@@ -95,7 +120,7 @@ def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
     content = experiment()
     content["trainer"]["max_epochs"] = 1
     fit(place("joined"), content)
-    assert "UDGN reads sentences, but 24 training documents of " in capsys.readouterr().err
+    assert "UDGN reads sentences, but 12 training documents of " in capsys.readouterr().err
     stories = content["data"]["init_args"]["corpus"]
     content["data"]["init_args"]["corpus"] = {
         "class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": stories}
@@ -114,7 +139,7 @@ def test_two_processes_see_the_loss_of_one(place):
         )
         for n in (1, 2)
     )
-    assert len(one) == 3
+    assert len(one) == 2
     assert two == pytest.approx(one, abs=1e-4)
 
 
@@ -132,9 +157,9 @@ def head_nats(checkpoints, sentence):
     return float(supervised_nll(found, torch.tensor([sentence.heads]))[0])
 
 
-def test_few_trees_and_much_text(place, tmp_path, capsys):
+def test_few_trees_and_much_text(place, shared, tmp_path, capsys):
     """The trees of two sentences of the text, of which the treebank's file is all that is known."""
-    stories = GeneratedStories(train=24, valid=8, test=8)
+    stories = GeneratedStories(**SIZES)
     chosen = list({s.words: s for document in stories.documents("train") for s in document.sentences}.values())[:2]
     write_conllu([Document(tuple(chosen), "few")], tmp_path / "few.conllu")
     treebank = {
@@ -154,20 +179,18 @@ def test_few_trees_and_much_text(place, tmp_path, capsys):
     assert f" words ({left:,} without a head); few, its own trees; other sentences: no trees; " in line
     checkpoints = fit(folder, content)
     assert main(["test", "--config", str(folder / "udgn.yaml")]) == 0
-    plain = fit(place("none"), experiment())
+    plain = shared()
     assert sum(head_nats(checkpoints, each) for each in chosen) < sum(head_nats(plain, each) for each in chosen)
 
 
 @pytest.mark.parametrize("trees", ["GoldTrees", "RightChain"])
-def test_messages_along_given_trees(place, capsys, trees):
-    given = {"class_path": f"depgen.annotation.trivial.{trees}"}
-    content = with_trees(experiment(mask_from="trees"), given, trees_for=["train", "valid", "test"])
-    folder = place("told")
-    checkpoints = fit(folder, content)
-    assert len(losses(checkpoints)) == 3
-    assert losses(checkpoints) != losses(fit(place("parsed"), experiment()))
-    assert main(["test", "--config", str(folder / "udgn.yaml"), "--ckpt_path", str(checkpoints / "best.ckpt")]) == 0
+def test_messages_along_given_trees(place, shared, capsys, trees):
+    checkpoints, folder = shared(trees), place("told")
+    assert len(losses(checkpoints)) == 2
+    assert losses(checkpoints) != losses(shared())
+    assert main(["test", "--run", str(checkpoints.parent)]) == 0
     assert load_trained(checkpoints.parent, device="cpu").model.needs_trees
+    content = along(trees)
     content["data"]["init_args"]["trees_for"] = ["train"]
     (folder / "untold.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     assert main(["fit", "--config", str(folder / "untold.yaml")]) == 2
@@ -179,28 +202,23 @@ def test_messages_along_given_trees(place, capsys, trees):
     [(tiny_spacy, "spacy_parser.SpacyAnnotator", "pipeline"), (tiny_supar, "supar_parser.SuparAnnotator", "path")],
     ids=["spaCy", "SuPar"],
 )
-def test_messages_along_the_trees_of_a_parser(place, training, annotator, by):
+def test_messages_along_the_trees_of_a_parser(place, shared, training, annotator, by):
     folder = place("silver")
     write_conllu([Document((s,), str(i)) for i, s in enumerate(toy_sentences(12, seed=0))], folder / "toy.conllu")
     train_parser(Treebank("Toy", *[str(folder / "toy.conllu")] * 3), training(steps=2, evaluate_every=2), "toy")
     silver = {"class_path": f"depgen.annotation.{annotator}", "init_args": {by: "toy"}}
     content = with_trees(experiment(mask_from="trees"), silver, trees_for=["train", "valid", "test"])
     found = losses(fit(folder, content))
-    gold = {"class_path": "depgen.annotation.trivial.GoldTrees"}
-    content = with_trees(experiment(mask_from="trees"), gold, trees_for=["train", "valid", "test"])
-    assert len(found) == 3
-    assert found != losses(fit(place("gold"), content))
+    assert len(found) == 2
+    assert found != losses(shared("GoldTrees"))
 
 
-def test_messages_along_trees_that_a_run_has_induced(place, capsys):
+def test_messages_along_trees_that_a_run_has_induced(place, shared, capsys):
     """`--parser` is the annotator in words of one option, wherever it stands and whatever the YAML names."""
     as_it_is = ("--data.init_args.annotator.init_args.form", "as_is")
-    parser = fit(place("parser"), experiment()).parent
-    chain = {"class_path": "depgen.annotation.trivial.RightChain"}
-    content = with_trees(experiment(mask_from="trees"), chain, trees_for=["train", "valid", "test"])
-    chained = fit(place("chained"), content)
+    parser, chained = shared().parent, shared("RightChain")
     capsys.readouterr()
-    told = fit(place("told"), content, *as_it_is, "--parser", str(parser))
+    told = fit(place("told"), along("RightChain"), *as_it_is, "--parser", str(parser))
     annotator = yaml.safe_load((told.parent / "config.yaml").read_text())["data"]["init_args"]["annotator"]
     assert annotator["class_path"] == "depgen.evaluation.induced_trees.InducedTrees"
     assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(parser), "as_is")
