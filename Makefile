@@ -138,8 +138,9 @@ $(ready): pyproject.toml
 demo: $(ready) ## train Transformer and DM-Transformer on generated stories, test both, print the table
 	$(depgen) reproduce demo
 
+# Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long.
 test: $(ready) ## run the tests on two processes
-	$(python) -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2
 
 lint: $(ready) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .
