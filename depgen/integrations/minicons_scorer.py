@@ -1,7 +1,6 @@
 """Scores by minicons' methods: `pip install 'depgen[minicons]'`.
 
->>> from depgen.integrations.minicons_scorer import DepgenScorer  # doctest: +SKIP
->>> DepgenScorer("dmlm_rocstories").sequence_score(["the cat ran ."], bos_token=True)  # doctest: +SKIP
+`DepgenScorer("dmlm_rocstories").sequence_score(["the cat ran ."], bos_token=True)` scores a text by a run.
 """
 
 from pathlib import Path
