@@ -2,7 +2,7 @@
 
 One step on invented data is taken by `STEPPED`: one experiment of each combination of system, backbone, context and
 data module, and further ones until every class that any experiment names has been in a step. For all other experiments
-the command line parses the YAML (`fit --print_config`: every option's name and type), and the classes named under
+the parser of the command line reads the YAML (every option's name and type), and the classes named under
 `model` and `data` are built from it (every check of a constructor). What their step would run beyond that is code that
 a stepped experiment runs with other sizes.
 """
@@ -21,6 +21,7 @@ from lightning import LightningDataModule, LightningModule
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
+from depgen.cli.run_cli import RunCLI
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import experiment_path
 from tests.annotation.conftest import tiny_spacy, tiny_supar
@@ -60,10 +61,11 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("data", "cache", "runs", "results", "models"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        for name in ("ewt", "ewt_lowercased", "wsj_normalized"):
-            train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_spacy(steps=4), name)
-        for name in ("ewt_supar", "ewt_supar_small"):
-            train_parser(Treebank(name="invented", lowercase=True, **treebank), tiny_supar(), name)
+        invented, parsers = Treebank(name="invented", lowercase=True, **treebank), folder / "cache" / "parsers"
+        train_parser(invented, tiny_spacy(steps=4), "ewt")
+        train_parser(invented, tiny_supar(steps=2, evaluate_every=2), "ewt_supar")
+        for name, other in (("ewt_lowercased", "ewt"), ("wsj_normalized", "ewt"), ("ewt_supar_small", "ewt_supar")):
+            shutil.copytree(parsers / other, parsers / name)
         lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}
         corpus = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb", **lines}}
         rows = folder / "runs" / "udgn_table1" / "UDGN"
@@ -137,6 +139,16 @@ def test_it_takes_a_step(path, place, capsys):
 
 
 @pytest.fixture(scope="module")
+def command_line(place):
+    """The parser of the command line, which is made once for all files."""
+    parsers, parse = [], RunCLI.parse_arguments
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunCLI, "parse_arguments", lambda cli, *args: parsers.append(args[0]) or parse(cli, *args))
+        assert main(["fit", "--config", str(EXPERIMENTS[0]), "--print_config"]) == 0
+    return parsers[0]
+
+
+@pytest.fixture(scope="module")
 def parser():
     """Of the two sections whose classes an experiment names."""
     parser = ArgumentParser(exit_on_error=False)
@@ -145,13 +157,12 @@ def parser():
     return parser
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("path", sorted({*EXPERIMENTS} - {*STEPPED}), ids=lambda path: path.stem)
-def test_it_parses_and_its_classes_can_be_built(path, parser, capsys):
-    assert main(["fit", "--config", str(path), "--print_config"]) == 0, capsys.readouterr().err
-    settings = yaml.safe_load(capsys.readouterr().out)
+def test_it_parses_and_its_classes_can_be_built(path, command_line, parser):
+    read = command_line.parse_args(["fit", "--config", str(path)])["fit"].as_dict()
+    settings = {name: read[name] for name in ("model", "data") if name in read}
     from_data = {"vocabulary_size": 50} if "data" in settings else {}
-    model = settings["model"] | {"init_args": from_data | settings["model"]["init_args"]}
+    model = settings["model"] | {"init_args": settings["model"]["init_args"] | from_data}
     built = parser.parse_object({"model": model, "data": settings["data"]})
     with torch.device("meta"):  # weights without values
         built = parser.instantiate_classes(built)
