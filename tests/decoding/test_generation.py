@@ -113,10 +113,10 @@ def plain_text(model, prompt, seed, sampling, most):
 @torch.no_grad()
 def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling):
     torch.manual_seed(0)
-    # In double precision: of 1,200 draws at 1e-7 one may well fall between two tokens that change places.
+    # In double precision: of hundreds of draws at 1e-7 one may well fall between two tokens that change places.
     model = Transformer(30, layers=2, width=16, attention_heads=2, feedforward=32, tied=False).double().eval()
-    prompts = [[EOS, *range(1, 1 + item % 7)] for item in range(40)]
-    seeds = [100 + item for item in range(40)]
+    prompts = [[EOS, *range(1, 1 + item % 7)] for item in range(16)]
+    seeds = [100 + item for item in range(16)]
     expected = [plain_text(model, p, s, sampling, 30) for p, s in zip(prompts, seeds, strict=True)]
     assert len({len(text) for text in expected}) > 3
     for batch_size in (1, 7, 64):
