@@ -20,10 +20,9 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.data.run_record import DataRecord, other_data, other_trees
+from depgen.data.text import CorpusData
 from depgen.errors import UserError, user_errors_unwrapped
-from depgen.evaluation.parse import write_test_trees
-from depgen.evaluation.written_bracketings import FOLDER, WrittenBracketings
-from depgen.language_models.masked import HeadNetwork
+from depgen.evaluation.predictions import PredictionWriter
 from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
@@ -87,6 +86,7 @@ class RunCLI(LightningCLI):
         self._digest_before: str | None = None
         self._other_data = False
         self._longer: dict[str, int] = {}
+        self._writer: PredictionWriter | None = None
         super().__init__(
             L.LightningModule,
             L.LightningDataModule,
@@ -277,8 +277,9 @@ class RunCLI(LightningCLI):
             return [*bar, *record, *guards]
         if self.request.verb == "test" and self._tests_best and not self._other_data:
             return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
-        if self.request.verb == "predict" and self.source is not None and hasattr(self.datamodule, "vocabulary"):
-            return [*bar, WrittenBracketings(self.source / FOLDER, self.datamodule.vocabulary)]
+        if self.request.verb == "predict" and self.source is not None and isinstance(self.datamodule, CorpusData):
+            self._writer = PredictionWriter(self.source, self.datamodule)
+            return [*bar, self._writer]
         return bar
 
     def _loggers(self, fits: bool) -> list[Any]:
@@ -328,18 +329,14 @@ class RunCLI(LightningCLI):
         """Write the trees or bracketings that the network finds in the test split into the run folder.
 
         Raises:
-            UserError: it has none of its own.
+            UserError: the system predicts neither.
         """
-        if isinstance(self.model, HeadNetwork) and self.source is not None and self.checkpoint is not None:
-            if self.trainer.is_global_zero:
-                trees = write_test_trees(self.checkpoint, self.datamodule, self.source)
-                self.output = f"run\t{self.source}\ntrees\t{trees}"
-            return
         if type(self.model).predict_step is L.LightningModule.predict_step:
             raise UserError(f"{type(self.model).__name__} has nothing to predict; `depgen generate` writes texts.")
         self.trainer.predict(**{**kwargs, "return_predictions": False})
-        if self.source is not None:
-            self.output = f"run\t{self.source}\nbracketings\t{self.source / FOLDER}"
+        if self._writer is not None and self._writer.written and self.trainer.is_global_zero:
+            kind, path = self._writer.written
+            self.output = f"run\t{self.source}\n{kind}\t{path}"
 
     @property
     def _tests_best(self) -> bool:

@@ -104,14 +104,14 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         return self._splits[split]
 
     def setup(self, stage: str | None = None) -> None:
-        """Encode the splits that a stage needs."""
+        """Encode the splits that a stage needs; `predict_dataloader` encodes its own."""
         for split in self._splits_of(stage):
             self.split(split)
 
     @staticmethod
     def _splits_of(stage: str | None) -> tuple[Split, ...]:
         stages: dict[str | None, tuple[Split, ...]] = {
-            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",),
+            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": (),
         }  # fmt: skip
         return stages.get(stage, ("train", "valid", "test"))
 

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -288,12 +288,26 @@ class TextData(CorpusData):
         return self._loader("test", self.eval_tokens_per_batch)
 
     def predict_dataloader(self) -> ResumableLoader:
-        """The test split, every item once."""
+        """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
+        model = None if self.trainer is None else self.trainer.lightning_module
+        if getattr(model, "sentences_alone", False):
+            return self._batches_of(self._sentences("test"), self.eval_tokens_per_batch)
         return self.test_dataloader()
+
+    def _sentences(self, split: Split) -> EncodedSplit:
+        """A split as token ids, an item for each sentence, without trees."""
+        table = annotated_split(self.corpus, split, None)
+        data = self._encode(table)
+        words = np.append(0, table.with_format("arrow")[:]["sentence_lengths"].combine_chunks().values).cumsum()
+        ends = None if data.word_ends is None else np.append(0, np.flatnonzero(data.word_ends) + 1)
+        return replace(data, offsets=words if ends is None else ends[words])
 
     def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
         data = self.filled_split(split)
         self._check_that_all_are_read(split, data)
+        return self._batches_of(data, budget, shuffle=shuffle, epoch=epoch)
+
+    def _batches_of(self, data: EncodedSplit, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
         world, rank = self.processes
         batches = TokenBudgetBatches(
             data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank

@@ -1,31 +1,23 @@
-"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out. And a run's trees of its test split."""
+"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out."""
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from depgen.annotation.named_parser import parser_named
-from depgen.data.corpus import Corpus
-from depgen.data.text import CorpusData
 from depgen.errors import UserError
-from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.loading import load_run
-from depgen.evaluation.parsed_text import ParsedTexts, chunks, parse_documents
+from depgen.evaluation.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.parsing import Decoding
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.locations import check_output, write_atomically
-from depgen.trees.conllu import Block, TagColumn, read_blocks, write_conllu
+from depgen.trees.conllu import Block, TagColumn, read_blocks
 from depgen.trees.lines import read_lines
-from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
-
-TEST_TREES = Path("trees") / "test.conllu"
-"""Where `depgen predict` writes, in the run folder."""
 
 
 def parse(
@@ -143,25 +135,3 @@ def _report(parsed: ParsedTexts, source: str, *, read_by_run: bool) -> None:
         "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
         len(sentences), source, read, 100 * unknown / max(1, read),
     )  # fmt: skip
-
-
-def write_test_trees(checkpoint: Path, data: object, folder: Path) -> Path:
-    """Write the trees that a checkpoint finds in its own corpus's test split as CoNLL-U, and return where.
-
-    The text is read as it is. Its tags are kept; trees of its own, if it has any, are not.
-
-    Raises:
-        UserError: the corpus is missing, or the system does not parse.
-    """
-    assert isinstance(data, CorpusData)
-    trees = InducedTrees(str(checkpoint), form="as_is")
-    path = folder / TEST_TREES
-    write_conllu(_parsed_documents(data.corpus, trees), path)
-    return path
-
-
-def _parsed_documents(corpus: Corpus, trees: InducedTrees) -> Iterator[Document]:
-    for documents in chunks(corpus.documents("test")):
-        parsed = iter(trees.annotate([sentence for document in documents for sentence in document.sentences]))
-        for document in documents:
-            yield Document(tuple(islice(parsed, len(document.sentences))), document.identifier)

@@ -287,7 +287,7 @@ def _heads_by(
     asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch, batch_size)
     for rows, probabilities, lengths in asked:
         for decoding in decodings:
-            heads = _decoded(probabilities, lengths, decoding)
+            heads = decoded_heads(probabilities, lengths, decoding)
             for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
                 found[decoding][row] = own[:length].tolist()
     return found
@@ -304,10 +304,10 @@ def _own_heads(
     return found
 
 
-def _decoded(
+def decoded_heads(
     probabilities: Float[np.ndarray, "batch dependents heads"], lengths: Int[np.ndarray, " batch"], decoding: Decoding
 ) -> Int[np.ndarray, "batch length"]:
-    """Heads of a `HeadNetwork`'s probabilities; in one that knows no roots, every word is as good a root."""
+    """Heads by a `HeadNetwork`'s probabilities; in one that knows no roots, every word is as good a root."""
     probabilities = probabilities.astype(np.float64)
     roots = probabilities.diagonal(axis1=1, axis2=2)
     if decoding == "argmax":

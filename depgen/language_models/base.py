@@ -51,7 +51,7 @@ class LanguageModel(L.LightningModule):
         phases: the objectives, one after the other.
         likelihood: what `sentence_log_probs` returns.
         reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
-        sentences_alone: whether `sentence_log_probs` scores each sentence of a document as if it stood alone.
+        sentences_alone: whether `sentence_log_probs` and `predict_step` take each sentence of a document by itself.
         sentences_in_pairs: whether a sentence's score depends on the sentence before it alone, and there is a table of
             all pairs, `pair_log_likelihoods`.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,3 +182,23 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         TextData(Fixture()).vocabulary_size  # noqa: B018
     with pytest.raises(UserError, match="set DEPGEN_CACHE"):
         TextData(Fixture()).prepare_data()
+
+
+class AlsoForTests(Fixture):
+    def documents(self, split):
+        return iter(DOCUMENTS)
+
+
+@pytest.mark.parametrize("builder", [WordVocabulary(), SubwordPieces(size=258)], ids=["words", "pieces"])
+@pytest.mark.parametrize("joining", ["roots", "whole"])
+def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(builder, joining):
+    data = TextData(AlsoForTests(), vocabulary=builder, joining=joining)
+    sentences = [" ".join(sentence.words) for document in DOCUMENTS for sentence in document.sentences]
+    documents = [" ".join(document.words()) for document in DOCUMENTS]
+    for alone, expected in ((True, sentences), (False, documents)):
+        model = SimpleNamespace(sentences_alone=alone)
+        data.trainer = SimpleNamespace(lightning_module=model, world_size=1, global_rank=0)
+        loader = data.predict_dataloader()
+        found = [loader.dataset[item].ids.tolist() for item in range(len(loader.dataset))]
+        assert [data.vocabulary.decode(ids) for ids in found] == expected
+        assert loader.dataset[0].heads is None

@@ -1,14 +1,10 @@
 import gzip
-from pathlib import Path
 
 import pytest
 
 import depgen
 from depgen.cli import main
-from depgen.data.bare_words import BareWords
-from depgen.data.treebank import ConlluTreebank
 from depgen.evaluation.induced_trees import InducedTrees
-from depgen.evaluation.parse import TEST_TREES, write_test_trees
 from depgen.evaluation.text_documents import document_of
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
@@ -165,30 +161,3 @@ def test_faulty_options(parsing_run, tmp_path, capsys):
     assert "No file at" in refusal(capsys, "--input", tmp_path / "nowhere.txt")
     (tmp_path / "a.txt").write_text("a b\n")
     assert "is a folder: name a file" in refusal(capsys, "--input", tmp_path / "a.txt", "--output", tmp_path)
-
-
-def test_predict_writes_the_trees_of_the_test_split(parsing_run, capsys):
-    out = parsed(capsys, "predict", "--run", parsing_run)
-    assert out == f"run\t{parsing_run}\ntrees\t{parsing_run / TEST_TREES}\n"
-    written = list(read_conllu(parsing_run / TEST_TREES))
-    corpus = list(BareWords(ConlluTreebank()).documents("test"))
-    assert [document.identifier for document in written] == [document.identifier for document in corpus]
-    sentences = [sentence for document in corpus for sentence in document.sentences]
-    expected = InducedTrees(str(parsing_run), form="as_is").annotate([Sentence(each.words) for each in sentences])
-    found = [sentence for document in written for sentence in document.sentences]
-    assert [each.words for each in found] == [each.words for each in expected]
-    assert [each.heads for each in found] == [each.heads for each in expected]
-    assert [each.tags for each in found] == [each.tags for each in sentences]
-    assert any(each.heads != gold.heads for each, gold in zip(found, sentences, strict=True))
-
-
-def test_trees_of_a_corpus_of_documents_stay_in_their_documents(parsing_run, tmp_path, monkeypatch):
-    class Data:
-        corpus = ConlluTreebank()
-
-    monkeypatch.setattr("depgen.evaluation.parse.CorpusData", Data)
-    path = write_test_trees(parsing_run / "checkpoints" / "best.ckpt", Data(), tmp_path)
-    assert path == Path(tmp_path) / TEST_TREES
-    found, corpus = list(read_conllu(path)), list(ConlluTreebank().documents("test"))
-    assert [len(document.sentences) for document in found] == [len(document.sentences) for document in corpus]
-    assert [list(document.words()) for document in found] == [list(document.words()) for document in corpus]
