@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from torch.utils.data import DataLoader, Sampler
 from depgen.annotation.scores import ParserScores, attachment_scores
 from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.training import ParserTraining
+from depgen.data.sampler import budget_starts
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import write_atomically
@@ -30,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PAD, UNK, BOS = 0, 1, 2
 WORD_PAIRS = 2**18
-"""Pairs of words scored at a time when parsing: with 50 relations their scores take 50 MB."""
+"""Pairs of words scored at a time when parsing, padding included: with 50 relations their scores take 50 MB."""
 
 WEIGHTS, VOCABULARY = "weights.pt", "vocabulary.json"
 
@@ -201,7 +203,9 @@ class BiaffineParser(L.LightningModule):
         self.eval()
         parsed: dict[int, Sentence] = {}
         order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
-        for chosen in parsing_batches(order, [len(sentence) for sentence in sentences], batch_size):
+        pairs = [len(sentences[index]) ** 2 for index in order]
+        for begin, end in pairwise([*budget_starts(pairs, WORD_PAIRS, most=batch_size), len(order)]):
+            chosen = order[begin:end]
             batch = collate([sentences[index] for index in chosen], self.vocabulary).to(self.device)
             for index, heads, labels in zip(chosen, *(t.tolist() for t in self.trees(batch)), strict=True):
                 parsed[index] = _with_tree(
@@ -239,20 +243,6 @@ class BiaffineParser(L.LightningModule):
                 "experiments/parser_ewt_supar.yaml"
             ) from error
         return parser.eval()
-
-
-def parsing_batches(order: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Batches of at most `batch_size` items and `WORD_PAIRS` squared lengths, in order; a longer item stands alone."""
-    batch: list[int] = []
-    pairs = 0
-    for index in order:
-        if batch and (len(batch) == batch_size or pairs + lengths[index] ** 2 > WORD_PAIRS):
-            yield batch
-            batch, pairs = [], 0
-        batch.append(index)
-        pairs += lengths[index] ** 2
-    if batch:
-        yield batch
 
 
 def single_root_trees(
@@ -369,14 +359,8 @@ class LengthBatches(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         noise = self.generator.random if self.generator else lambda: 0.0
         order = sorted(range(len(self.lengths)), key=lambda index: self.lengths[index] + 2 * noise())
-        batches: list[list[int]] = [[]]
-        longest = 0
-        for index in order:
-            longest = max(longest, self.lengths[index])
-            if batches[-1] and longest * (len(batches[-1]) + 1) > self.tokens:
-                batches.append([])
-                longest = self.lengths[index]
-            batches[-1].append(index)
+        starts = budget_starts([self.lengths[index] for index in order], self.tokens)
+        batches = [order[begin:end] for begin, end in pairwise([*starts, len(order)])]
         if self.generator:
             self.generator.shuffle(batches)
         yield from batches

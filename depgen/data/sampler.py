@@ -5,7 +5,7 @@ device and eight see the same global batches wherever a batch has an item for ea
 the next shorter items, so that a rank never gets an empty share.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, cast, runtime_checkable
@@ -117,17 +117,37 @@ def _cut(
     it. That exceeds the budget only where it holds fewer than `world` items, or where fewer than `world` are left over
     at the short end, which join the next batch.
     """
-    starts = [0]
-    for end in range(1, len(ordered)):
-        if (end + 1 - starts[-1]) * lengths[ordered[end]] > budget:
-            starts.append(end)
     moved, end = [], len(ordered)
-    for start in reversed(starts):
+    for start in reversed(budget_starts(lengths[ordered].tolist(), budget)):
         if start < end:  # else the batches after it took all it had
             end = min(start, end - world)
             moved.append(end)
     bounds = [0, *(start for start in reversed(moved) if start >= world), len(ordered)]
     return [ordered[start:end] for start, end in pairwise(bounds)]
+
+
+def budget_starts(lengths: Iterable[int], budget: int, *, most: int | None = None) -> list[int]:
+    """Where batches of consecutive items begin, in each of which the longest item times their number is in the budget.
+
+    A longer item is a batch by itself.
+
+    Args:
+        lengths: of the items, in their order.
+        budget: of each batch, padding included.
+        most: items of a batch; None: any number.
+
+    >>> budget_starts([1, 1, 2, 7, 1], 4), budget_starts([1, 1, 1], 4, most=2)
+    ([0, 2, 3, 4], [0, 2])
+    """
+    starts: list[int] = []
+    longest = 0
+    for place, length in enumerate(lengths):
+        longest = max(longest, length)
+        number = place + 1 - starts[-1] if starts else 0
+        if not starts or longest * number > budget or (most is not None and number > most):
+            starts.append(place)
+            longest = length
+    return starts
 
 
 @runtime_checkable

@@ -14,8 +14,9 @@ from depgen.annotation.supar_parser import SuparAnnotator, _parse_by_supar
 from depgen.annotation.supar_training import (
     WORD_PAIRS,
     BiaffineParser,
+    BiaffineSizes,
     LengthBatches,
-    parsing_batches,
+    ParserVocabulary,
     single_root_trees,
 )
 from depgen.errors import UserError
@@ -178,13 +179,24 @@ def test_hundreds_of_would_be_roots_take_no_minutes():
     check_tree(single_root_trees(scores, mask)[0, 1:].tolist(), "here", single_root=True)
 
 
-def test_long_sentences_are_parsed_few_at_a_time():
-    lengths = [5] * 100 + [300] * 4 + [900] * 2
-    batches = list(parsing_batches(range(106), lengths, 64))
-    assert [index for batch in batches for index in batch] == list(range(106))
-    assert len(batches[0]) == 64
-    for batch in batches:
-        assert len(batch) == 1 or sum(lengths[index] ** 2 for index in batch) <= WORD_PAIRS
+def test_long_sentences_are_parsed_few_at_a_time(monkeypatch):
+    lengths = [900, *[5] * 100, *[300] * 4, 900]
+    seen = []
+    vocabulary = ParserVocabulary({}, {}, ["root", "dep"], 1)
+    parser = BiaffineParser(vocabulary, BiaffineSizes(4, 4, 4, 4, 4, 1, 4, 4))
+
+    def trees(batch):
+        seen.append(batch.is_word.sum(1).tolist())
+        return torch.zeros_like(batch.heads), torch.zeros_like(batch.heads)
+
+    monkeypatch.setattr(parser, "trees", trees)
+    found = parser.parse([Sentence(("a",) * length) for length in lengths])
+    assert [len(sentence) for sentence in found] == lengths
+    assert sum(map(len, seen)) == len(lengths)
+    assert len(seen[0]) == 64
+    for batch in seen:
+        assert len(batch) == 1 or len(batch) * max(batch) ** 2 <= WORD_PAIRS
+    assert parser.parse([]) == []
 
 
 def test_batches_cover_all_within_the_budget():
