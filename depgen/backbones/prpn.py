@@ -31,7 +31,7 @@ from torch.autograd.function import once_differentiable
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
-from depgen.nn.dropout import Dropout, dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.recurrent_projection import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
@@ -365,7 +365,8 @@ class ReadingLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.input_size, self.size = input_size, size
-        self.input_dropout, self.key_dropout, self.memory_dropout = Dropout(input_dropout), key_dropout, memory_dropout
+        self.input_dropout, self.key_dropout = Dropout(input_dropout), Dropout(key_dropout)
+        self.memory_dropout = Dropout(memory_dropout)
         self.key = nn.Linear(input_size + size, size)
         self.input_gates, self.input_norm = nn.Linear(input_size, 4 * size), DeviationNorm(4 * size)
         self.recurrent_gates, self.recurrent_norm = nn.Linear(size, 4 * size), DeviationNorm(4 * size)
@@ -381,7 +382,7 @@ class ReadingLayer(nn.Module):
         biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
         recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
         drop_hidden, drop_key = self._masks(steps), self._masks(steps, scale=1 / math.sqrt(self.size))
-        drop_memory = dropped(inputs.new_ones(self.size), self.memory_dropout, training=self.training)  # r_l
+        drop_memory = self.memory_dropout(inputs.new_ones(self.size))  # r_l
         hidden, cells = list(memory[0].unbind(1)), list(memory[1].unbind(1))
         for t, (input_t, gate) in enumerate(zip(read.unbind(0), gates.unbind(1), strict=True)):
             key = keys(hidden[-1] * drop_hidden[t]) * drop_key[t]  # drop(W drop([x_t; h_{t-1}]) + b) / sqrt(size)
@@ -402,14 +403,13 @@ class ReadingLayer(nn.Module):
     def _keys(self, steps: Tensor) -> RecurrentProjection:
         """W drop([x_t; h_{t-1}]) + b, the part of the inputs for all steps at once."""
         for_inputs, for_hidden = torch.split(self.key.weight, [self.input_size, self.size], 1)
-        steps = dropped(steps, self.key_dropout, training=self.training)
-        return RecurrentProjection(F.linear(steps, for_inputs, self.key.bias), for_hidden)
+        return RecurrentProjection(F.linear(self.key_dropout(steps), for_inputs, self.key.bias), for_hidden)
 
     def _masks(self, steps: Tensor, *, scale: float = 1.0) -> tuple[Tensor, ...]:
         """What a vector of the layer's size is multiplied by at each step."""
         if not self.training:
             return (steps.new_tensor(scale),) * len(steps)
-        return dropped(steps.new_full((*steps.shape[:2], self.size), scale), self.key_dropout).unbind(0)
+        return self.key_dropout(steps.new_full((*steps.shape[:2], self.size), scale)).unbind(0)  # type: ignore[no-any-return]
 
 
 class Prediction(nn.Module):

@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from depgen.decoding.sampling import Mixture, sample
 from depgen.decoding.settings import Sampling
+from depgen.nn.lengths import mask_of
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class _Batch:
         self.padding: Tensor | None = None
         if any(len(prompt) < longest for prompt in prompts):
             missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
-            self.padding = torch.arange(longest, device=device) < missing[:, None]
+            self.padding = mask_of(missing, longest)
 
     def run(
         self,

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from depgen.nn.lengths import mask_of
+
 
 @dataclass(frozen=True)
 class LeftAligned:
@@ -24,7 +26,7 @@ class LeftAligned:
         """The places that belong to a padding."""
         if padding is None:
             return cls(None, None)
-        return cls(padding, torch.arange(padding.size(1), device=padding.device) < (~padding).sum(1, keepdim=True))
+        return cls(padding, mask_of((~padding).sum(1), padding.size(1)))
 
     def moved(self, tokens: Shaped[Tensor, "batch length *width"]) -> Shaped[Tensor, "batch length *width"]:
         """The texts at the left, ids or vectors; what stands behind them is without meaning."""
