@@ -152,10 +152,10 @@ def _set(config: Any, values: Mapping[str, Any], name: str) -> None:  # noqa: AN
 
 
 def _refuse_other_sizes(config: Any, wanted: Wanted, name: str) -> None:  # noqa: ANN401
-    asked = {"model_type": wanted.model_type} if wanted.model_type else {}
-    asked |= _named(config, _given(wanted.sizes))
+    expected = {"model_type": wanted.model_type} if wanted.model_type else {}
+    expected |= _named(config, _given(wanted.sizes))
     wrong = [
-        f"{key} {getattr(config, key)}, not {value}" for key, value in asked.items() if getattr(config, key) != value
+        f"{key} {getattr(config, key)}, not {value}" for key, value in expected.items() if getattr(config, key) != value
     ]
     if wrong:
         raise UserError(f"The pretrained model {name} has {'; '.join(wrong)}: leave out what it settles itself.")

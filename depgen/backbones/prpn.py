@@ -167,8 +167,8 @@ class PRPN(EmbeddingBackbone):
         rows = LeftAligned.of(padding)
         embedded = self.embedding(rows.moved(tokens))
         before = state or self._beginning(embedded)
-        read = torch.cat((before.embedded, embedded), 1)
-        distances, following = self.parsing(read, rows.kept)
+        context = torch.cat((before.embedded, embedded), 1)
+        distances, following = self.parsing(context, rows.kept)
         known = torch.cat((before.distances, distances), 1)
         # g_{t,k} from d_t and g^_{t,k} from d^_{t+1}, both against the same d_{t-k}
         reading_gates, prediction_gates = (self.open_slots(each, known) for each in (distances, following))
@@ -183,7 +183,7 @@ class PRPN(EmbeddingBackbone):
             hidden=self.dropout(every[-1]),
             undropped=every[-1],
             layers=tuple(every) if all_layers else None,
-            state=self._after(rows, read, known, histories) if carry else None,
+            state=self._after(rows, context, known, histories) if carry else None,
         )
 
     def state_of(self, tensors: Sequence[Tensor]) -> PRPNState:
@@ -202,8 +202,8 @@ class PRPN(EmbeddingBackbone):
         assert not self.training, "distances are those of evaluation mode"
         rows = LeftAligned.of(padding)
         embedded = self.embedding(rows.moved(tokens))
-        read = torch.cat((self._beginning(embedded).embedded, embedded), 1)
-        distances, _ = self.parsing(read, rows.kept)
+        context = torch.cat((self._beginning(embedded).embedded, embedded), 1)
+        distances, _ = self.parsing(context, rows.kept)
         return rows.returned(distances[..., None])[None, ..., 0]
 
     def _beginning(self, embedded: Tensor) -> PRPNState:
@@ -214,11 +214,11 @@ class PRPN(EmbeddingBackbone):
         lookback = embedded.new_zeros(batch, self.parsing.lookback, self.width)
         return PRPNState(lookback, closed, tuple((empty, empty) for _ in self.reading))
 
-    def _after(self, rows: LeftAligned, read: Tensor, known: Tensor, histories: list[Memory]) -> PRPNState:
+    def _after(self, rows: LeftAligned, context: Tensor, known: Tensor, histories: list[Memory]) -> PRPNState:
         """The state after each row's last token."""
         lookback, slots = self.parsing.lookback, self.slots
         memories = tuple((rows.last(hidden, slots), rows.last(cell, slots)) for hidden, cell in histories)
-        return PRPNState(rows.last(read, lookback), rows.last(known[..., None], slots)[..., 0], memories)
+        return PRPNState(rows.last(context, lookback), rows.last(known[..., None], slots)[..., 0], memories)
 
 
 class Parsing(nn.Module):
@@ -240,10 +240,10 @@ class Parsing(nn.Module):
         self.distance = nn.Conv1d(size, 2, 1, groups=2)
 
     def forward(
-        self, read: Float[Tensor, "batch read width"], kept: Bool[Tensor, "batch length"] | None
+        self, context: Float[Tensor, "batch context width"], kept: Bool[Tensor, "batch length"] | None
     ) -> tuple[Float[Tensor, "batch length"], ...]:
         """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
-        columns = self.dropout(read).transpose(1, 2)
+        columns = self.dropout(context).transpose(1, 2)
         convolved = self.window(columns).transpose(1, 2)  # batch length size
         units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
         units = self.dropout(units)
@@ -377,14 +377,14 @@ class ReadingLayer(nn.Module):
     ) -> tuple[Float[Tensor, "batch length size"], Memory]:
         """Hidden states, and the memory with all that was added to it."""
         slots, steps = gates.size(-1), inputs.transpose(0, 1).contiguous()
-        read = self.input_norm(self.input_gates(self.input_dropout(steps)))
+        from_inputs = self.input_norm(self.input_gates(self.input_dropout(steps)))
         keys = self._keys(steps)
         biases = self.recurrent_gates.bias.expand(*steps.shape[:2], -1)
         recurrent = RecurrentProjection(biases, self.recurrent_gates.weight)
         drop_hidden, drop_key = self._masks(steps), self._masks(steps, scale=1 / math.sqrt(self.size))
         drop_memory = self.memory_dropout(inputs.new_ones(self.size))  # r_l
         hidden, cells = list(memory[0].unbind(1)), list(memory[1].unbind(1))
-        for t, (input_t, gate) in enumerate(zip(read.unbind(0), gates.unbind(1), strict=True)):
+        for t, (input_t, gate) in enumerate(zip(from_inputs.unbind(0), gates.unbind(1), strict=True)):
             key = keys(hidden[-1] * drop_hidden[t]) * drop_key[t]  # drop(W drop([x_t; h_{t-1}]) + b) / sqrt(size)
             states = torch.stack(hidden[t : t + slots], 1)
             scores = torch.bmm(states, key.unsqueeze(2)).squeeze(2)  # e_k = <h_k, key>

@@ -75,7 +75,7 @@ def longer(found: list[Difference], last_length: str | None) -> tuple[dict[str, 
         last_length: the setting that holds the length of the last phase, which grows with `max_epochs`.
     """
     names = ("trainer.max_epochs", last_length)
-    more = {each.name: each.asked for each in found if each.name in names and _is_more(each.asked, each.held)}
+    more = {each.name: each.given for each in found if each.name in names and _is_more(each.given, each.held)}
     if names[0] not in more:
         return {}, found
     return more, [each for each in found if each.name not in more]

@@ -83,16 +83,16 @@ def argmax_heads(
     [[2, 1]]
     """
     places = np.arange(probabilities.shape[1])
-    words = places < lengths[:, None]
-    others = words[:, None, :] & (places[:, None] != places)
-    candidates = np.where(others & words[:, :, None], probabilities, -np.inf)
+    is_word = places < lengths[:, None]
+    others = is_word[:, None, :] & (places[:, None] != places)
+    candidates = np.where(others & is_word[:, :, None], probabilities, -np.inf)
     for item in np.flatnonzero(np.isnan(candidates).any((1, 2))):
         raise ValueError(f"Sentence {item + 1} of the batch has a probability that is NaN.")
     heads = 1 + candidates.argmax(2)
     heads[lengths == 1] = 0
     if root_probabilities is not None:
         heads[root_probabilities > candidates.max(2)] = 0
-    return np.where(words, heads, -1)
+    return np.where(is_word, heads, -1)
 
 
 def _parts(lengths: Int[np.ndarray, " batch"], threads: int) -> list[slice]:

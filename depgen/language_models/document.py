@@ -142,14 +142,14 @@ class DocumentLanguageModel(LanguageModel):
             parts = (documents[first : first + rows] for first in range(0, len(documents), rows))
             return [each for part in parts for each in self.sentence_log_probs(part, vocabulary=vocabulary)]
         if most * longest > PADDED_AT_ONCE:
-            asked = (
+            pairs = (
                 torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)
                 for ids in documents[0]
             )
-            return [[each.cpu().numpy() for each in self._read_on_through(asked)]]
+            return [[each.cpu().numpy() for each in self._log_probs_in_turn(pairs)]]
         return self._whole_log_probs(documents, vocabulary)
 
-    def _read_on_through(
+    def _log_probs_in_turn(
         self, sentences: Iterable[Int[Tensor, "inputs_and_targets word"]]
     ) -> Iterator[Float[Tensor, " word"]]:
         """Log-probabilities of a document's sentences, read one after the other."""
@@ -228,16 +228,16 @@ class DocumentLanguageModel(LanguageModel):
         for first in range(0, len(batch.targets), rows):
             part = batch.rows(first, first + rows)
             few = part.targets.numel() <= PADDED_AT_ONCE
-            log_probs = self.log_probs(part) if few else self._read_on_through_batch(part)
+            log_probs = self.log_probs(part) if few else self._batch_log_probs_in_turn(part)
             _, least, longest = log_probs.shape
             found.append(F.pad(log_probs, (0, words - longest, 0, sentences - least)))
         return torch.cat(found)
 
-    def _read_on_through_batch(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
+    def _batch_log_probs_in_turn(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
         """`log_probs` of a batch of one document, sentence by sentence."""
         both, lengths = torch.stack((batch.inputs[0], batch.targets[0]), 1), batch.lengths[0].tolist()
         sentences = (each[:, :length] for each, length in zip(both, lengths, strict=True))
-        return pad_sequence(list(self._read_on_through(sentences)), batch_first=True)[None]
+        return pad_sequence(list(self._log_probs_in_turn(sentences)), batch_first=True)[None]
 
 
 def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[Sequence[int]]]]:

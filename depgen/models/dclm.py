@@ -62,7 +62,7 @@ from depgen.nn.dropout import Dropout
 from depgen.nn.length_groups import encode_by_length
 from depgen.nn.lengths import mask_of
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
-from depgen.nn.sentence_contexts import encode_in_turn, last_states, left_behind, longest_of_each
+from depgen.nn.sentence_contexts import encode_in_turn, last_states, longest_of_each, sentence_end_states
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
 
@@ -145,7 +145,7 @@ class NoContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """All sentences at once."""
-        return DocumentOutput(_alone(self.core, embedded, lengths))
+        return DocumentOutput(_encode_each(self.core, embedded, lengths))
 
     def step(
         self,
@@ -244,7 +244,7 @@ class ContextToOutput(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """[h_{t,n}; c_{t-1}] of each position: the output matrix is [W_h, W_c] of Eq. 7."""
-        hidden, contexts = self._read(embedded, lengths)
+        hidden, contexts = self._encode_all(embedded, lengths)
         return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
 
     def step(
@@ -261,16 +261,16 @@ class ContextToOutput(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> SeparateFeatures:
         """[h; 0] and [0; c]."""
-        hidden, contexts = self._read(embedded, lengths)
+        hidden, contexts = self._encode_all(embedded, lengths)
         size = hidden.shape[-1]
         return SeparateFeatures(F.pad(hidden, (0, size)), F.pad(contexts, (size, 0)))
 
-    def _read(
+    def _encode_all(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and behind each sentence."""
-        hidden = _alone(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
-        return hidden, left_behind(hidden, lengths, self.first_context)
+        hidden = _encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
+        return hidden, sentence_end_states(hidden, lengths, self.first_context)
 
 
 class AttentionContext(ContextNetwork):
@@ -316,9 +316,9 @@ class AttentionContext(ContextNetwork):
         """Word by word, since the context of each depends on the hidden state before."""
         found, memory = [], self._beginning(embedded)
         for sentence, longest in enumerate(longest_of_each(lengths)):
-            features, states = self._read(embedded[:, sentence, :longest], memory)
+            features, states = self._encode_sentence(embedded[:, sentence, :longest], memory)
             found.append(F.pad(features, (0, 0, 0, embedded.shape[2] - longest)))
-            memory = self._remembered(memory, states, lengths[:, sentence])
+            memory = self._next_memory(memory, states, lengths[:, sentence])
         return DocumentOutput(torch.stack(found, 1))
 
     def step(
@@ -326,9 +326,9 @@ class AttentionContext(ContextNetwork):
     ) -> tuple[Float[Tensor, "batch word features"], "_Memory"]:
         """What later sentences look back at is taken along."""
         memory = self._beginning(embedded) if before is None else before
-        features, states = self._read(embedded, memory)
+        features, states = self._encode_sentence(embedded, memory)
         lengths = torch.full(embedded.shape[:1], embedded.shape[1], device=embedded.device)
-        return features, self._remembered(memory, states, lengths)
+        return features, self._next_memory(memory, states, lengths)
 
     def _beginning(self, embedded: Tensor) -> "_Memory":
         """The memory of the first sentence: c_0, or nothing (D5)."""
@@ -341,22 +341,22 @@ class AttentionContext(ContextNetwork):
     def _memory(self, slots: Float[Tensor, "batch slots states"], filled: Bool[Tensor, "batch slots"]) -> "_Memory":
         return _Memory(slots, self.key(slots), filled)
 
-    def _read(
+    def _encode_sentence(
         self, embedded: Float[Tensor, "batch word embedding"], memory: "_Memory"
     ) -> tuple[Float[Tensor, "batch word size"], Float[Tensor, "batch word states"]]:
         """Features of a sentence, and the states that later sentences attend to: Eq. 8 to 12."""
-        step, sought = self.core.by_steps(embedded), memory.keys  # no query at the first word (D5)
+        step, summed = self.core.by_steps(embedded), memory.keys  # no query at the first word (D5)
         contexts, hidden, states = [], [], []
         for _ in range(embedded.shape[1]):
-            scores = self.weigh(sought.tanh())[:, :, 0]  # Eq. 10: a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
+            scores = self.weigh(summed.tanh())[:, :, 0]  # Eq. 10: a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
             contexts.append(memory.mean(scores))  # Eq. 8: c_{t-1,n}
             state = step(contexts[-1])  # Eq. 11: h_{t,n} = g(h_{t,n-1}, [c_{t-1,n}, x_{t,n}])
             hidden.append(state[-1].hidden)
-            states.append(self._looked_by(state))
-            sought = memory.keys + self.query(states[-1])[:, None]  # W_a2 h_{t-1,m} + W_a1 h_{t,n}
+            states.append(self._attended(state))
+            summed = memory.keys + self.query(states[-1])[:, None]  # W_a2 h_{t-1,m} + W_a1 h_{t,n}
         return self._mixed(torch.stack(hidden, 1), torch.stack(contexts, 1), embedded), torch.stack(states, 1)
 
-    def _looked_by(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
+    def _attended(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
         """The state that queries and later keys are made from: h_{t,n}, or that of all layers (D5)."""
         if self.variant == "paper":
             return state[-1].hidden
@@ -373,7 +373,7 @@ class AttentionContext(ContextNetwork):
         mixed: Tensor = own + self.from_context(contexts)
         return (mixed if self.from_word is None else mixed + self.from_word(embedded)).tanh()
 
-    def _remembered(
+    def _next_memory(
         self, memory: "_Memory", states: Float[Tensor, "batch word states"], lengths: Int[Tensor, " batch"]
     ) -> "_Memory":
         """The memory of the next sentence: the states of this one, or one more final state (D5)."""
@@ -432,8 +432,8 @@ class HierarchicalContext(ContextNetwork):
         is_word[:, :, 0] = False  # the beginning is no word
         bags = (embedded.detach() * is_word[..., None]).sum(2)
         states, _ = self.sentences(bags)
-        context = _of_the_sentence_before(states.detach(), self.first_context)
-        return DocumentOutput(_alone(self.core, embedded, lengths, constant=context), states)
+        context = _previous_states(states.detach(), self.first_context)
+        return DocumentOutput(_encode_each(self.core, embedded, lengths, constant=context), states)
 
     def step(
         self,
@@ -447,7 +447,7 @@ class HierarchicalContext(ContextNetwork):
         return hidden, state
 
 
-def _alone(
+def _encode_each(
     core: nn.Module,
     embedded: Float[Tensor, "batch sentence word embedding"],
     lengths: Int[Tensor, "batch sentence"],
@@ -465,7 +465,7 @@ def _alone(
     return encode_by_length(encode, lengths.flatten(), embedded.shape[2]).view(*embedded.shape[:3], -1)
 
 
-def _of_the_sentence_before(
+def _previous_states(
     states: Float[Tensor, "batch sentence size"], first: Float[Tensor, " size"]
 ) -> Float[Tensor, "batch sentence size"]:
     """Context of each sentence: the previous sentence's final state; `first` for the first sentence."""

@@ -110,15 +110,15 @@ def collate_dependents(
     )
     width, columns = tokens.inputs.shape[1], []
     for number, stretch in enumerate(batch.stretches):
-        rows, words, weights = _stretch_arcs(stretch, arcs_of)
-        columns.append((rows + number * width, words, weights))
-    rows, words, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
+        rows, ids, weights = _stretch_arcs(stretch, arcs_of)
+        columns.append((rows + number * width, ids, weights))
+    rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     if duplicates == "set":
-        rows, words, weights = _heaviest(rows, words, weights)
+        rows, ids, weights = _heaviest(rows, ids, weights)
     offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
     return DependencyBatch(
         **shared,
-        dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(words.astype(np.int64))),
+        dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(ids.astype(np.int64))),
         weights=None if relation_weights is None else torch.from_numpy(weights.astype(np.float32)),
     )
 
@@ -132,12 +132,12 @@ def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arc
     columns = []
     begin = -stretch.start
     for item in stretch.items:
-        positions, words, weights = arcs_of(item)
-        columns.append((positions + begin, words, weights))
+        positions, ids, weights = arcs_of(item)
+        columns.append((positions + begin, ids, weights))
         begin += len(item.ids) + 1
-    rows, words, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
+    rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     inside = (rows >= 0) & (rows < stretch.stop - stretch.start)
-    return rows[inside], words[inside], weights[inside]
+    return rows[inside], ids[inside], weights[inside]
 
 
 def _item_arcs(
@@ -151,18 +151,18 @@ def _item_arcs(
         )
     offsets, places = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
     positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    words = np.append(item.ids, eos)[places - 1]
+    ids = np.append(item.ids, eos)[places - 1]
     if relation_weights is None:
-        return positions, words, np.ones(len(places))
-    return positions, words, relation_weights.of(positions, places, item.heads, item.relations)
+        return positions, ids, np.ones(len(places))
+    return positions, ids, relation_weights.of(positions, places, item.heads, item.relations)
 
 
-def _heaviest(rows: np.ndarray, words: np.ndarray, weights: np.ndarray) -> Arcs:
+def _heaviest(rows: np.ndarray, ids: np.ndarray, weights: np.ndarray) -> Arcs:
     """Each word once a position, with the largest of its weights."""
-    (rows, words), which = np.unique(np.stack([rows, words]), axis=1, return_inverse=True)
+    (rows, ids), which = np.unique(np.stack([rows, ids]), axis=1, return_inverse=True)
     heaviest = np.zeros(len(rows))
     np.maximum.at(heaviest, which, weights)
-    return rows, words, heaviest
+    return rows, ids, heaviest
 
 
 def dependency_nll(
@@ -310,11 +310,11 @@ def mixture_log_probs(
     """
     log_z = vocabulary_logsumexp(hidden, weight, bias)
     with torch.autocast(hidden.device.type, enabled=False):
-        words, states = full_precision(F.embedding(targets, weight)), full_precision(hidden)
+        embedded, states = full_precision(F.embedding(targets, weight)), full_precision(hidden)
         if window is None:
-            scores, log_z = words @ states.mT, log_z[:, None, :]
+            scores, log_z = embedded @ states.mT, log_z[:, None, :]
         else:
-            scores = band_products(words, states, window)
+            scores = band_products(embedded, states, window)
             log_z = band_of_values(log_z, targets.size(1), window, missing=0.0)
         if bias is not None:
             scores = scores + bias[targets][..., None]

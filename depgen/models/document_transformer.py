@@ -38,7 +38,7 @@ from depgen.errors import UserError
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length
 from depgen.nn.lengths import mask_of
-from depgen.nn.sentence_contexts import encode_in_turn, left_behind
+from depgen.nn.sentence_contexts import encode_in_turn, sentence_end_states
 
 POSITIONS_AT_ONCE = 1 << 16
 """Read by one call where sentences are read again behind each other, which multiplies a batch's tokens."""
@@ -97,7 +97,7 @@ class SentenceAlone(SentenceContext):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once."""
-        return _alone(backbone, inputs, lengths)
+        return _encode_each(backbone, inputs, lengths)
 
     def step(
         self,
@@ -134,7 +134,7 @@ class PrefixContext(SentenceContext):
         def encode(
             sentence: int, longest: int, context: Float[Tensor, "batch width"]
         ) -> Float[Tensor, "batch longest width"]:
-            return self._read(backbone, inputs[:, sentence, :longest], context)
+            return self._encode_sentence(backbone, inputs[:, sentence, :longest], context)
 
         return encode_in_turn(encode, lengths, inputs.shape[2], self.first_context)
 
@@ -146,10 +146,10 @@ class PrefixContext(SentenceContext):
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
         """The last hidden state is taken along."""
         context = self.first_context.expand(len(inputs), -1) if before is None else before
-        hidden = self._read(backbone, inputs, context)
+        hidden = self._encode_sentence(backbone, inputs, context)
         return hidden, hidden[:, -1]
 
-    def _read(
+    def _encode_sentence(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], context: Float[Tensor, "batch width"]
     ) -> Float[Tensor, "batch word width"]:
         added = F.pad(self.prefix(context)[:, None], (0, 0, 0, inputs.shape[1] - 1))
@@ -197,8 +197,8 @@ class OutputContext(SentenceContext):
         lengths: Int[Tensor, "batch sentence"],
     ) -> SeparateFeatures:
         """The two summands."""
-        hidden = _alone(backbone, inputs, lengths)
-        return SeparateFeatures(hidden, self.from_context(left_behind(hidden, lengths, self.first_context)))
+        hidden = _encode_each(backbone, inputs, lengths)
+        return SeparateFeatures(hidden, self.from_context(sentence_end_states(hidden, lengths, self.first_context)))
 
 
 class CrossAttentionContext(SentenceContext):
@@ -223,12 +223,12 @@ class CrossAttentionContext(SentenceContext):
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
         """All sentences at once; the first looks at a learnt state."""
-        hidden = _alone(backbone, inputs, lengths)
+        hidden = _encode_each(backbone, inputs, lengths)
         first = F.pad(self.first_context[None], (0, 0, 0, inputs.shape[2] - 1)).expand(len(inputs), 1, -1, -1)
         memory = torch.cat((first, hidden[:, :-1]), 1)
         filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
         seen = mask_of(filled.clamp_min(1), inputs.shape[2])
-        return self._looking_at(hidden, memory, seen)
+        return self._attending(hidden, memory, seen)
 
     def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_States | None"
@@ -239,9 +239,9 @@ class CrossAttentionContext(SentenceContext):
             states = self.first_context.expand(len(inputs), 1, -1)
             before = _States(states, torch.ones_like(states[..., 0], dtype=torch.bool))
         left = _States(hidden, torch.ones_like(inputs, dtype=torch.bool))
-        return self._looking_at(hidden, before.hidden, before.filled), left
+        return self._attending(hidden, before.hidden, before.filled), left
 
-    def _looking_at(
+    def _attending(
         self,
         hidden: Float[Tensor, "*documents word width"],
         memory: Float[Tensor, "*documents state width"],
@@ -295,14 +295,14 @@ class PreviousSentences(SentenceContext):
         documents[row, place] = inputs[is_word]
         features = inputs.new_zeros(*inputs.shape, self.width, dtype=backbone.output_weight.dtype)
         if inputs.shape[1] <= self.sentences + 1:
-            hidden = self._read(backbone, documents)
+            hidden = self._encode_sequences(backbone, documents)
             return features.to(hidden.dtype).index_put((is_word,), hidden[row, place])
         first = F.pad(starts, (self.sentences, 0))[:, : starts.shape[1]]  # where a sentence's sequence begins
         longest = int((ends - first).max())
         steps = first[:, :, None] + torch.arange(longest, device=lengths.device)
         whole = steps.clamp_max(documents.shape[1] - 1).flatten(1)
         sequences = documents.gather(1, whole).view(*steps.shape)
-        hidden = self._read(backbone, sequences[lengths > 0])
+        hidden = self._encode_sequences(backbone, sequences[lengths > 0])
         number = ((lengths > 0).flatten().cumsum(0) - 1).view(lengths.shape)  # of a sentence among those with words
         return features.to(hidden.dtype).index_put(
             (is_word,), hidden[number[row, sentence], place - first[row, sentence]]
@@ -318,14 +318,16 @@ class PreviousSentences(SentenceContext):
         places = past + torch.arange(inputs.shape[1], device=inputs.device)
         tokens = before.tokens[:, : int(past.max())]  # where the rows are those of a batch that was longer
         sequences = F.pad(tokens, (0, inputs.shape[1])).scatter(1, places, inputs)
-        hidden = self._read(backbone, sequences)
+        hidden = self._encode_sequences(backbone, sequences)
         rows = torch.arange(len(inputs), device=inputs.device)[:, None]
         lengths = F.pad(before.lengths[:, 1:], (0, 1), value=inputs.shape[1])
         kept = torch.arange(int(lengths.sum(1).max()), device=inputs.device) + before.lengths[:, :1]  # not the first
         left = _Tokens(sequences[rows, kept.clamp_max(sequences.shape[1] - 1)], lengths)
         return hidden[rows, places], left
 
-    def _read(self, backbone: Transformer, tokens: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length width"]:
+    def _encode_sequences(
+        self, backbone: Transformer, tokens: Int[Tensor, "rows length"]
+    ) -> Float[Tensor, "rows length width"]:
         if backbone.max_length is not None and tokens.shape[1] > backbone.max_length:
             raise UserError(
                 f"{self.sentences} sentences before one make {tokens.shape[1]} tokens here, but the Transformer reads "
@@ -343,7 +345,7 @@ class _Tokens(NamedTuple):
     lengths: Int[Tensor, "batch sentences"]
 
 
-def _alone(
+def _encode_each(
     backbone: Transformer, inputs: Int[Tensor, "batch sentence word"], lengths: Int[Tensor, "batch sentence"]
 ) -> Float[Tensor, "batch sentence word width"]:
     """Hidden states of all sentences, each read by itself, as `encode_by_length` does; zeros where there is none."""

@@ -32,7 +32,7 @@ from depgen.nn.lengths import mask_of
 def undirected_matches(
     weights: Float[Tensor, "*some batch dependents heads"],
     heads: Int[Tensor, "batch length"],
-    words: Bool[Tensor, "batch length"],
+    is_word: Bool[Tensor, "batch length"],
 ) -> Int[Tensor, "*some"]:
     """How many given arcs join a word to the one that either of the two weighs most, itself left out.
 
@@ -41,13 +41,13 @@ def undirected_matches(
     Args:
         weights: of every other word as each word's head.
         heads: 1-based heads, 0 = root; no two words are each other's.
-        words: True at words.
+        is_word: True at words.
     """
     places = torch.arange(1, heads.shape[1] + 1, device=heads.device)
-    arcs = (heads[:, :, None] == places) & words[:, :, None]
-    allowed = words[:, None, :] & ~torch.diag_embed(torch.ones_like(words))
+    arcs = (heads[:, :, None] == places) & is_word[:, :, None]
+    allowed = is_word[:, None, :] & ~torch.diag_embed(torch.ones_like(is_word))
     most = weights.masked_fill(~allowed, -1).argmax(-1)
-    chosen = (most[..., None] == places - 1) & allowed & words[:, :, None]
+    chosen = (most[..., None] == places - 1) & allowed & is_word[:, :, None]
     return ((chosen | chosen.mT) & arcs).sum((-3, -2, -1))
 
 

@@ -250,8 +250,8 @@ class SentenceSimilarity(LanguageModel):
     ) -> Float[Tensor, "sentences width"]:
         """What stands for each sentence; those of like length are read together, as most are short and few are long."""
         order = lengths.argsort()
-        read = [self._vectors(tokens[rows], lengths[rows]) for rows in order.chunk(READ_AT_ONCE)]
-        return torch.cat(read)[order.argsort()]
+        vectors = [self._vectors(tokens[rows], lengths[rows]) for rows in order.chunk(READ_AT_ONCE)]
+        return torch.cat(vectors)[order.argsort()]
 
     def _vectors(
         self, tokens: Int[Tensor, "sentences length"], lengths: Int[Tensor, " sentences"]

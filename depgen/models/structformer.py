@@ -270,13 +270,13 @@ class StructFormer(MaskedLanguageModel):
         """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.encode`."""
         is_word, seen = mask_of(lengths, tokens.shape[1]), list[LayerAttention]()
         to_head = self.head_probabilities(tokens, lengths)
-        relations = torch.stack((to_head, to_head.mT))
+        directions = torch.stack((to_head, to_head.mT))
         mixes = self.relation_logits.softmax(-1)
 
         def weigh(layer: int, scores: Tensor) -> Tensor:
-            mask = torch.einsum("hr,rbij->bhij", mixes[layer], relations)  # w_head p_ij + w_child p_ji
+            dependency_mask = torch.einsum("hr,rbij->bhij", mixes[layer], directions)  # w_head p_ij + w_child p_ji
             before = scores.sigmoid()
-            after = before * mask
+            after = before * dependency_mask
             if attention:
                 seen.append(LayerAttention(before, after))
             return after

@@ -515,8 +515,8 @@ class UDGN(MaskedLanguageModel):
         super().on_fit_start()
         defaults = inspect.signature(type(self)).parameters
         for cause, names in self._ignored():
-            if told := [name for name in names if self.hparams[name] != defaults[name].default]:
-                log.warning("Without effect with %s: %s.", cause, ", ".join(told))
+            if ineffective := [name for name in names if self.hparams[name] != defaults[name].default]:
+                log.warning("Without effect with %s: %s.", cause, ", ".join(ineffective))
 
     def _ignored(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Pairs of a setting and the options that have no effect under it."""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def without_own_place(
-    probabilities: Float[Tensor, "batch dependents heads"], words: Bool[Tensor, "batch length"]
+    probabilities: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch length"]
 ) -> Float[Tensor, "batch dependents heads"]:
     """The probabilities with zeros on the diagonal and at padding, not normalised again.
 
@@ -15,5 +15,5 @@ def without_own_place(
     >>> without_own_place(torch.full((1, 2, 2), 0.5), torch.tensor([[True, True]])).tolist()
     [[[0.0, 0.5], [0.5, 0.0]]]
     """
-    others = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
-    return probabilities.masked_fill(~(others & words[:, :, None] & words[:, None, :]), 0)
+    others = ~torch.eye(is_word.shape[1], dtype=torch.bool, device=is_word.device)
+    return probabilities.masked_fill(~(others & is_word[:, :, None] & is_word[:, None, :]), 0)

@@ -55,10 +55,10 @@ class PeepholeLayer(nn.Module):
     def reset_parameters(self) -> None:
         """Uniform within sqrt(6 / (rows + columns)) of each gate's matrix over all it reads; biases sqrt(6 / H)."""
         inputs = self.input_weight.shape[1]
-        read = inputs + (0 if self.constant_weight is None else self.constant_weight.shape[1])
-        matrices = [(self.input_weight, read), (self.hidden_weight, self.size), (self.peephole, self.size)]
+        fan_in = inputs + (0 if self.constant_weight is None else self.constant_weight.shape[1])
+        matrices = [(self.input_weight, fan_in), (self.hidden_weight, self.size), (self.peephole, self.size)]
         if self.constant_weight is not None:
-            matrices.append((self.constant_weight, read))
+            matrices.append((self.constant_weight, fan_in))
         for matrix, columns in matrices:
             matrix.uniform_(-1, 1).mul_(math.sqrt(6 / (self.size + columns)))
         self.bias.uniform_(-1, 1).mul_(math.sqrt(6 / self.size))

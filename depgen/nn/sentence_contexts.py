@@ -54,7 +54,7 @@ def encode_in_turn(
     return torch.stack(found, 1)
 
 
-def left_behind(
+def sentence_end_states(
     states: Float[Tensor, "batch sentence word size"],
     lengths: Int[Tensor, "batch sentence"],
     first: Float[Tensor, " size"],

@@ -58,8 +58,8 @@ class StandardLSTM(nn.Module):
                 additive = bias.expand(length, batch, -1)
             else:
                 additive = F.linear(known, of_input[:, :size], bias).transpose(0, 1).contiguous()
-            told = of_input if projections else of_input[:, size:]
-            projections.append(RecurrentProjection(additive, torch.cat((told, of_hidden), 1)))
+            own_input = of_input if projections else of_input[:, size:]
+            projections.append(RecurrentProjection(additive, torch.cat((own_input, of_hidden), 1)))
         zero = known.new_zeros(batch, self.lstm.hidden_size)
         states = [LayerState(zero, zero)] * len(projections)
 

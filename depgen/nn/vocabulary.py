@@ -149,21 +149,21 @@ def word_scores(
     hidden: Float[Tensor, "*positions width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
-    words: Int[Tensor, "*positions"],
+    tokens: Int[Tensor, "*positions"],
 ) -> Float[Tensor, "*positions"]:
     """The score of one word a position, `hidden . weight[word] + bias[word]`, in fp32."""
-    scores = full_precision(hidden).mul(F.embedding(words, weight)).sum(-1)
-    return scores if bias is None else scores + bias[words]
+    scores = full_precision(hidden).mul(F.embedding(tokens, weight)).sum(-1)
+    return scores if bias is None else scores + bias[tokens]
 
 
 def word_log_probs(
     hidden: Float[Tensor, "*positions width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
-    words: Int[Tensor, "*positions"],
+    tokens: Int[Tensor, "*positions"],
 ) -> Float[Tensor, "*positions"]:
     """The log-probability (nats) of one word a position under the softmax over the vocabulary."""
-    return word_scores(hidden, weight, bias, words) - vocabulary_logsumexp(hidden, weight, bias)
+    return word_scores(hidden, weight, bias, tokens) - vocabulary_logsumexp(hidden, weight, bias)
 
 
 def log_softmax_over_vocabulary(

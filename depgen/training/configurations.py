@@ -10,11 +10,11 @@ class Difference:
     """A setting that differs; `MISSING` where one side does not have it."""
 
     name: str
-    asked: Any
+    given: Any
     held: Any
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.asked!r} asked for, {self.held!r} in the checkpoint"
+        return f"{self.name}: {self.given!r} asked for, {self.held!r} in the checkpoint"
 
 
 class _Missing:
@@ -45,13 +45,13 @@ def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def differences(asked: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
+def differences(given: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
     """Every setting with two values, by name.
 
     >>> [str(each) for each in differences({"model": {"width": 4}}, {"model": {"width": 8}})]
     ['model.width: 4 asked for, 8 in the checkpoint']
     """
-    left, right = flatten(asked), flatten(held)
+    left, right = flatten(given), flatten(held)
     names = sorted(left.keys() | right.keys())
     pairs = ((name, left.get(name, MISSING), right.get(name, MISSING)) for name in names)
     return [Difference(name, a, b) for name, a, b in pairs if a != b]

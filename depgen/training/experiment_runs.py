@@ -49,11 +49,11 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
     """
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
-    asked: list[int] = []
+    received: list[int] = []
     with subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr) as process:
 
         def hand_on(number: int, _: object) -> None:
-            asked.append(number)
+            received.append(number)
             if number == signal.SIGTERM:
                 process.terminate()
 
@@ -63,8 +63,8 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
-    for told in asked[:1]:
-        signal.raise_signal(told)
+    for first in received[:1]:
+        signal.raise_signal(first)
     if code:
         raise UserError(
             f"`depgen {' '.join(arguments)}` ended with code {code}; its message stands above. "
@@ -141,10 +141,10 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
 def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
     digest = config_digest(training.config)
-    asked, as_before = (
+    wanted, as_before = (
         " ".join([name, *training.options]) for name in (digest, file_sha256(training.config))
     )  # older runs were begun with the digest of the YAML file
-    if runs and begun.is_file() and (held := begun.read_text().strip()) not in (asked, as_before):
+    if runs and begun.is_file() and (held := begun.read_text().strip()) not in (wanted, as_before):
         same = held.partition(" ")[0] in (digest, file_sha256(training.config))
         changed = " ".join(training.options) if same else str(training.config)
         raise UserError(
@@ -152,7 +152,7 @@ def _fit(training: Training, depgen: Depgen) -> FinishedRun:
             f"{training.anew}"
         )
     if not runs or not is_finished(runs[-1]):
-        write_atomically(begun, f"{asked}\n")
+        write_atomically(begun, f"{wanted}\n")
         arguments = ["fit", "--config", str(training.config), "--seed_everything", str(training.seed)]
         arguments += training.options
         if training.precision is not None:

@@ -116,8 +116,8 @@ def forget_run() -> None:
 
 def announced_run() -> Path | None:
     """The run that the first process works on, where this is another one that was told."""
-    told = os.environ.get(RUN_VARIABLE)
-    return Path(told) if told is not None and process_rank() > 0 else None
+    announced = os.environ.get(RUN_VARIABLE)
+    return Path(announced) if announced is not None and process_rank() > 0 else None
 
 
 def _job() -> str | None:

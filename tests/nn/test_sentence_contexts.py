@@ -2,7 +2,7 @@
 
 import torch
 
-from depgen.nn.sentence_contexts import encode_in_turn, last_states, left_behind
+from depgen.nn.sentence_contexts import encode_in_turn, last_states, sentence_end_states
 
 LENGTHS = torch.tensor([[3, 1, 2], [2, 0, 4], [1, 4, 0]])
 LONGEST, SIZE = 5, 2
@@ -37,7 +37,7 @@ def test_sentences_are_read_in_turn_as_by_hand():
     assert found.shape == words.shape
     filled = torch.arange(LONGEST) < LENGTHS[:, :, None]
     assert torch.allclose(found[filled], states)
-    behind = left_behind(found, LENGTHS, first)
+    behind = sentence_end_states(found, LENGTHS, first)
     assert torch.equal(behind[:, 0], first.expand(3, -1))
     assert torch.allclose(behind[:, 1:][LENGTHS > 0], left.view(3, 3, SIZE)[LENGTHS > 0])
 
