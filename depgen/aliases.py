@@ -9,6 +9,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 MOVED = {
+    "depgen.document_language_model.DocumentLanguageModel": "depgen.language_models.document.DocumentLanguageModel",
+    "depgen.language_model.LanguageModel": "depgen.language_models.base.LanguageModel",
+    "depgen.left_to_right.LeftToRight": "depgen.language_models.left_to_right.LeftToRight",
+    "depgen.masked_language_model.MaskedLanguageModel": "depgen.language_models.masked.MaskedLanguageModel",
     "depgen.models.document_transformer.AttentionContext": "depgen.models.document_transformer.CrossAttentionContext",
     "depgen.nn.mixture_attention.QueryKeyAttention": "depgen.models.dmlm.QueryKeyAttention",
 }
