@@ -178,10 +178,10 @@ def _refuse_other_vocabulary(folder: Path, rows: int, vocabulary_size: int, name
 
 
 def _tie(network: Any, tied: bool | None) -> None:  # noqa: ANN401
-    """Give a tied network an output matrix of its own, where that is asked for.
+    """Give a tied network a separate output matrix, if `tied` is false.
 
     Raises:
-        UserError: an untied one is asked to be tied.
+        UserError: `tied` is true, but the network is not tied.
     """
     weight = network.get_output_embeddings().weight
     is_tied = weight is network.get_input_embeddings().weight

@@ -8,7 +8,7 @@ Deviations
         gets the gradient. The authors' wrapper sets an attribute that the fused call of later PyTorch releases does not
         read: there, nothing is dropped.
     D2. On a GPU the fused LSTM runs in fp32 in mixed precision too: PyTorch's autocast would give cuDNN fp16, whatever
-        type was asked for, and nothing scales the loss, whose gradients are below fp16's range.
+        precision is given, and nothing scales the loss, whose gradients are below fp16's range.
 """
 
 import math

@@ -23,7 +23,7 @@ class StreamState(BackboneState, Protocol):
     """A state of fixed size, which a network carries through a stream from segment to segment."""
 
     def detached(self) -> "StreamState":
-        """The same values without the graph behind them."""
+        """The same values without their graph."""
         ...
 
     def tensors(self) -> Sequence[Tensor]:
@@ -59,8 +59,8 @@ class Backbone(nn.Module):
         width: size of a hidden state.
         attention_layers: number of layers whose self-attention can be had; 0 for networks without any.
         causal: whether no position sees a later one.
-        couples_batch: whether training computes over all positions of a batch (batch normalisation), so that it must be
-            told which are padding.
+        couples_batch: whether training computes over all positions of a batch (batch normalisation), so that it needs
+            the padding.
         max_length: tokens of the longest text that it can read, `<eos>` in front included; None for any.
     """
 
@@ -105,7 +105,7 @@ class Backbone(nn.Module):
             state: what an earlier call with `carry` returned.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned.
             all_layers: return the hidden states after each layer too.
-            carry: return the state to go on from.
+            carry: return the state after the last token.
         """
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class Backbone(nn.Module):
 
 
 class EmbeddingBackbone(Backbone):
-    """A backbone with an embedding of its own, by which it also predicts unless it has another matrix for that.
+    """A backbone that has an embedding, by which it also predicts unless it has another matrix for that.
 
     Attributes:
         embedding: of tokens.

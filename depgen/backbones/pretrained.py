@@ -1,6 +1,6 @@
 """Causal Transformers of the `transformers` library: GPT-2, Llama, Qwen and their like, pretrained or from scratch.
 
-The library gives projections, positions and feed-forward networks. What stands between queries and mixed values is our
+The library gives projections, positions and feed-forward networks. Between queries and mixed values the code is our
 own function, registered with it as servers of such models do: so that one layer's attention is had before dropout while
 the others stay fused, and the keys are carried as those of every other Transformer here.
 
@@ -37,7 +37,7 @@ READS_AT_ONCE = ("max_position_embeddings", "sliding_window", "attention_chunk_s
 
 @dataclass
 class Attending:
-    """What all layers of one pass share, and what they leave behind.
+    """What all layers of one pass share, and the keys and the attention that they return.
 
     Attributes:
         visibility: which keys each query sees.
@@ -45,7 +45,7 @@ class Attending:
         layer: the layer whose attention is wanted.
         carry: keep the keys.
         log_probs: that layer's attention before dropout.
-        carried: the keys and values to go on from, a layer each.
+        carried: the keys and values for later positions, a layer each.
         layers: how many layers have mixed values.
     """
 

@@ -44,7 +44,7 @@ Memory = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class PRPNState:
-    """What the next token is read with.
+    """The state from which the next token is encoded.
 
     Attributes:
         embedded: the last embeddings, which the next distance looks back at.
@@ -66,7 +66,7 @@ class PRPNState:
         return [self.embedded, self.distances, *(each for memory in self.memories for each in memory)]
 
     def detached(self) -> "PRPNState":
-        """The same values without the graph behind them."""
+        """The same values without their graph."""
         memories = tuple((hidden.detach(), cell.detach()) for hidden, cell in self.memories)
         return PRPNState(self.embedded.detach(), self.distances.detach(), memories)
 
@@ -159,7 +159,7 @@ class PRPN(EmbeddingBackbone):
             carry: return the state after the last token.
 
         Raises:
-            ValueError: attention was asked for.
+            ValueError: `attention_layer` is not None.
         """
         if attention_layer is not None:
             raise ValueError(f"attention of layer {attention_layer} was asked for, but a PRPN has none over positions")

@@ -34,7 +34,7 @@ class RecurrentState:
         return RecurrentState(tuple((hidden[rows], cell[rows]) for hidden, cell in self.layers))
 
     def detached(self) -> "RecurrentState":
-        """The same values without the graph behind them."""
+        """The same values without their graph."""
         return RecurrentState(tuple((hidden.detach(), cell.detach()) for hidden, cell in self.layers))
 
     def tensors(self) -> Sequence[Tensor]:
@@ -120,7 +120,7 @@ class RecurrentStack(EmbeddingBackbone):
             carry: return the states after the last token.
 
         Raises:
-            ValueError: attention was asked for.
+            ValueError: `attention_layer` is not None.
         """
         if attention_layer is not None:
             raise ValueError(

@@ -229,13 +229,13 @@ class Transformer(EmbeddingBackbone):
             tokens: token ids; what follows `state` when there is one.
             padding: True at positions that are no tokens, at either end; a causal network needs none for padding at the
                 right, and is faster without. Positions count tokens, so that padding at the left changes no result.
-            state: what an earlier call with `carry` returned. It may be gone on from more than once.
+            state: what an earlier call with `carry` returned. It may be used more than once.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned: log-probabilities
                 before dropout in fp32, -inf at keys not seen (clamp it before a logsumexp over heads: that of
                 nothing but -inf has NaN gradients). The same softmax, after its dropout, mixes the values.
             all_layers: return the embedding and the hidden states after each layer (and its hook) too, before the
                 final norm.
-            carry: return the state to go on from.
+            carry: return the state after the last token.
             score_function: what is added to the scaled attention scores of each layer. It must leave each token a
                 finite score.
             weigh: what makes weights of each layer's scores, before dropout, instead of the softmax.

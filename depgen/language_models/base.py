@@ -96,7 +96,7 @@ class LanguageModel(L.LightningModule):
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """Log-probabilities (nats) of each document's tokens, sentence by sentence; documents are read as one batch.
 
-        A sentence's tokens are its ids and, where the system predicts one there, the `<eos>` behind them. In evaluation
+        A sentence's tokens are its ids and, where the system predicts one there, the `<eos>` after them. In evaluation
         mode; nothing is carried from call to call.
 
         Args:
@@ -111,7 +111,7 @@ class LanguageModel(L.LightningModule):
     def pair_log_likelihoods(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
-        """Nats of each sentence at the beginning of a document (column 0) and behind each of these (from 1 on).
+        """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
 
         Every order of the sentences is a sum of such entries. None where a sentence depends on more than the one before
         it; `sentences_in_pairs` says so without reading any. In evaluation mode.

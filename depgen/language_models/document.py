@@ -1,4 +1,4 @@
-"""The base of the systems that read a document sentence by sentence."""
+"""The base of the systems that encode a document sentence by sentence."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PADDED_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class DocumentOutput:
-    """What a network makes of documents.
+    """What a network returns for documents.
 
     Attributes:
         features: of every position, for the output matrix; without meaning at padding.
@@ -37,11 +37,11 @@ class DocumentOutput:
 
 @dataclass(frozen=True)
 class SeparateFeatures:
-    """Features that are a sum of what a sentence says by itself and of what the one before it has left.
+    """Features that are the sum of a part from the sentence itself and a part from the sentence before it.
 
     Attributes:
-        own: of every position, whatever stands before its sentence; without meaning at padding.
-        added: to all positions of a sentence at the beginning of a document (0) and behind each sentence (from 1 on).
+        own: of every position, whatever precedes its sentence; without meaning at padding.
+        added: to all positions of a sentence at the beginning of a document (0) and after each sentence (from 1 on).
     """
 
     own: Float[Tensor, "batch sentence word features"]
@@ -84,11 +84,11 @@ class DocumentLanguageModel(LanguageModel):
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401, the system's own
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence of each document, in evaluation, and what it leaves for the next.
+        """The features of one more sentence of each document, in evaluation, and the state after it.
 
         Args:
             inputs: the sentences from `<s>` on, without padding.
-            before: what the sentences before have left: a tensor or (named) tuples of such, a document a row; None
+            before: the state after the sentences before: a tensor or (named) tuples of such, a document a row; None
                 where documents begin.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step")
@@ -108,7 +108,7 @@ class DocumentLanguageModel(LanguageModel):
         return None
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
-        """Nats that a system learns by beside those of the words, over the batch."""
+        """An auxiliary loss, summed over the batch (nats); None if there is none."""
         return None
 
     # -- scoring --------------------------------------------------------------------------------------------------
@@ -132,9 +132,9 @@ class DocumentLanguageModel(LanguageModel):
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; every sentence ends with `<eos>`.
 
-        A batch is padded to the most sentences and the longest one. What makes more than `PADDED_AT_ONCE` of it is read
-        in several batches; of a single document, such as one with a long line among many short ones, each sentence by
-        itself behind what the ones before it have left.
+        A batch is padded to the most sentences and the longest one. Documents of more than `PADDED_AT_ONCE` positions
+        are encoded in several batches. A single document of more positions, such as one with a long line among many
+        short ones, is encoded sentence by sentence, each from the state after the one before.
         """
         most, longest = max(map(len, documents)), 1 + max(len(ids) for document in documents for ids in document)
         rows = max(1, PADDED_AT_ONCE // (most * longest))
@@ -152,7 +152,7 @@ class DocumentLanguageModel(LanguageModel):
     def _log_probs_in_turn(
         self, sentences: Iterable[Int[Tensor, "inputs_and_targets word"]]
     ) -> Iterator[Float[Tensor, " word"]]:
-        """Log-probabilities of a document's sentences, read one after the other."""
+        """Log-probabilities of a document's sentences, encoded one after the other."""
         before = None
         for inputs, targets in sentences:
             features, before = self.step(inputs[None], before)
@@ -173,7 +173,7 @@ class DocumentLanguageModel(LanguageModel):
     def pair_log_likelihoods(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
-        """See `LanguageModel`; where features have two summands, for about the cost of reading the sentences once."""
+        """See `LanguageModel`; where features have two summands, for about the cost of encoding the sentences once."""
         if not self.sentences_in_pairs:
             return None
         own, added, targets, sentence_of = [], [], [], []

@@ -53,10 +53,10 @@ class LeftToRight(LanguageModel):
         return {**super().figures(), "word_perplexity": WordPerplexity()}
 
     def use_backbone(self, backbone: Backbone) -> None:
-        """Take a network as `backbone`; what it has found out itself becomes a hyper-parameter.
+        """Set `backbone`; constructor arguments that it inferred become hyper-parameters.
 
         Raises:
-            UserError: its positions see later ones, so that it would read what it is to predict.
+            UserError: its positions see later ones, hence the tokens that they predict.
         """
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
@@ -75,9 +75,9 @@ class LeftToRight(LanguageModel):
     # -- reading --------------------------------------------------------------------------------------------------
 
     def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
-        """The backbone's output over a batch; in a stream, from the state that the segment before has left.
+        """The backbone's output over a batch; in a stream, from the state after the segment before.
 
-        Training and evaluation carry a state each. `BackboneOutput.state` is what a later segment goes on from.
+        Training and evaluation carry a state each. A later segment begins from `BackboneOutput.state`.
 
         Raises:
             UserError: a stream for a network that carries no state of fixed size.
@@ -99,7 +99,7 @@ class LeftToRight(LanguageModel):
         return output
 
     def penalty(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
-        """What the regulariser adds to the loss."""
+        """The regulariser's term of the loss; 0 without one."""
         if self.regularizer is None:
             return output.hidden.new_zeros(())
         return self.regularizer(output.hidden, output.undropped, batch.is_word)
@@ -117,10 +117,10 @@ class LeftToRight(LanguageModel):
         checkpoint["carried"] = shares
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on with the carried state.
+        """Restore the carried state.
 
         Raises:
-            UserError: training went on with another number of devices.
+            UserError: training is resumed with another number of devices.
         """
         shares = checkpoint.get("carried")
         trainer = self._attached
@@ -138,7 +138,7 @@ class LeftToRight(LanguageModel):
     # -- scoring --------------------------------------------------------------------------------------------------
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target given what stands before it; without meaning at padding."""
+        """The log-probability (nats) of each target given all tokens before it; without meaning at padding."""
         raise NotImplementedError(f"{type(self).__name__} has no log_probs")
 
     @torch.inference_mode()
@@ -147,8 +147,8 @@ class LeftToRight(LanguageModel):
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`.
 
-        `<eos>` stands in front of the document and nowhere between its sentences. What a stream carries is neither read
-        nor changed.
+        `<eos>` precedes the document and is nowhere between its sentences. The state that a stream carries is neither
+        used nor changed.
         """
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
@@ -232,7 +232,7 @@ class LeftToRight(LanguageModel):
         """A continuation of each prompt, without the end of sequence; item k depends on prompt k and seed k alone.
 
         Args:
-            prompts: token ids, without the `<eos>` that stands in front of every sequence.
+            prompts: token ids, without the `<eos>` that begins every sequence.
             eos: its id.
             sampling: how a token is drawn from the distribution.
             seeds: one a prompt.

@@ -31,7 +31,7 @@ MASKED_AT_ONCE = 16384
 
 @dataclass(frozen=True)
 class LayerAttention:
-    """What the attention heads of a layer weigh, in evaluation.
+    """The weights of a layer's attention heads, in evaluation.
 
     Attributes:
         before: each head's weights before a structural mask: over heads where heads compete, over keys elsewhere.
@@ -49,8 +49,8 @@ class MaskedOutput:
     Attributes:
         hidden: of every position, ready for the output matrix.
         head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
-            position means that it has no head, or is the root where that was taught. Not normalised in models whose
-            heads are not. None in models that learn no heads from trees, and in UDGN where it is told its trees and
+            position means that it has no head, or is the root where roots were learnt. Not normalised in models whose
+            heads are not. None in models that learn no heads from trees, and in UDGN where trees are given and
             its parser does not learn.
         attention: one a layer, on request.
         layers: of every position, the embedding's first and then each layer's before a final norm, on request.
@@ -64,21 +64,21 @@ class MaskedOutput:
 
 @runtime_checkable
 class HeadNetwork(Protocol):
-    """A network that says how probable each word is to be each other's head."""
+    """A network that gives the probability of each word to be each other's head."""
 
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """p[b, i, j]: word i depends on word j; p[b, i, i]: word i is the root. 0 at padding. In evaluation mode.
 
-        The diagonal is 0 in networks that have not been taught what a root is.
+        The diagonal is 0 in networks that have not learnt roots from trees.
         """
         ...
 
 
 @runtime_checkable
 class OwnDecoder(HeadNetwork, Protocol):
-    """A network whose paper decodes heads by a rule of its own."""
+    """A network whose paper decodes heads by another rule."""
 
     def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
@@ -111,7 +111,7 @@ class MaskedLanguageModel(LanguageModel):
 
     Args:
         mask_rate: the probability of each word to be masked; `<unk>` never is.
-        evaluation_masks: how often every sentence is masked anew where perplexity is measured.
+        evaluation_masks: passes over every sentence, each with other masks, where perplexity is measured.
         evaluation_seed: of these masks, which depend on it, the sentence's place in its split and the pass alone.
         kwargs: see `LanguageModel`.
 
@@ -177,8 +177,8 @@ class MaskedLanguageModel(LanguageModel):
         Args:
             tokens: ids, padded at the right.
             lengths: words of each.
-            heads: given trees, for systems that are told to read by these.
-            attention: return what each layer's attention heads weigh.
+            heads: given trees, for systems that need them.
+            attention: return the weights of each layer's attention heads.
             all_layers: return the states of the embedding and after each layer too.
         """
         raise NotImplementedError(f"{type(self).__name__} has no read")
@@ -194,11 +194,11 @@ class MaskedLanguageModel(LanguageModel):
         return self.backbone.output_bias
 
     def parser_parameters(self) -> Iterator[nn.Parameter]:
-        """All that the system's trees depend on; nothing in systems without a parser."""
+        """All parameters that the system's trees depend on; none in systems without a parser."""
         yield from ()
 
     def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
-        """What a system adds to the loss in training."""
+        """An auxiliary loss in training; None if there is none."""
         return None
 
     @property
@@ -257,8 +257,8 @@ class MaskedLanguageModel(LanguageModel):
         """See `LanguageModel`; each word is hidden in turn and predicted from all others of its sentence.
 
         Salazar, Liang, Nguyen & Kirchhoff (2020), Eq. 1. Sentences are read one by one, whatever the document, and have
-        no `<eos>`; a sentence of n words is read n times. An unknown word is hidden too and scored as `<unk>`, which no
-        training has asked for: it comes out as unlikely as anything can be.
+        no `<eos>`; a sentence of n words is read n times. An unknown word is hidden too and scored as `<unk>`, which
+        training never predicts: its probability is close to 0.
         """
         if self.needs_trees:
             raise UserError(

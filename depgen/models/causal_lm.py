@@ -45,7 +45,7 @@ class CausalLM(LeftToRight):
         return collate_tokens
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target; what stands at padding is without meaning."""
+        """The log-probability (nats) of each target; without meaning at padding."""
         return self._log_probs(self.encode(batch), batch)
 
     def _log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
@@ -64,7 +64,7 @@ class CausalLM(LeftToRight):
         padding: Bool[Tensor, "batch length"] | None,
         state: BackboneState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], BackboneState]:
-        """Log-probabilities of the next token after `tokens`, and the state to go on from."""
+        """Log-probabilities of the next token after `tokens`, and the next state."""
         output = self.backbone(tokens, padding=padding, state=state, carry=True)
         assert output.state is not None
         last = output.hidden[:, -1]

@@ -1,15 +1,15 @@
 """Document-context language models. Ji, Cohn, Kong, Dyer & Eisenstein (2015), "Document Context Language Models".
 
-A recurrent language model reads a document sentence by sentence, each from a zero state; what it takes along from the
-sentence before is a context, and the models differ in where it enters.
+A recurrent language model encodes a document sentence by sentence, each from a zero state, with a context from the
+sentence before; the models differ in where the context enters.
 
     paper     here                                     context of a sentence
     RNNLM     `NoContext`                              none
-    DRNNLM    `CarriedState`                           the state that the sentence before has left, in all layers
+    DRNNLM    `CarriedState`                           the last state of the sentence before, in all layers
     HRNNLM    `HierarchicalContext` (Lin et al. 2015)  a second network over the sentences before
-    CCDCLM    `ContextToContext`, Eq. 4, 5             its last hidden state, beside each input
-    CODCLM    `ContextToOutput`, Eq. 6, 7              the same, beside each output
-    ADCLM     `AttentionContext`, Eq. 8 to 12          its hidden states, weighed anew at each word
+    CCDCLM    `ContextToContext`, Eq. 4, 5             its last hidden state, concatenated to each input
+    CODCLM    `ContextToOutput`, Eq. 6, 7              the same, concatenated to each output
+    ADCLM     `AttentionContext`, Eq. 8 to 12          its hidden states, weighed at each word
 
     w_{t,n}   `DocumentBatch.inputs` and `targets`: <s> and words in, words and <eos> out; <eos> is never an input
     x_{t,n}   `embedded`
@@ -81,7 +81,7 @@ def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, const
 
 
 class ContextNetwork(nn.Module):
-    """Embedded documents in, features out.
+    """Features of embedded documents.
 
     Attributes:
         features: their size.
@@ -104,18 +104,18 @@ class ContextNetwork(nn.Module):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401, the network's own
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence, which has no padding, and what the next one finds.
+        """The features of one more sentence, which has no padding, and the state after it.
 
         Args:
             embedded: the sentence from its beginning on.
-            before: what the sentence before has left; None for the first.
+            before: the state after the sentence before; None for the first.
         """
         raise NotImplementedError
 
 
 @runtime_checkable
 class PairwiseContext(Protocol):
-    """A network in which a sentence depends on the one before it alone, by a vector that its features hold."""
+    """A network in which a sentence depends only on the one before it, by a vector added to its features."""
 
     def separately(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -125,7 +125,7 @@ class PairwiseContext(Protocol):
 
 
 class NoContext(ContextNetwork):
-    """RNNLM: every sentence by itself.
+    """RNNLM: encodes every sentence by itself.
 
     Args:
         embedding_size: of the words (K).
@@ -152,12 +152,12 @@ class NoContext(ContextNetwork):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """Nothing is taken along."""
+        """See `ContextNetwork`; the state is empty."""
         return self.core(embedded)[0], ()
 
 
 class CarriedState(NoContext):
-    """DRNNLM: the document as one sequence, every sentence read from where the one before has ended."""
+    """DRNNLM: encodes a document as one sequence; every sentence begins from the last state of the one before."""
 
     sentences_alone = False
 
@@ -178,7 +178,7 @@ class CarriedState(NoContext):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The states of all layers are taken along."""
+        """See `ContextNetwork`; the state is that of all layers."""
         hidden, state = self.core(embedded, state=before)
         return hidden, state
 
@@ -218,7 +218,7 @@ class ContextToContext(ContextNetwork):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The last hidden state is taken along."""
+        """See `ContextNetwork`; the state is the last hidden state."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before  # c_{t-1}
         hidden, _ = self.core(embedded, constant=context)  # Eq. 4, 5
         return hidden, hidden[:, -1]  # Eq. 3: c_t = h_{t,M}
@@ -252,7 +252,7 @@ class ContextToOutput(ContextNetwork):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The last hidden state is taken along."""
+        """See `ContextNetwork`; the state is the last hidden state."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before
         hidden, _ = self.core(embedded)  # Eq. 6
         return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]  # Eq. 7
@@ -268,7 +268,7 @@ class ContextToOutput(ContextNetwork):
     def _encode_all(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
-        """Hidden states, and the contexts at the beginning and behind each sentence."""
+        """Hidden states, and the contexts at the beginning and after each sentence."""
         hidden = _encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
         return hidden, sentence_end_states(hidden, lengths, self.first_context)
 
@@ -324,7 +324,7 @@ class AttentionContext(ContextNetwork):
     def step(
         self, embedded: Float[Tensor, "batch word embedding"], before: "_Memory | None"
     ) -> tuple[Float[Tensor, "batch word features"], "_Memory"]:
-        """What later sentences look back at is taken along."""
+        """See `ContextNetwork`; the state is the memory that later sentences attend to."""
         memory = self._beginning(embedded) if before is None else before
         features, states = self._encode_sentence(embedded, memory)
         lengths = torch.full(embedded.shape[:1], embedded.shape[1], device=embedded.device)
@@ -348,7 +348,8 @@ class AttentionContext(ContextNetwork):
         step, summed = self.core.by_steps(embedded), memory.keys  # no query at the first word (D5)
         contexts, hidden, states = [], [], []
         for _ in range(embedded.shape[1]):
-            scores = self.weigh(summed.tanh())[:, :, 0]  # Eq. 10: a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
+            # Eq. 10 (D5): a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
+            scores = self.weigh(summed.tanh())[:, :, 0]
             contexts.append(memory.mean(scores))  # Eq. 8: c_{t-1,n}
             state = step(contexts[-1])  # Eq. 11: h_{t,n} = g(h_{t,n-1}, [c_{t-1,n}, x_{t,n}])
             hidden.append(state[-1].hidden)
@@ -371,6 +372,7 @@ class AttentionContext(ContextNetwork):
         """tanh(W_h h_{t,n} + W_c c_{t-1,n} + b), the input of W_o in Eq. 12; or the code's mixture (D5)."""
         own = hidden if self.from_hidden is None else self.from_hidden(hidden)
         mixed: Tensor = own + self.from_context(contexts)
+        # Eq. 12: y_{t,n} = softmax(W_o tanh(W_h h_{t,n} + W_c c_{t-1,n} + b))
         return (mixed if self.from_word is None else mixed + self.from_word(embedded)).tanh()
 
     def _next_memory(
@@ -440,7 +442,7 @@ class HierarchicalContext(ContextNetwork):
         embedded: Float[Tensor, "batch word embedding"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The states of the sentences' network are taken along."""
+        """See `ContextNetwork`; the state is that of the sentences' network."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before[-1].hidden
         hidden, _ = self.core(embedded, constant=context)
         _, state = self.sentences(embedded[:, 1:].sum(1)[:, None], state=before)
@@ -531,7 +533,7 @@ class DCLM(DocumentLanguageModel):
                     module.bias.uniform_(-1, 1).mul_((6 / (len(module.bias) + (not code))) ** 0.5)
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
-        """HRNNLM's two networks are groups of their own (D6)."""
+        """One group of all parameters; of HRNNLM one for each of its two networks (D6)."""
         if self.bag_output is None or not isinstance(self.context, HierarchicalContext):
             return super().parameter_groups()
         sentences = [*self.context.sentences.parameters(), *self.bag_output.parameters()]
@@ -580,7 +582,7 @@ class DCLM(DocumentLanguageModel):
         if output.bags is None or self.bag_output is None:
             return None
         is_word = batch.is_word & mask_of(batch.lengths - 1, batch.targets.shape[2])
-        is_word[:, 0] = False  # nothing stands before the first
+        is_word[:, 0] = False  # nothing precedes the first
         states = output.bags.roll(1, 1)[:, :, None].expand(*is_word.shape, -1)[is_word]
         nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[is_word])
         if self.first_word_twice:

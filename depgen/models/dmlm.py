@@ -27,7 +27,7 @@ Deviations
     D6. The authors' DM-Transformer holds a second, unused decoder whose output is multiplied by zero; we don't.
     D7. The phase-1 loss is a sum over Z_t, divided by the number of positions, empty ones counted (as the code).
     D8. Eq. 2's projections have biases, as in the authors' code, and are trained from phase 2 on, where they are used.
-    D9. In a stream the recurrent state is carried from segment to segment, but the mixture begins anew in each, as in
+    D9. In a stream the recurrent state is carried from segment to segment, but the mixture begins again in each, as in
         the authors' code; `carry_window` lets it reach back in evaluation.
     D10. Beyond the paper: `relation_weights` weighs the targets of Eq. 1 by the relation of their arc, and `gate` mixes
         the mixture with a plain softmax of the present position. Both are off by default.
@@ -128,7 +128,7 @@ Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarra
 
 
 def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arcs:
-    """Those whose position lies in the stretch; their words may lie beyond its end."""
+    """Arcs whose position lies in the stretch; their words may lie beyond its end."""
     columns = []
     begin = -stretch.start
     for item in stretch.items:
@@ -175,7 +175,7 @@ def dependency_nll(
     """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
 
     sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing. With
-    `weights` each dependent counts so much, and |Z_t| is their sum (D10).
+    `weights` each dependent counts by its weight, and |Z_t| is their sum (D10).
     """
     flat = hidden.flatten(0, 1)
     counts = dependents.counts
@@ -194,12 +194,12 @@ def dependency_nll(
 def log_dependency_attention(
     attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
 ) -> Float[Tensor, "batch length reach"]:
-    """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, where it can't look.
+    """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, at unseen positions.
 
     Args:
         attention: log-probabilities before dropout.
-        window: look at the last so many positions only, the present one included, and renormalise: rows are then those
-            of the band (`depgen.nn.band`); None: at all.
+        window: attend to this many positions, the present one included, and renormalise: rows are then those of
+            the band (`depgen.nn.band`); None: at all.
     """
     lowest = torch.finfo(attention.dtype).min / 4
     mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
@@ -286,7 +286,7 @@ class QueryKeyAttention(nn.Module):
             masked = band_of_values(hidden_keys, length, window, missing=True).clone()
             masked[..., -1] = False  # a position always sees itself
             seen = seen.last(window)
-        scores = full_precision(scores) / math.sqrt(keys.size(-1))  # Eq. 2
+        scores = full_precision(scores) / math.sqrt(keys.size(-1))  # Eq. 2: a^(t) = softmax(e^(t) / sqrt(H))
         return scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1), seen
 
 
@@ -305,7 +305,7 @@ def mixture_log_probs(
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
 
-    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length x reach x width) beside the
+    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length x reach x width) apart from the
     vocabulary, where the reach is the window or all positions.
     """
     log_z = vocabulary_logsumexp(hidden, weight, bias)
@@ -345,7 +345,7 @@ def pooled_log_probs(
 
 @dataclass(frozen=True)
 class MixtureState:
-    """What generation carries: the backbone's state and the list of what is mixed, one row a position so far.
+    """The state of generation: the backbone's state and the mixture's components, one row a position so far.
 
     Attributes:
         backbone: the backbone's own state.
@@ -382,14 +382,14 @@ class DMLM(LeftToRight):
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
         attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
-        window: mix the last so many positions only; None: all (paper: none for Transformers; for LSTMs 56 on
+        window: mix only the last positions, this many; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
         carry_window: in a stream, what lets the window reach back into the segment before, at validation and test:
             `depgen.nn.carried_window.CarriedWindow`. None: it ends at the segment's beginning, as in training (D9).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
-        duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" as often as it stands.
+        duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" each time.
         relation_weights: weighs each future dependent by the relation of its arc:
             `depgen.trees.relation_weights.RelationWeights`. None: all have weight 1 (paper).
         gate: what mixes the mixture with a plain softmax, made from the width: `depgen.nn.mixture_gate.MixtureGate`.
@@ -492,7 +492,7 @@ class DMLM(LeftToRight):
     def _attend(
         self, output: BackboneOutput, padding: Bool[Tensor, "batch length"] | None = None, past: SeenKeys | None = None
     ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys | None]:
-        """Log a^(t), and the keys to go on from where the backbone's state does not hold them."""
+        """Log a^(t), and the keys for the next call where the backbone's state does not hold them."""
         if self.attention is not None:
             log_attention, keys = self.attention(output.undropped, padding=padding, past=past, window=self.window)
             return log_attention, keys
@@ -545,7 +545,7 @@ class DMLM(LeftToRight):
         padding: Bool[Tensor, "batch length"] | None,
         state: MixtureState | None,
     ) -> tuple[Float[Tensor, "batch vocab"], MixtureState]:
-        """Log-probabilities of the next token by the exact trained mixture, and the state to go on from."""
+        """Log-probabilities of the next token by the exact trained mixture, and the next state."""
         distribution, state = self.drawing_step(tokens, padding, state)
         return distribution.log_probs if isinstance(distribution, Mixture) else distribution, state
 
@@ -555,7 +555,7 @@ class DMLM(LeftToRight):
         padding: Bool[Tensor, "batch length"] | None,
         state: MixtureState | None,
     ) -> tuple[Float[Tensor, "batch vocab"] | Mixture, MixtureState]:
-        """The mixture of Eq. 3 over the positions so far, and the state to go on from."""
+        """The mixture of Eq. 3 over the positions so far, and the next state."""
         carried, past = (None, None) if state is None else (state.backbone, state.keys)
         output = self.backbone(tokens, padding=padding, state=carried, attention_layer=self.mixing_layer, carry=True)
         assert output.state is not None

@@ -2,7 +2,7 @@
 
 Ji, Cohn, Kong, Dyer & Eisenstein (2015), "Document Context Language Models", gave recurrent networks, which forget, a
 context from the sentence before. Does a network that could read that sentence itself gain by it? No paper says; here
-the same Transformer reads each sentence from `<s>` on, alone or with what the sentence before has left.
+the same Transformer reads each sentence from `<s>` on, alone or with a context from the sentence before.
 
     of the paper                   here                    what a sentence knows of those before it
     RNNLM                          `SentenceAlone`         nothing
@@ -12,12 +12,12 @@ the same Transformer reads each sentence from `<s>` on, alone or with what the s
     (a Transformer of today)       `PreviousSentences`     the words of the sentences before, read as tokens
 
 Deviations
-    D1. Where the paper puts a context beside a vector, it is added after a matrix here: Transformers have one width,
-        and the output stays tied to the embedding.
+    D1. Where the paper concatenates a context to a vector, it is added after a matrix here: Transformers have one
+        width, and the output stays tied to the embedding.
     D2. ADCLM's weights come from a small network and a hidden state one word back; ours from scaled products of a
         query and keys, and from the word's own state, which here does not depend on the weights.
-    D3. `PreviousSentences` sees whole sentences in evaluation as in training: a sentence is read again for each one
-        behind it, where a document has more of them than are read.
+    D3. `PreviousSentences` sees whole sentences in evaluation as in training: a sentence is encoded again for each one
+        after it, where a document has more of them than are read.
 """
 
 import math
@@ -41,7 +41,7 @@ from depgen.nn.lengths import mask_of
 from depgen.nn.sentence_contexts import encode_in_turn, sentence_end_states
 
 POSITIONS_AT_ONCE = 1 << 16
-"""Read by one call where sentences are read again behind each other, which multiplies a batch's tokens."""
+"""Positions of one call where sentences are encoded again for each one after them, which multiplies tokens."""
 
 
 class SentenceContext(nn.Module):
@@ -105,7 +105,7 @@ class SentenceAlone(SentenceContext):
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
-        """Nothing is taken along."""
+        """See `SentenceContext`; the state is empty."""
         return backbone(inputs).hidden, ()
 
 
@@ -144,7 +144,7 @@ class PrefixContext(SentenceContext):
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
-        """The last hidden state is taken along."""
+        """See `SentenceContext`; the state is the last hidden state."""
         context = self.first_context.expand(len(inputs), -1) if before is None else before
         hidden = self._encode_sentence(backbone, inputs, context)
         return hidden, hidden[:, -1]
@@ -185,7 +185,7 @@ class OutputContext(SentenceContext):
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
-        """The last hidden state is taken along."""
+        """See `SentenceContext`; the state is the last hidden state."""
         context = self.first_context.expand(len(inputs), -1) if before is None else before
         output: BackboneOutput = backbone(inputs)
         return output.hidden + self.from_context(context)[:, None], output.hidden[:, -1]
@@ -233,7 +233,7 @@ class CrossAttentionContext(SentenceContext):
     def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_States | None"
     ) -> tuple[Float[Tensor, "batch word width"], "_States"]:
-        """All hidden states are taken along."""
+        """See `SentenceContext`; the state is all hidden states of the sentence."""
         hidden = backbone(inputs).hidden
         if before is None:
             states = self.first_context.expand(len(inputs), 1, -1)
@@ -262,11 +262,11 @@ class _States(NamedTuple):
 
 
 class PreviousSentences(SentenceContext):
-    """The sentences before as tokens: each sentence is read behind so many others, in one sequence.
+    """Feeds the previous `sentences` sentences and the current one as one token sequence.
 
     Args:
         width: of the Transformer.
-        sentences: how many are read before each one.
+        sentences: how many precede each one.
     """
 
     def __init__(self, width: int, sentences: int = 4) -> None:
@@ -281,7 +281,7 @@ class PreviousSentences(SentenceContext):
         inputs: Int[Tensor, "batch sentence word"],
         lengths: Int[Tensor, "batch sentence"],
     ) -> Float[Tensor, "batch sentence word width"]:
-        """One sequence a document where all that stands before is read, else one a sentence.
+        """Hidden states; from one sequence a document where it has no more sentences than are fed, else one a sentence.
 
         Raises:
             UserError: they are longer than the Transformer can read.
@@ -311,7 +311,7 @@ class PreviousSentences(SentenceContext):
     def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_Tokens | None"
     ) -> tuple[Float[Tensor, "batch word width"], "_Tokens"]:
-        """The tokens of the last sentences are taken along."""
+        """See `SentenceContext`; the state is the tokens of the last sentences."""
         if before is None:
             before = _Tokens(inputs[:, :0], inputs.new_zeros(len(inputs), self.sentences))
         past = before.lengths.sum(1, keepdim=True)
@@ -339,7 +339,7 @@ class PreviousSentences(SentenceContext):
 
 
 class _Tokens(NamedTuple):
-    """The last sentences of documents, one behind the other, and how long each is; 0 before the first."""
+    """The last sentences of documents, one after the other, and the length of each; 0 before the first."""
 
     tokens: Int[Tensor, "batch place"]
     lengths: Int[Tensor, "batch sentences"]
@@ -348,7 +348,7 @@ class _Tokens(NamedTuple):
 def _encode_each(
     backbone: Transformer, inputs: Int[Tensor, "batch sentence word"], lengths: Int[Tensor, "batch sentence"]
 ) -> Float[Tensor, "batch sentence word width"]:
-    """Hidden states of all sentences, each read by itself, as `encode_by_length` does; zeros where there is none."""
+    """Hidden states of all sentences, each encoded by itself, as `encode_by_length` does; zeros where there is none."""
     sentences = inputs.flatten(0, 1)
 
     def encode(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest width"]:

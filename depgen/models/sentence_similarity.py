@@ -1,7 +1,7 @@
 """Similarity of two sentences by a masked language model. Section 4.5 of Shen, Tan, Sordoni, Li, Zhou & Courville
 (2022), ACL, "Unsupervised Dependency Graph Network".
 
-A trained model reads each sentence whole, nothing masked; the mean of its last states stands for the sentence. A small
+A trained model reads each sentence whole, nothing masked; the mean of its last states is the sentence vector. A small
 network over two of these gives the pair's similarity, and all is fine-tuned on pairs that people have judged.
 
     paper, code       here
@@ -248,7 +248,7 @@ class SentenceSimilarity(LanguageModel):
     def vectors(
         self, tokens: Int[Tensor, "sentences length"], lengths: Int[Tensor, " sentences"]
     ) -> Float[Tensor, "sentences width"]:
-        """What stands for each sentence; those of like length are read together, as most are short and few are long."""
+        """The vector of each sentence; sentences of like length are encoded together, as most are short."""
         order = lengths.argsort()
         vectors = [self._vectors(tokens[rows], lengths[rows]) for rows in order.chunk(READ_AT_ONCE)]
         return torch.cat(vectors)[order.argsort()]
@@ -301,7 +301,7 @@ class SentenceSimilarity(LanguageModel):
 
     @staticmethod
     def _all(kept: ScoredPairs) -> PairScores:
-        """All pairs that were kept; none are left behind."""
+        """All pairs that were kept, which are then forgotten."""
         pairs = kept.pairs()
         kept.reset()
         return pairs

@@ -28,8 +28,8 @@ Deviations
         left out of masks and of trees, and not normalised again.
     D6. UDGN's evaluator decodes p like UDGN's, root included. The evaluation that the model's own paper uses takes
         each word's most probable head and the highest word for the root, with which every tree has its root right
-        where heights do: `own_heads`. The first is the default everywhere, so that two parsers are told
-        apart by one rule; the second stands for the model as it was published.
+        where heights do: `own_heads`. The first is the default everywhere, so that parsers are compared
+        by one rule; the second is the model as it was published.
 """
 
 from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ soft dependencies to predict masked words. Both are trained by that prediction a
     L_MLM             the mean nll of masked words: `MaskedLanguageModel.training_step`
 
 Deviations
-    D1. Six tag embeddings (`tags: 5`, the sixth is zero) stand in the paper's Table 6 and are gone from the authors'
+    D1. Six tag embeddings (`tags: 5`, the sixth is zero) are in the paper's Table 6 and no longer in the authors'
         last code; the paper's rows have them, the default has not: 49,928,878 parameters at 10,798 types.
     D2. A word's own place stays in the softmax of Eq. 5 and is set to 0 after it, not normalised again: its mass means
         "no head". There is no root in training.
@@ -23,7 +23,7 @@ Deviations
     D5. The inner width of a layer is heads times head size, 1,024, wider than the states; there is no layer
         normalisation inside the stack, and one after it.
     D6. `<unk>` is never masked and never predicted, as in the code.
-    D7. Batches are cut anew each epoch from sentences of like length, by a budget that counts padding and an end a
+    D7. Batches are cut again each epoch from sentences of like length, by a budget that counts padding and an end a
         sentence; in the code their composition never changes, and the budget counts words.
     D8. The Kirchhoff variant: marginals of trees with a single root; how that root is scored is not stated, ours takes
         each word's own place, which the softmax reads as "no head". Its mass is the root's marginal. An arc
@@ -34,7 +34,7 @@ Deviations
         reach the model.
     D10. The paper has dropout before all linear layers; as in the code, there is none before the projection of Eq. 7.
     D11. The parser reads the masked sentence in training, as in the code, and the whole one where it parses.
-    D12. Under mixed precision the products behind p_ij and, on a CPU, the competition are in bf16 in training and its
+    D12. Under mixed precision the products of Eq. 1 to 4 and, on a CPU, the competition are in bf16 in training and its
         validation, as is the masked Transformer's attention, where StructFormer's is in full precision; tests and
         parses are in full precision. The gradients of trained networks stay as they are (cosines above 0.999).
     D13. The paper's dropout on attention "drops heads"; ours, as the code's, drops each pair of words of each head by
@@ -290,7 +290,7 @@ def directions_of(length: int, *, like: Tensor) -> Float[Tensor, "2 queries keys
 def supervised_nll(
     head_log_probs: Float[Tensor, "batch dependents heads"], heads: Int[Tensor, "batch length"]
 ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-    """The nats of given heads, summed, and how many there are; a root's head is its own place, -1 is none given."""
+    """The nats of given heads, summed, and their number; a root's target is its own place, -1 is no head."""
     own = torch.arange(heads.shape[1], device=heads.device)
     annotated = heads >= 0
     targets = torch.where(heads > 0, heads - 1, own)
@@ -471,7 +471,7 @@ class UDGN(MaskedLanguageModel):
         directions, seen, every = directions_of(tokens.shape[1], like=states), [], [states]
         for layer in self.layers:
             gathered = layer(states, dependency_mask, directions=directions)
-            states = states + gathered.output
+            states = states + gathered.output  # Eq. 15: h^l_i = h^{l-1}_i + W_o [o_i1 ... o_iN] + b_o
             every.append(states)
             if attention:
                 seen.append(LayerAttention(gathered.before, gathered.before * dependency_mask[:, None]))

@@ -84,7 +84,7 @@ class Visibility:
 
 
 class KeyValues:
-    """Keys and values of all positions so far. Behaves as a value: what was carried once can be gone on from twice."""
+    """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice."""
 
     def __init__(self, keys: Growing, values: Growing) -> None:
         self._keys, self._values = keys, values
@@ -160,7 +160,7 @@ class SelfAttention(nn.Module):
             scores: what is added to the scaled dot products, before masking.
             weigh: what makes weights of scores instead of the softmax; there are no log-probabilities then.
             with_attention: return the log-probabilities; the softmax is then computed in the open instead of fused.
-            carry: return keys and values to go on from.
+            carry: return keys and values for later positions.
         """
         batch, length, width = hidden.shape
         projected = self.projection(hidden).view(batch, length, 3, self.attention_heads, -1)
@@ -198,8 +198,7 @@ def attend(
 ]:
     """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
 
-    The softmax is fused with the products around it unless `with_attention` asks for it, or `weigh` stands in its
-    place.
+    The softmax is fused with the products around it unless `with_attention` returns it, or `weigh` replaces it.
     """
     if weigh is not None:
         weights = weigh(attention_scores(queries, keys, visibility, added))

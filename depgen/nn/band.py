@@ -26,7 +26,7 @@ def band_products(
     blocks = -(-length // window)
     rows = F.pad(queries, (0, 0, 0, blocks * window - length)).view(batch, blocks, window, width)
     products = rows @ _pairs_of_blocks(keys, length, window).mT  # row i of a block needs columns i+1 .. i+window
-    # read with one column more a row, so that the band stands upright
+    # read with one column more a row, so that the band becomes vertical
     skewed = F.pad(products.flatten(-2)[..., 1:], (0, window + 1)).view(batch, blocks, window, 2 * window + 1)
     return skewed[..., :window].reshape(batch, blocks * window, window)[:, :length]
 
@@ -49,7 +49,7 @@ def band_sums(
 
 
 def _pairs_of_blocks(values: Tensor, length: int, window: int) -> Tensor:
-    """For each block of `window` of the last `length` positions, the values of the block before and of its own."""
+    """For each block of `window` of the last `length` positions, the values of the block before and of this one."""
     before, filled = values.size(1) - length, -(-length // window) * window
     values = F.pad(values[:, max(0, before - window) :], (0, 0, max(0, window - before), filled - length))
     return values.unfold(1, 2 * window, window).mT

@@ -63,7 +63,7 @@ def locked_dropout(
 def word_type_dropout(
     embedding: Float[Tensor, "vocab width"], p: float, *, training: bool
 ) -> Float[Tensor, "vocab width"]:
-    """An embedding matrix in which whole word types are dropped: a word is missing wherever it stands."""
+    """An embedding matrix in which whole word types are dropped: a dropped type is missing at all of its places."""
     if not training or p == 0:
         return embedding
     return embedding * dropped(embedding.new_ones(embedding.size(0), 1), p)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on where they stand alone: on no generator, batch, device or restart."""
+"""Random numbers that depend only on their place: on no generator, batch, device or restart."""
 
 import torch
 from jaxtyping import Float, Int
@@ -25,7 +25,7 @@ def hashed_uniform(*keys: int | Int[Tensor, "*#shape"]) -> Float[Tensor, "*shape
     """A number in [0, 1) for each place, uniform over places; float64.
 
     Args:
-        keys: what a place is told by: numbers, and integer tensors that broadcast against each other.
+        keys: what identifies a place: numbers, and integer tensors that broadcast against each other.
 
     >>> drawn = hashed_uniform(1, torch.arange(3))
     >>> bool((drawn[1:] == hashed_uniform(1, torch.arange(1, 3))).all())

@@ -1,4 +1,4 @@
-"""Texts moved to the left of their rows, so that a network that reads rightwards meets padding only behind them."""
+"""Texts moved to the left of their rows, so that a network from left to right meets padding only after them."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from depgen.nn.lengths import mask_of
 
 @dataclass(frozen=True)
 class LeftAligned:
-    """Where each row's text stands before and after it is moved.
+    """The place of each row's text before and after it is moved.
 
     Attributes:
         padding: True where the texts, as given, have no token, at either end; None: nowhere.
@@ -29,7 +29,7 @@ class LeftAligned:
         return cls(padding, mask_of((~padding).sum(1), padding.size(1)))
 
     def moved(self, tokens: Shaped[Tensor, "batch length *width"]) -> Shaped[Tensor, "batch length *width"]:
-        """The texts at the left, ids or vectors; what stands behind them is without meaning."""
+        """The texts at the left, ids or vectors; what comes after them is without meaning."""
         if self.padding is None:
             return tokens
         positions = self._positions(1)

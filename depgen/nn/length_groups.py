@@ -14,11 +14,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 STEP_OVERHEAD = {"cpu": 32, "cuda": 4096}
-"""What a recurrent step costs whatever it reads, in rows: on a CPU 16 to 43 by measurement, for the LSTM of 2015 of 64
+"""The fixed cost of a recurrent step, in rows: on a CPU 16 to 43 by measurement, for the LSTM of 2015 of 64
 and 128 units with and without gradients; a GPU is busy with launches until there are thousands."""
 
 CALL_OVERHEAD = {"cpu": 2, "cuda": 64}
-"""The same for a network that computes all steps of a group at once: what a call costs beside its rows, in rows."""
+"""The same for a network that computes all steps of a group at once: the fixed cost of a call, in rows."""
 
 
 def encode_by_length(
@@ -27,13 +27,13 @@ def encode_by_length(
     longest: int,
     overheads: Mapping[str, int] = STEP_OVERHEAD,
 ) -> Float[Tensor, "rows {longest} size"]:
-    """What a network that reads every row by itself makes of them; zeros behind a group's longest row.
+    """States of all rows from `encode`, which gets groups of rows of like length; zeros after a group's longest row.
 
     Args:
-        encode: from the numbers of some rows, longest first, and the length of the longest to what it makes of them.
+        encode: from the numbers of some rows, longest first, and the length of the longest to their states.
         lengths: of the rows; those of length 0 are not read, but one is longer.
         longest: length of what is returned, at least that of the longest row.
-        overheads: what a group's step costs beside its rows, by the device.
+        overheads: the fixed cost of a group's step, in rows, by the device.
     """
     ordered, order = lengths.sort(descending=True, stable=True)
     bounds = group_bounds(ordered.tolist(), overheads.get(lengths.device.type, overheads["cuda"]))
@@ -52,7 +52,7 @@ def group_bounds(lengths: Sequence[int], overhead: int) -> list[int]:
 
     Args:
         lengths: of the rows, in descending order; those of length 0 are in no group.
-        overhead: what a step costs beside its rows, in rows.
+        overhead: the fixed cost of a step, in rows.
 
     >>> group_bounds([9, 9, 3, 2, 2, 0], overhead=1), group_bounds([9, 9, 3, 2, 2, 0], overhead=100)
     ([0, 2, 5], [0, 5])

@@ -1,4 +1,4 @@
-"""The LSTM of 2015 behind document-context language models: coupled gates and full peepholes.
+"""The LSTM of 2015 of document-context language models: coupled gates and full peepholes.
 
 Ji, Cohn, Kong, Dyer & Eisenstein (2015) name an LSTM; the one of the toolkit that they used is, by its code and by the
 paper's count of H(13H + 3K + 6) parameters in two layers,
@@ -26,19 +26,19 @@ from depgen.nn.recurrent_projection import RecurrentProjection
 
 
 class LayerState(NamedTuple):
-    """What a layer of an LSTM goes on from."""
+    """The hidden and cell state of a layer of an LSTM."""
 
     hidden: Float[Tensor, "batch size"]
     cell: Float[Tensor, "batch size"]
 
 
 class PeepholeLayer(nn.Module):
-    """One layer; 3 I H + 5 H^2 + 3 H parameters, with C more inputs a step 3 C H more.
+    """One layer: 3 I H + 5 H^2 + 3 H parameters, with C more inputs a step 3 C H more.
 
     Args:
-        input_size: of what comes anew at each step (I).
+        input_size: of the input that each step has (I).
         size: of hidden and cell state (H).
-        constant_size: of what stays the same through a sequence, such as its context (C); 0 for none.
+        constant_size: of the input that is the same at all steps, such as a context (C); 0 for none.
     """
 
     def __init__(self, input_size: int, size: int, *, constant_size: int = 0) -> None:
@@ -70,12 +70,12 @@ class PeepholeLayer(nn.Module):
         constant: Float[Tensor, "batch constants"] | None = None,
         state: LayerState | None = None,
     ) -> tuple[Float[Tensor, "batch length size"], Float[Tensor, "batch length size"]]:
-        """Hidden and cell states of every step; what stands behind a row's end is of no effect on what comes before.
+        """Hidden and cell states of every step; what follows a row's end does not change what precedes it.
 
         Args:
             inputs: from the first step on.
-            constant: what is read at every step.
-            state: what an earlier call ended with; None begins from zero.
+            constant: the input that is the same at all steps.
+            state: the last state of an earlier call; None begins from zero.
         """
         additive = F.linear(inputs, self.input_weight, self.bias)
         if self.constant_weight is not None:
@@ -91,9 +91,9 @@ class _LayerSteps:
 
     Args:
         layer: whose recurrence it is.
-        additive: what is known of all steps.
-        weight: of what a step is told beside, and of the hidden states.
-        state: to go on from.
+        additive: the part of the gates that is known for all steps.
+        weight: of the inputs that are given at each step, and of the hidden states.
+        state: the first state; None: zero.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PeepholeLSTM(nn.Module):
     """Layers one on the other; what stays the same through a sequence is read by the first.
 
     Args:
-        input_size: of what comes anew at each step.
+        input_size: of the input that each step has.
         size: of all layers.
         layers: how many.
         constant_size: of what stays the same; 0 for none.

@@ -1,4 +1,4 @@
-"""What the sentences of a document leave behind for those after them, where these are read one after another."""
+"""Contexts of a document's sentences: the last state of the sentence before, where sentences are encoded in turn."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def last_states(
 
 
 def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
-    """How far each sentence of a batch goes at most; at least one word.
+    """The largest length of each sentence of a batch, at least 1.
 
     >>> longest_of_each(torch.tensor([[2, 0], [3, 0]]))
     [3, 1]
@@ -38,13 +38,13 @@ def encode_in_turn(
     longest: int,
     first: Float[Tensor, " size"],
 ) -> Float[Tensor, "batch sentence {longest} size"]:
-    """States of sentences that are read one after another, each given the last state of the one before.
+    """States of sentences that are encoded one after another, each given the last state of the one before.
 
     Args:
-        encode: from a sentence's number, how far it goes at most, and what each document has left before it, to states.
-        lengths: of the sentences; one of length 0 hands on what it was given.
+        encode: from a sentence's number, its largest length and the context of each document to states.
+        lengths: of the sentences; one of length 0 passes its context on.
         longest: length of what is returned, at least that of the longest sentence.
-        first: what the first sentence is given.
+        first: the context of the first sentence.
     """
     context, found = first.expand(len(lengths), -1), []
     for sentence, reach in enumerate(longest_of_each(lengths)):
@@ -59,6 +59,6 @@ def sentence_end_states(
     lengths: Int[Tensor, "batch sentence"],
     first: Float[Tensor, " size"],
 ) -> Float[Tensor, "batch before size"]:
-    """What a document's beginning gives (0), and the last states of each of its sentences (from 1 on)."""
+    """The context at a document's beginning (0), and the last state of each of its sentences (from 1 on)."""
     last = last_states(states.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
     return torch.cat((first.expand(len(last), 1, -1), last), 1)

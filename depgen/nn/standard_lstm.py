@@ -16,7 +16,7 @@ class StandardLSTM(nn.Module):
     """The interface of `depgen.nn.peephole_lstm.PeepholeLSTM` over `torch.nn.LSTM`.
 
     Args:
-        input_size: of what comes anew at each step.
+        input_size: of the input that each step has.
         size: of all layers.
         layers: how many.
         constant_size: of what stays the same; 0 for none.

@@ -1,4 +1,4 @@
-"""Scores over the vocabulary without holding them all: one chunked log-sum-exp and the gathers beside it.
+"""Scores over the vocabulary without holding them all: one chunked log-sum-exp, and scores of single words by gathers.
 
 A language model's loss needs, at each position, one normaliser `log Z = log sum_v exp(h . W_v + b_v)` and the scores of
 a few words. The normaliser is computed for a chunk of positions at a time. The backward pass weighs rows of the softmax
