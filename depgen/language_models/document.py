@@ -77,7 +77,7 @@ class DocumentLanguageModel(LanguageModel):
 
     def encode(self, batch: DocumentBatch) -> DocumentOutput:
         """Features of every position, which depend on earlier positions and sentences alone."""
-        raise NotImplementedError(f"{type(self).__name__} has no read")
+        raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     def step(
         self,

@@ -128,7 +128,7 @@ class LeftToRight(LanguageModel):
             return
         if len(shares) != self.trainer.world_size:
             raise UserError(
-                f"A stream was read by {len(shares)} devices and can't be gone on with by {self.trainer.world_size}: "
+                f"The checkpoint's stream has the states of {len(shares)} devices, found {self.trainer.world_size}: "
                 f"resume with trainer.devices: {len(shares)}."
             )
         share = shares[self.trainer.global_rank]

@@ -181,7 +181,7 @@ class MaskedLanguageModel(LanguageModel):
             attention: return the weights of each layer's attention heads.
             all_layers: return the states of the embedding and after each layer too.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no read")
+        raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:

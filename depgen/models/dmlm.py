@@ -199,7 +199,7 @@ def log_dependency_attention(
     Args:
         attention: log-probabilities before dropout.
         window: attend to this many positions, the present one included, and renormalise: rows are then those of
-            the band (`depgen.nn.band`); None: at all.
+            the band (`depgen.nn.band`); None: all positions.
     """
     lowest = torch.finfo(attention.dtype).min / 4
     mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])

@@ -440,8 +440,8 @@ class UDGN(MaskedLanguageModel):
         """
         if not self._parser_learns:
             raise UserError(
-                "This UDGN was told its trees (mask_from: trees) and its parser has learnt nothing (supervised_weight: "
-                "0), so that it has no trees of its own. Take a run with model.init_args.mask_from: parser, or with "
+                "This UDGN is given its trees (mask_from: trees) and its parser has learnt nothing (supervised_weight: "
+                "0), so that it can't parse. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
         probabilities, is_word = self.head_log_probs(tokens, lengths).exp(), mask_of(lengths, tokens.shape[1])

@@ -236,7 +236,7 @@ def test_what_can_not_be_scored_is_refused(trained, treebank, tmp_path, monkeypa
         parsing_scores(corpus=treebank, splits=())
     told = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, parser_layers=1, mask_from="trees")
     monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(told.eval(), KNOWN, tmp_path, tmp_path))
-    with pytest.raises(UserError, match="This UDGN was told its trees"):
+    with pytest.raises(UserError, match="This UDGN is given its trees"):
         parsing_scores(corpus=treebank)
     model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
     monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(model.eval(), KNOWN, tmp_path, tmp_path))
