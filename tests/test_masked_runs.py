@@ -103,7 +103,7 @@ def same(one, other, name):
 
 def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, capsys):
     plain = shared()
-    unread = "gives trees that this UDGN does not learn from"
+    unread = "gives trees that this UDGN does not learn from: take it out, or set model.init_args.mask_from: trees"
     assert unread not in capsys.readouterr().err
     content = experiment()
     content["data"]["init_args"] |= {

@@ -120,13 +120,15 @@ class MaskedLanguageModel(LanguageModel):
 
     Attributes:
         backbone: the network that reads, in systems that take one.
-        needs_trees: whether sentences are read by trees that are given.
+        needs_trees: whether sentences are encoded with trees that are given.
+        tree_options: the options by which it learns from given trees, for messages; None without any.
     """
 
     likelihood: Likelihood = "pseudo"
     sentences_alone = True
     backbone: Transformer
     needs_trees: bool = False
+    tree_options: str | None = None
 
     def __init__(
         self,
@@ -222,9 +224,9 @@ class MaskedLanguageModel(LanguageModel):
             )  # fmt: skip
         if data.annotator is not None and not self.learns_from_trees:
             log.warning(
-                "data.init_args.annotator gives trees that this %s does not learn from: take it out, or ask for them "
-                "(in UDGN by model.init_args.mask_from: trees or a supervised_weight above 0).",
+                "data.init_args.annotator gives trees that this %s does not learn from: take it out%s.",
                 type(self).__name__,
+                f", or set {self.tree_options}" if self.tree_options else "",
             )
 
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:

@@ -339,6 +339,8 @@ class UDGN(MaskedLanguageModel):
         kwargs: see `MaskedLanguageModel`.
     """
 
+    tree_options = "model.init_args.mask_from: trees, or a supervised_weight above 0"
+
     def __init__(
         self,
         vocabulary_size: int,
