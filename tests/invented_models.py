@@ -39,6 +39,27 @@ def write_gpt2(
     bpe.save(str(folder / "tokenizer.json"))
 
 
+def write_bert(folder: Path, words: Sequence[str], *, length: int = 128) -> None:
+    """A BERT of three layers over whole words, with random weights.
+
+    Args:
+        folder: is made, or exists.
+        words: what it knows.
+        length: the most tokens of a text.
+    """
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=5 + len(words), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=length, initializer_range=0.5,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=length).save_pretrained(folder)
+
+
 def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str = "udgn") -> Path:
     """The folder of a run of a UDGN of a few thousand parameters, trained for some steps, under `folder`."""
     settings = {

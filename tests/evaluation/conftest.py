@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.invented_data import write_corpora
-from tests.invented_models import write_udgn_run
+from tests.invented_models import write_bert, write_udgn_run
 
 SENTENCE = "the old dog cat saw slept and ran by a river hill . quickly they it was late"
 WORDS = SENTENCE.split()
@@ -41,18 +41,8 @@ def tiny_gpt2(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
     """The folder of a BERT over whole words."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
     folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=24, initializer_range=0.5,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24).save_pretrained(folder)
+    write_bert(folder, WORDS, length=24)
     return folder
 
 
