@@ -12,6 +12,8 @@ from tests.guard.comparison import Found, Numbers
 
 SENTENCE = "the old mother was very happy ."
 COHERENCE = ("order", "insertion", "ending")
+ALL_TASKS = ("transformer", "adclm")
+"""Kinds that do every task of coherence; the others do the first."""
 PREDICTED = {"on_lstm": "bracketings", "udgn": "trees"}
 """Folders that `depgen predict` writes."""
 MIXTURES = ("dmlm", "dm_gpt2", "dm_lstm", "dm_gate", "dm_logit", "demo_dm_transformer")
@@ -24,7 +26,7 @@ def numbers_of_run(place: Place, kind: str, run: Path) -> Numbers:
     found = numbers_of_training(run) | numbers_of_test(place, run)
     if kind != "similarity":
         found |= numbers_of_scoring(place, run)
-        found |= numbers_of_trees(place, kind, run) if kind in MASKED else numbers_of_writing(place, run)
+        found |= numbers_of_trees(place, kind, run) if kind in MASKED else numbers_of_writing(place, kind, run)
     if kind in MIXTURES:
         picture = run / "attention.png"
         place("attention", "--run", run, "--sentence", SENTENCE, "--output", picture)
@@ -76,20 +78,17 @@ def numbers_of_test(place: Place, run: Path) -> Numbers:
 
 
 def numbers_of_scoring(place: Place, run: Path) -> Numbers:
-    """The log-probability of each word and each document of a text."""
-    found: Numbers = {}
-    for by, kind in (("word", "item"), ("document", "total")):
-        said = place("score", place.home / "text.txt", "--by", by, "--json", "--run", run, *CPU)
-        for number, row in enumerate(map(json.loads, said.splitlines())):
-            found[f"score {by} {number} {row.get('word', '')}"] = Found(kind, row["log_prob"])
-    return found
+    """The log-probability of each word of a text."""
+    said = place("score", place.home / "text.txt", "--by", "word", "--json", "--run", run, *CPU)
+    rows = enumerate(map(json.loads, said.splitlines()))
+    return {f"score {number} {row['word']}": Found("item", row["log_prob"]) for number, row in rows}
 
 
-def numbers_of_writing(place: Place, run: Path) -> Numbers:
+def numbers_of_writing(place: Place, kind: str, run: Path) -> Numbers:
     """Sampled texts, and how often documents are likelier than other arrangements."""
     said = place("generate", "-n", "2", "--max_new_tokens", "12", "--run", run, *CPU)
     found: Numbers = {"generate": Found("exact", said)}
-    for task in COHERENCE:
+    for task in COHERENCE if kind in ALL_TASKS else COHERENCE[:1]:
         config, answers = place.home / "experiments" / f"{task}.yaml", run / f"{task}.json"
         place("coherence", "--config", config, "--run", run, "--output", answers, *CPU)
         found |= totals(f"coherence {task}", answers.read_text())
@@ -103,10 +102,8 @@ def numbers_of_trees(place: Place, kind: str, run: Path) -> Numbers:
     parse = place("parse", "--input", place.home / "text.txt", "--form", "as_is", *common, *heads)
     scores = place("parsing-scores", "--config", experiments / "parsing.yaml", "--json", *common)
     found = {"parse": Found("exact", parse)} | totals("parsing-scores", scores)
-    correlations = ("head-correlations", "--config", experiments / "correlations.yaml", "--json", *common)
-    for direction in ("child_to_parent", "parent_to_child"):
-        found |= totals(f"head-correlations {direction}", place(*correlations, "--direction", direction))
-    return found
+    heads_and_relations = place("head-correlations", "--config", experiments / "correlations.yaml", "--json", *common)
+    return found | totals("head-correlations", heads_and_relations)
 
 
 def numbers_of_parsers(place: Place) -> Numbers:
