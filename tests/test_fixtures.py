@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from depgen.annotation.named_parser import parser_named
+from depgen.annotation.scores import attachment_scores
 from depgen.cli import main
 from depgen.evaluation.trained import load_trained
 from depgen.training.checkpoints import load_checkpoint
+from depgen.trees.conllu import read_conllu
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NUMBERS = json.loads((FIXTURES / "numbers.json").read_text(encoding="utf-8"))
@@ -146,3 +149,9 @@ def test_a_parser_gives_the_trees_that_it_did(name, place, capsys):
     config = place / "experiments" / f"parser_{name}.yaml"
     assert main(["train-parser", "--config", str(config)]) == 0
     assert "is up to date" in capsys.readouterr().out
+    documents = read_conllu(place / "data" / "stories" / "test.conllu")
+    gold = [sentence for document in documents for sentence in document.sentences]
+    found = attachment_scores(gold, list(parser_named(name).annotate(gold))).as_dict()
+    expected = NUMBERS["parsers"][name]
+    for score in ("uas", "las", "uas_without_punctuation", "las_without_punctuation", "words"):
+        assert found[score] == pytest.approx(expected[score]), score
