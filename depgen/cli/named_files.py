@@ -12,7 +12,16 @@ from depgen.training.runs import announced_run, find_run
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
 _CONFIG = ("--config", "-c")
-_FILES = (*_CONFIG, "--prompts", "--references", "--bertscore_baseline", "--contexts", "--real", "--against", "--source")
+_FILES = (
+    *_CONFIG,
+    "--prompts",
+    "--references",
+    "--bertscore_baseline",
+    "--contexts",
+    "--real",
+    "--against",
+    "--source",
+)
 """Options that name a file to read, in every verb that has them."""
 _SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
