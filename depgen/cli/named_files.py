@@ -82,7 +82,7 @@ def _check_run(name: str) -> None:
 
 
 def _check_corpus(arguments: Sequence[str]) -> None:
-    """Raises UserError if the files of a YAML file's corpus are missing; options about `data` are left to the parser."""
+    """Raises UserError if the files of a YAML file's corpus are missing, unless options change `data`."""
     from depgen.data.missing import check_corpus  # PyYAML and the corpora, which only `fit` needs here
 
     configs = [Path(value) for name, value in _values(arguments) if name in _CONFIG]
