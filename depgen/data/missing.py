@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from depgen.data.corpus import Corpus
+from depgen.data.corpus import Corpus, Split
 from depgen.errors import MissingDataError
 
 
@@ -22,12 +22,13 @@ def check_corpus(experiment: Path) -> None:
     """
     try:
         block = yaml.safe_load(experiment.read_text(encoding="utf-8"))["data"]["init_args"]["corpus"]
-        splits = ("train",) if "corpus" in (block.get("init_args") or {}) else ("train", "valid")
+        splits: tuple[Split, ...] = ("train",) if "corpus" in (block.get("init_args") or {}) else ("train", "valid")
         while "corpus" in (block.get("init_args") or {}):
             block = block["init_args"]["corpus"]
         corpus = _built(block)
-        for split in splits if isinstance(corpus, Corpus) and hasattr(corpus, "folder") else ():
-            next(corpus.documents(split), None)
+        if isinstance(corpus, Corpus) and hasattr(corpus, "folder"):
+            for split in splits:
+                next(corpus.documents(split), None)
     except MissingDataError:
         raise
     except (ValueError, TypeError, AttributeError, LookupError, ImportError, OSError, yaml.YAMLError):
@@ -43,4 +44,5 @@ def _built(block: Mapping[str, Any]) -> object:
         key: _built(value) if isinstance(value, dict) and "class_path" in value else value
         for key, value in (block.get("init_args") or {}).items()
     }
-    return getattr(import_module(module), name)(**arguments)  # type: ignore[no-any-return]
+    made: object = getattr(import_module(module), name)(**arguments)
+    return made
