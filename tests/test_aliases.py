@@ -33,7 +33,7 @@ def test_a_former_path_names_the_class_of_today(path):
 
 
 def test_other_names_of_a_former_module_and_unknown_modules_are_not_found():
-    with pytest.raises(AttributeError, match=r"'depgen\.nn\.mixture_attention' has no attribute 'Other'"):
+    with pytest.raises(AttributeError, match=r"'depgen\.nn\.mixture_attention' .*'Other'"):
         _ = importlib.import_module("depgen.nn.mixture_attention").Other
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("depgen.nn.never_there")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 from lightning import LightningDataModule, LightningModule
 
 from depgen.annotation.train_parser import train_parser
@@ -139,18 +139,21 @@ def test_it_takes_a_step(path, place, capsys):
 
 
 @pytest.fixture(scope="module")
-def command_line(place):
-    """The parser of the command line, which is made once for all files."""
-    parsers, parse = [], RunCLI.parse_arguments
+def parser_of_fit(place):
+    """The parser of `depgen fit`, which is made once for all files."""
+    parsers, extend = [], RunCLI.add_arguments_to_parser
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunCLI, "parse_arguments", lambda cli, *args: parsers.append(args[0]) or parse(cli, *args))
+        patch.setattr(
+            RunCLI, "add_arguments_to_parser", lambda cli, parser: parsers.append(parser) or extend(cli, parser)
+        )
         assert main(["fit", "--config", str(EXPERIMENTS[0]), "--print_config"]) == 0
-    return parsers[0]
+    (parser,) = parsers
+    return parser
 
 
 @pytest.fixture(scope="module")
-def parser():
-    """Of the two sections whose classes an experiment names."""
+def classes():
+    """A parser of the two sections whose classes an experiment names: it builds these alone, without a trainer."""
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(LightningModule, "model")
     parser.add_subclass_arguments(LightningDataModule, "data")
@@ -158,15 +161,15 @@ def parser():
 
 
 @pytest.mark.parametrize("path", sorted({*EXPERIMENTS} - {*STEPPED}), ids=lambda path: path.stem)
-def test_it_parses_and_its_classes_can_be_built(path, command_line, parser):
-    read = command_line.parse_args(["fit", "--config", str(path)])["fit"].as_dict()
-    settings = {name: read[name] for name in ("model", "data") if name in read}
-    from_data = {"vocabulary_size": 50} if "data" in settings else {}
-    model = settings["model"] | {"init_args": settings["model"]["init_args"] | from_data}
-    built = parser.parse_object({"model": model, "data": settings["data"]})
+def test_it_parses_and_its_classes_can_be_built(path, parser_of_fit, classes):
+    read = parser_of_fit.parse_args(["--config", str(path)])
+    read.model.init_args.vocabulary_size = 50  # that of the data, which are not read here
     with torch.device("meta"):  # weights without values
-        built = parser.instantiate_classes(built)
-    assert f"{type(built.model).__module__}.{type(built.model).__name__}" == settings["model"]["class_path"]
+        built = classes.instantiate_classes(Namespace(model=read.model, data=read.data))
+    settings = yaml.safe_load(path.read_text())
+    for name in ("model", "data"):
+        kind = type(getattr(built, name))
+        assert f"{kind.__module__}.{kind.__name__}" == settings[name]["class_path"]
 
 
 def leaves(settings, prefix=()):

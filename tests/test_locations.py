@@ -113,7 +113,7 @@ def test_patterns_name_files_below_a_folder(tmp_path):
 
 def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"The folder .*/file/runs can't be written .*, or set DEPGEN_RUNS to"):
+    with pytest.raises(UserError, match=r"/file/runs can't be written .*DEPGEN_RUNS"):
         check_writable(tmp_path / "file" / "runs", otherwise=OTHER_RUNS)
     check_writable(tmp_path / "runs", otherwise=OTHER_RUNS)
     assert not list((tmp_path / "runs").iterdir())
@@ -125,7 +125,7 @@ def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path):
     check_output(tmp_path / "made" / "texts.txt")
     assert not list((tmp_path / "made").iterdir())
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"The folder .*/file can't be written .* name a file elsewhere by --output"):
+    with pytest.raises(UserError, match=r"/file can't be written .*--output"):
         check_output(tmp_path / "file" / "texts.txt")
 
 

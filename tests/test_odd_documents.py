@@ -1,4 +1,4 @@
-"""Documents without words, of one sentence and of two thousand, from the file through the data module to a model."""
+"""Documents without words, of one sentence and of eleven hundred, from the file through the data module to a model."""
 
 import json
 
@@ -12,7 +12,8 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood import score_documents
 from tests.models.documents import CONTEXTS, TRANSFORMERS, small_model
 
-LONG = 2000
+LONG = 1100
+"""Sentences of a long document: beyond the depth to which Python recurses."""
 
 
 @pytest.fixture

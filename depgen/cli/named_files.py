@@ -4,48 +4,59 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from depgen.cli.verbs import TRAINING_VERBS
+from depgen.annotation.parser_folders import find_parser
+from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, did_you_mean
 from depgen.training.runs import announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
 _CONFIG = ("--config", "-c")
-_RUN_OPTIONS = {
-    "fit": "--resume",
-    "validate": "--run",
-    "test": "--run",
-    "predict": "--run",
-    "generate": "--run",
-    "score": "--run",
-}
-"""The option of a verb that names a run."""
+_FILES = (
+    *_CONFIG,
+    "--prompts",
+    "--references",
+    "--bertscore_baseline",
+    "--contexts",
+    "--real",
+    "--against",
+    "--source",
+)
+"""Options that name a file to read, in every verb that has them."""
 _SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
 
 
 def check_named(verb: str, arguments: Sequence[str]) -> None:
-    """Raises UserError unless the files and runs on a command line exist.
+    """Raises UserError unless the files, runs, parsers and corpora that a command line names exist.
 
     Args:
         verb: the verb.
         arguments: what follows the verb.
 
     Raises:
-        UserError: a file or run is missing, or `fit` is given neither a YAML file nor a run.
+        UserError: one of them is missing, or `fit` is given neither a YAML file nor a run.
     """
     names = {each.partition("=")[0] for each in arguments}
     if names & {"-h", "--help"} or any(name.endswith(".help") for name in names):
         return
     if verb == "fit" and not any(name.lstrip("-").partition(".")[0] in _SOURCES for name in names):
         raise UserError("fit needs a system: --config experiments/X.yaml, or --resume RUN to continue a run.")
-    if verb in _READERS and arguments and not arguments[0].startswith("-"):
-        _check_file(arguments[0])
+    if arguments and not arguments[0].startswith("-"):
+        if verb in _READERS:
+            _check_file(arguments[0])
+        elif verb not in VERBS or not VERBS[verb].positionals:
+            return  # the parser of the command line says which option that needs
+    run_options = ("--resume", "--parser") if verb == "fit" else ("--run", "--checkpoint")
     for name, value in _values(arguments):
-        if name in _CONFIG or (name == "--input" and verb not in TRAINING_VERBS):
+        if name in _FILES or (name == "--input" and verb not in TRAINING_VERBS):
             _check_file(value)
-        elif name == _RUN_OPTIONS.get(verb) and announced_run() is None:
+        elif name == "--parser" and verb == "parse":
+            find_parser(value, packages=True)
+        elif name in run_options and announced_run() is None:
             _check_run(value)
+    if verb == "fit" and not names & {"--resume", "--print_config"}:
+        _check_corpus(arguments)
 
 
 def _values(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -68,3 +79,12 @@ def _check_file(name: str) -> None:
 def _check_run(name: str) -> None:
     if not Path(name).is_file():
         find_run(name)
+
+
+def _check_corpus(arguments: Sequence[str]) -> None:
+    """Raises UserError if the files of a YAML file's corpus are missing, unless options change `data`."""
+    from depgen.data.missing import check_corpus  # PyYAML and the corpora, which only `fit` needs here
+
+    configs = [Path(value) for name, value in _values(arguments) if name in _CONFIG]
+    if len(configs) == 1 and not any(each.startswith("--data") for each in arguments):
+        check_corpus(configs[0])

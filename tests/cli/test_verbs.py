@@ -28,6 +28,10 @@ def test_help_imports_nothing_heavy():
     assert "evaluate-text" in result.stdout
 
 
+ABSENT = ("nowhere", "here")
+"""Folders of corpora: the first is missing, the second has no validation split."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -39,11 +43,28 @@ def test_help_imports_nothing_heavy():
         (["score", "demo_transformer.yaml", "--run", "nowhere"], "/nowhere"),
         (["generate", "--run", "nowhere"], "/nowhere"),
         (["parse", "--input", "nowhere.txt"], "/nowhere.txt"),
+        (["parse", "--input", "demo_transformer.yaml", "--run", "nowhere"], "/nowhere"),
+        (["parse", "--input", "demo_transformer.yaml", "--parser", "nowhere"], "/cache/parsers/nowhere"),
+        (["attention", "--run", "nowhere"], "/nowhere"),
+        (["draw", "demo_transformer.yaml", "--run", "nowhere"], "/nowhere"),
+        (["generate", "--prompts", "nowhere.txt"], "/nowhere.txt"),
+        (["evaluate-text", "demo_transformer.yaml", "--references", "nowhere.txt"], "/nowhere.txt"),
         (["train-parser", "--config", "nowhere.yaml"], "/nowhere.yaml"),
+        (["fit", "--config", "lines.yaml"], "/nowhere/train.txt"),
+        (["fit", "--config", "sentences.yaml"], "/nowhere/train.txt"),
+        (["fit", "--config", "no_valid.yaml"], "/here/valid.txt"),
     ],
 )
-def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, arguments, message):
+def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, monkeypatch, arguments, message):
     (tmp_path / "demo_transformer.yaml").write_text("{}")
+    lines, here = (f"class_path: depgen.data.text_lines.TextLines, init_args: {{folder: {name}}}" for name in ABSENT)
+    sentences = f"class_path: depgen.data.sentences.SingleSentences, init_args: {{corpus: {{{lines}}}}}"
+    for name, corpus in (("lines", lines), ("sentences", sentences), ("no_valid", here)):
+        (tmp_path / f"{name}.yaml").write_text(f"data: {{init_args: {{corpus: {{{corpus}}}}}}}")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "train.txt").write_text("a line\n")
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     script = (
         f"import sys; from depgen.cli import main; code = main({arguments}); "
         "heavy = {'torch', 'lightning', 'jsonargparse', 'numpy'} & set(sys.modules); "

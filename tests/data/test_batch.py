@@ -36,5 +36,5 @@ def test_a_batch_moves_as_a_whole():
 
 
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():
-    with pytest.raises(UserError, match=r"needs a vocabulary with <mask>: set data\.init_args\.vocabulary to .* masks"):
+    with pytest.raises(UserError, match=r"<mask>: .*data\.init_args\.vocabulary.* masks"):
         collate_words(ItemBatch([item(0, [3])], 2))

@@ -248,7 +248,7 @@ def test_treebanks_without_relations_are_refused(treebank, runs, capsys, tmp_pat
 def test_trees_whose_relations_are_blanks_have_none():
     blank = Document((Sentence(("it", "slept"), (2, 0), ("_", "_")),), "d1")
     corpus = SimpleNamespace(name="WSJ", published={}, fingerprint=str, documents=lambda split: iter([blank]))
-    with pytest.raises(UserError, match="d1 of WSJ: expected heads and relations, found no relations"):
+    with pytest.raises(UserError, match=r"d1 of WSJ: .*found no relations"):
         sentences_with_relations(corpus, "test")
 
 

@@ -129,7 +129,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb"}}
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
-    with pytest.raises(UserError, match="does not say in which form its text is: name it by `form`, one of bare, ptb"):
+    with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):
         InducedTrees(str(copy)).annotate([QUOTED])
     lines["init_args"]["published"] = "ptb"
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
@@ -147,7 +147,7 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
 
     monkeypatch.setattr(induced_trees, "load_trained", other)
-    with pytest.raises(UserError, match=r"best\.ckpt holds a LanguageModel, which does not parse"):
+    with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
         InducedTrees("udgn").annotate([QUOTED])
     monkeypatch.setattr(induced_trees, "form_of_run", lambda run: None)
     with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say

@@ -134,7 +134,7 @@ def test_weights_may_have_another_type(place):
     assert system.model.backbone.output_weight.dtype == torch.float64
     exact = [by_transformers(place / "models" / "tiny", text, space=False) for text in TEXTS]
     assert [text.log_prob for text in system.score(TEXTS)] == pytest.approx(exact, abs=1e-5)
-    with pytest.raises(UserError, match="expected float32, float64, bfloat16 or float16, found int8"):
+    with pytest.raises(UserError, match=r"float32, float64, bfloat16.* found int8"):
         depgen.load("tiny", device="cpu", dtype="int8")
 
 
@@ -157,7 +157,7 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
     tokenizer = Tokenizer.from_file(str(copy / "tokenizer.json"))
     tokenizer.normalizer = normalizers.Strip()
     tokenizer.save(str(copy / "tokenizer.json"))
-    with pytest.raises(UserError, match=r"tokenizer\.json: expected a tokenizer that cuts each word by itself"):
+    with pytest.raises(UserError, match=r"tokenizer\.json: .*each word by itself"):
         depgen.load(copy, device="cpu")
 
 

@@ -240,13 +240,13 @@ def test_what_can_not_be_scored_is_refused(trained, treebank, tmp_path, monkeypa
         parsing_scores(corpus=treebank)
     model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
     monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(model.eval(), KNOWN, tmp_path, tmp_path))
-    with pytest.raises(UserError, match="holds a CausalLM, which does not parse"):
+    with pytest.raises(UserError, match=r"CausalLM.*not parse"):
         parsing_scores(corpus=treebank)
 
 
 def test_a_treebank_without_heads_is_refused(trained, treebank, tmp_path):
     (tmp_path / "test.conllu").write_text("1\tnext\t_\tX\tX\t_\t_\t_\t_\t_\n\n")
-    with pytest.raises(UserError, match=r"test\.conllu.*expected a head for every word, found none"):
+    with pytest.raises(UserError, match=r"test\.conllu.*head for every word"):
         parsing_scores(corpus=treebank)
 
 

@@ -200,7 +200,7 @@ def test_a_text_that_is_none_is_one_message(tmp_path, capsys, content, message):
 
 
 def test_options_that_can_not_be_met(text, tmp_path):
-    with pytest.raises(UserError, match="UDGN predicts each word from the others of its sentence"):
+    with pytest.raises(UserError, match=r"UDGN predicts .*its sentence"):
         score(text, run="masked", reads="document")
     with pytest.raises(UserError, match="is a folder: name a file"):
         score(text, run="causal", output=tmp_path)

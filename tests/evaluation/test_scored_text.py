@@ -172,14 +172,12 @@ def test_a_text_that_is_too_long_is_named_by_its_place(causal):
     assert causal.longest_scored == 7
     fits = documents_of(["a", " ".join(["a"] * 7)])
     assert len(scorer_of(causal, WORDS).score(fits)[0].sentences[1]) == 8
-    with pytest.raises(UserError, match=r"^t\.txt:1\.2: expected a sentence of at most 7 tokens.*found 8: cut it into"):
+    with pytest.raises(UserError, match=r"^t\.txt:1\.2: .*7 tokens.*found 8: cut it"):
         scorer_of(causal, WORDS).score(documents_of(["a", " ".join(["a"] * 8)]))
-    with pytest.raises(
-        UserError, match=r"^t\.txt:2\.1: expected a document of at most 7.*8: leave out --reads document"
-    ):
+    with pytest.raises(UserError, match=r"^t\.txt:2\.1: .*document .*7.*8: leave out --reads document"):
         scorer_of(causal, WORDS, as_one=True).score(documents_of(["a"], ["a a a a", "a a a a"]))
 
 
 def test_a_text_without_a_word_that_is_read_is_refused(causal):
-    with pytest.raises(UserError, match="no word that a system which reads the form `bare`"):
+    with pytest.raises(UserError, match=r"no word .*form `bare`"):
         scorer_of(causal, WORDS, "bare").score(documents_of(["...", "!"], ["``"]))

@@ -119,21 +119,21 @@ def test_a_continuation_is_scored_after_its_context(systems, name):
 
 def test_what_a_system_lacks_is_refused(systems):
     masked = systems["masked"]
-    with pytest.raises(UserError, match=r"MaskedTransformer.*next word: leave out next_words"):
+    with pytest.raises(UserError, match=r"MaskedTransformer.*leave out next_words"):
         masked.score(TEXTS, next_words=True)
-    with pytest.raises(UserError, match=r"MaskedTransformer.*leave out --reads document, and contexts"):
+    with pytest.raises(UserError, match=r"MaskedTransformer.*--reads document.*contexts"):
         masked.score(TEXTS, given="the")
-    with pytest.raises(UserError, match="a context for each of 3 texts, or one string, found 1"):
+    with pytest.raises(UserError, match=r"context .*3 texts.*found 1"):
         systems["causal"].score(TEXTS, given=["the"])
-    with pytest.raises(UserError, match=r"MaskedTransformer, which does not write texts"):
+    with pytest.raises(UserError, match=r"MaskedTransformer.*not write texts"):
         masked.generate(TEXTS)
     with pytest.raises(UserError, match=r"CausalLM, which does not parse"):
         systems["causal"].parse(TEXTS)
-    with pytest.raises(UserError, match="does not say in which form its text is: name it by `form`"):
+    with pytest.raises(UserError, match=r"form its text is: .*`form`"):
         System(masked.trained, masked.reading).parse(TEXTS)
-    with pytest.raises(UserError, match=r"layer: expected a layer of this CausalLM from 0 .* to 2, or from -3 to -1"):
+    with pytest.raises(UserError, match=r"layer: .*CausalLM from 0 .*2, .*-3 to -1"):
         systems["causal"].hidden_states(TEXTS, 3)
-    with pytest.raises(UserError, match=r"text-1:1: expected a sentence of at most 39 tokens"):
+    with pytest.raises(UserError, match=r"text-1:1: .*sentence .*39 tokens"):
         systems["causal"].hidden_states(["a " * 40])
     with pytest.raises(UserError, match=r"CausalLM, which reads no sentences"):
         systems["causal"].generate(TEXTS, sentences=2)
@@ -223,7 +223,7 @@ def test_an_attention_head_is_for_one_call(systems):
     heads = [system.parse(text, attention_head=(1, head)).sentences[0].heads for head in (0, 1)]
     assert heads[0] != heads[1]
     assert system.model.parses_by == (0, 1)
-    with pytest.raises(UserError, match=r"expected \[layer, head\] below \[2, 2\] and not negative, found \[7, 0\]"):
+    with pytest.raises(UserError, match=r"\[layer, head\] below \[2, 2\].*found \[7, 0\]"):
         system.parse(text, attention_head=(7, 0))
 
 
@@ -361,9 +361,9 @@ def test_self_attention_is_that_of_a_layer(systems):
 def test_attention_that_is_not_there_is_refused(systems):
     with pytest.raises(UserError, match="CausalLM has no dependency attention"):
         systems["causal"].attention("the cat", kind="dependency")
-    with pytest.raises(UserError, match="This DCLM has no attention that can be shown"):
+    with pytest.raises(UserError, match="DCLM has no attention"):
         systems["documents"].attention("the cat")
-    with pytest.raises(UserError, match="layer: CausalLM has 2, so expected 0 to 1, found 2"):
+    with pytest.raises(UserError, match=r"layer: CausalLM .*0 to 1, found 2"):
         systems["causal"].attention("the cat", layer=2)
     with pytest.raises(UserError, match="leave them out, or take kind='self'"):
         systems["mixture"].attention("the cat", kind="dependency", layer=0)

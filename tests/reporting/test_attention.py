@@ -84,9 +84,7 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
         return Loaded()
 
     monkeypatch.setattr(attention, "load_run", load)
-    with pytest.raises(
-        UserError, match=r"DM-Base of toy is not trained .*depgen reproduce toy --row DM-Base --profile"
-    ):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --profile"):
         draw_attention(table="toy", row="DM-Base", profile="small", output=tmp_path / "a.png")
     definition = load_definition("toy")
     fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub())
@@ -95,7 +93,7 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
     for option in ("row", "profile"):
-        with pytest.raises(UserError, match="--row and --profile choose among a table's runs: name the --table"):
+        with pytest.raises(UserError, match=r"--row and --profile .*name the --table"):
             draw_attention("some/run", **{option: "small"})
 
 

@@ -100,9 +100,9 @@ def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
         write(results_root() / "toy" / slug / "small-seed2/texts-p0.7.txt", [f"{slug} warm {n} ." for n in range(8)])
     options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "profile": "small", "training_seed": 2}
     options |= {"number": 4, "output": rows / "out"}
-    with pytest.raises(UserError, match=r"Table toy has texts of the nuclei 0\.5, 0\.7: name one with --top-p"):
+    with pytest.raises(UserError, match=r"toy .*0\.5, 0\.7: .*--top-p"):
         export(**options)
-    with pytest.raises(UserError, match=r"Table toy has no texts of nucleus 0\.8, but of 0\.5, 0\.7"):
+    with pytest.raises(UserError, match=r"toy has no texts .*0\.8, .*0\.5, 0\.7"):
         export(**options, top_p=0.8)
     export(**options, top_p=0.7)
     asked = read_key(rows / "out/key.json")
@@ -120,7 +120,7 @@ def test_contexts_must_be_the_same(rows):
 
 
 def test_a_row_without_texts_says_what_makes_them(rows):
-    with pytest.raises(UserError, match=r"depgen reproduce toy --row Base --profile small --seeds '\[1\]'"):
+    with pytest.raises(UserError, match=r"toy --row Base --profile small --seeds '\[1\]'"):
         export(texts=["Base", "DM-Base"], table="toy", profile="small", output=rows / "out")
 
 

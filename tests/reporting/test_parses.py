@@ -137,7 +137,7 @@ def test_floors_follow_their_rules_whatever_the_decoding(job, sentences):
 
 
 def test_a_floor_that_is_none_is_refused(job):
-    with pytest.raises(UserError, match="'best guess' is no floor; there are next word, previous word, random tree"):
+    with pytest.raises(UserError, match=r"'best guess' is no floor; .*next word"):
         measure_floor(job("best guess"))
 
 
@@ -215,5 +215,5 @@ def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(project, co
     (project / "experiments" / "parsing_stories.yaml").write_text(text)
     with pytest.raises(UserError, match=rf"(?s)^experiments/parsing_stories\.yaml: .*{message}"):
         treebank_of("parsing_stories")
-    with pytest.raises(UserError, match=r"No experiments/parsing_lost\.yaml, which names the treebank"):
+    with pytest.raises(UserError, match=r"No experiments/parsing_lost\.yaml"):
         treebank_of("parsing_lost")

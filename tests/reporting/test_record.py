@@ -121,7 +121,7 @@ def test_a_broken_tracked_file_is_named(project):
     path = measured_path("toy", "Base")
     path.parent.mkdir(parents=True)
     path.write_text("row: Base\n")
-    with pytest.raises(UserError, match=r"Base\.yaml: profiles: expected names and values"):
+    with pytest.raises(UserError, match=r"Base\.yaml: profiles: .*values"):
         read_measured(load_definition("toy"), profile="small")
 
 
@@ -131,7 +131,7 @@ def test_a_tracked_comparison_without_its_measure_is_named(store):
     record("toy", profile="small")
     path = measured_path("toy", "DM-Base")
     path.write_text(path.read_text().replace("column:", "measure:"))
-    with pytest.raises(UserError, match=r"small\.comparisons: expected against, column, gain and p_value of each"):
+    with pytest.raises(UserError, match=r"small\.comparisons: .*against, column, gain and p_value"):
         read_measured(load_definition("toy"), profile="small")
 
 
@@ -174,7 +174,7 @@ def test_seeds_of_two_configurations_are_refused_by_name(store, project):
     before = measured_path("toy", "Base").read_text()
     shutil.rmtree(project / "results")
     store("Base", 2, {"bleu1": 10.0})
-    with pytest.raises(UserError, match=r"seed 1 .*01dc0de.*c0ffee.*--redo.*or delete the tracked entry"):
+    with pytest.raises(UserError, match=r"seed 1 .*01dc0de.*c0ffee.*--redo.*tracked entry"):
         record("toy", profile="small")
     assert measured_path("toy", "Base").read_text() == before
 

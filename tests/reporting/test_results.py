@@ -100,7 +100,7 @@ def test_a_result_in_anothers_place_is_refused(store, change):
     result = store("Base", 1, {"bleu1": 1.0})
     path = result_path("toy", "Base", profile="small", seed=1)
     path.write_text(json.dumps(result.to_dict() | change))
-    with pytest.raises(UserError, match=r"small-seed1\.json holds a result that belongs at results/.*: move it there"):
+    with pytest.raises(UserError, match=r"small-seed1\.json .*belongs at results/.*: move it"):
         read_results("toy", "Base", profile="small")
 
 
@@ -109,5 +109,5 @@ def test_cut_scores_are_named_with_the_remedy(store, project, kept):
     result = store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]})
     path = project / "results/toy/Base" / result.items["bleu1"]
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(UserError, match=r"bleu1\.npy: expected the scores of single items .* Delete it"):
+    with pytest.raises(UserError, match=r"bleu1\.npy: .*single items.* Delete it"):
         item_scores([result], "bleu1")

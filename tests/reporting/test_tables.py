@@ -292,7 +292,7 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
         store("Base", 2, {"bleu1": 12.0}, **other)
         text = table("toy", profile="small")
         assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text, other
-    with pytest.raises(UserError, match=r"seed 1 .* was trained on other data, by other trees or from other weights"):
+    with pytest.raises(UserError, match=r"seed 1 .*other data, .*other trees"):
         record("toy", profile="small")
 
 
@@ -303,7 +303,7 @@ def test_figures_of_different_judges_are_not_joined_and_not_averaged(store, proj
     store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer b"})
     text = table("toy", profile="small")
     assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text
-    with pytest.raises(UserError, match=r"seed 1 of profile small was judged by other models .*bleu1.*--remeasure"):
+    with pytest.raises(UserError, match=r"seed 1 .*small .*other models.*bleu1.*--remeasure"):
         record("toy", profile="small")
     store("Base", 1, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a"})
     store("Base", 2, {"bleu1": 12.0}, {"bleu1": SAME}, settings={"bleu1": "scorer b"})
@@ -479,9 +479,7 @@ def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
     assert {line["table"] for line in lines} == {"toy", "only"}
     assert {line["profile"] for line in lines} == {"small", "demo"}
     for of_all in (table, record):
-        with pytest.raises(
-            UserError, match=r"profile 'papr'\. Did you mean 'paper'\? Expected one of demo, paper, small"
-        ):
+        with pytest.raises(UserError, match=r"'papr'\. Did you mean 'paper'\?.*demo, paper, small"):
             of_all(profile="papr")
     with pytest.raises(UserError, match="--output takes one table"):
         table(profile="small", output=project / "x.md")

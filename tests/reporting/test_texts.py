@@ -172,7 +172,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     with job.config.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     job.result.unlink()
-    with pytest.raises(UserError, match="begin anew: depgen reproduce free --row DM-Base --profile small --redo"):
+    with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --profile small --redo"):
         reproduce.make(job, depgen=stub)
 
 
@@ -206,7 +206,7 @@ def test_no_oracle_is_trained_for_columns_that_want_none(stub):
     assert not texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).reverse
     assert texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).oracle == "mine"
     none = dataclasses.replace(free, definition=dataclasses.replace(free.definition, oracle=None))
-    with pytest.raises(UserError, match="Table free has columns of an oracle, but no `oracle`"):
+    with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
         texts.options_for(none, free.definition.columns, TextOptions(), stub)
 
 

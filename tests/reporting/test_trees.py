@@ -242,7 +242,7 @@ def test_a_cycle_is_refused_by_its_line(files, tmp_path):
     files[0].write_text(
         "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\ty\t_\t_\n3\tc\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
     )
-    with pytest.raises(UserError, match=r"gold\.conllu:1: tokens 1 \(a\) -> 2 \(b\) -> 1 \(a\) head one another"):
+    with pytest.raises(UserError, match=r"gold\.conllu:1: .*1 \(a\) -> 2 \(b\) -> 1 \(a\)"):
         draw_trees(files[:1], output=tmp_path / "a.svg")
     cyclic = Document((Sentence(("a", "b", "c"), (2, 1, 0)),), "d")
     corpus = SimpleNamespace(name="Odd", published={}, fingerprint=str, documents=lambda split: iter([cyclic]))

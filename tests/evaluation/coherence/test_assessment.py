@@ -216,7 +216,7 @@ class TestVerb:
 
 def test_a_run_on_no_documents_wants_a_corpus(trained, monkeypatch):
     monkeypatch.setattr(assessment, "data_of", lambda _: object())
-    with pytest.raises(UserError, match="was trained on no corpus of documents: name one by --corpus"):
+    with pytest.raises(UserError, match=r"no corpus of documents.*--corpus"):
         assess(trained(counting), CoherenceTask())
 
 

@@ -50,14 +50,12 @@ def test_empty_and_identical_pairs_are_left_out_and_counted():
     asked = pairwise(("A", first), ("B", second), ["k"] * 5, number=2)
     assert asked.left_out == {"with an empty text": 2, "of identical texts": 1}
     assert {item.line for item in asked.items} == {1, 5}
-    with pytest.raises(
-        UserError, match=r"at least 3 pairs of A and B .* found 2 \(left out: 2 with an empty text, 1 of"
-    ):
+    with pytest.raises(UserError, match=r"3 pairs of A and B .*found 2 \(.*2 with an empty text, 1"):
         pairwise(("A", first), ("B", second), ["k"] * 5, number=3)
 
 
 def test_a_comparison_wants_a_text_for_each_context():
-    with pytest.raises(UserError, match="a text of B for each of the 2 contexts, found 1"):
+    with pytest.raises(UserError, match=r"of B .*2 contexts.*found 1"):
         pairwise(("A", ["a", "b"]), ("B", ["a"]), ["k", "l"], number=1)
     with pytest.raises(UserError, match="different names, found A, A"):
         pairwise(("A", ["a"]), ("A", ["b"]), ["k"], number=1)

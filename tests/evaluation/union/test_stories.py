@@ -60,7 +60,7 @@ def test_batches_stay_within_the_budget_and_hold_every_story_once(ready):
 def test_short_documents_are_left_out_and_too_few_are_refused(ready, caplog):
     assert len(ready.stories("valid")) == 6
     assert "left out 1 documents of fewer than 3 sentences" in caplog.text
-    with pytest.raises(UserError, match="pets, test: expected stories of 3 sentences or more, found 1"):
+    with pytest.raises(UserError, match=r"pets, test: .*3 sentences.*found 1"):
         UnionData(PetStories(held_out=1), SuffixTagger()).stories("test")
 
 

@@ -89,7 +89,7 @@ def test_a_scorer_is_found_in_a_cache_that_cannot_be_written(cache, tmp_path):
 
 def test_a_list_of_words_that_is_not_there_is_named(cache, tmp_path):
     data = UnionData(PetStories(), SuffixTagger(), conceptnet_antonyms=tmp_path / "missing.txt")
-    with pytest.raises(UserError, match=r"missing\.txt: expected a file of ConceptNet"):
+    with pytest.raises(UserError, match=r"missing\.txt: .*ConceptNet"):
         train_union(data, small_encoder(), TRAINING, "listless", progress=False)
 
 
@@ -211,7 +211,7 @@ def test_a_description_names_encoder_corpus_and_digest(cache):
     assert content["fingerprint"][:12] in said
     (scorer_folder("pets").parent / "broken").mkdir(exist_ok=True)
     (scorer_folder("pets").parent / "broken" / "union.json").write_text("{")
-    with pytest.raises(UserError, match=r"union\.json: expected JSON, found .*Train the UNION scorer again"):
+    with pytest.raises(UserError, match=r"union\.json: expected JSON.*Train the UNION scorer"):
         union_score(["a"], scorer="broken")
 
 
