@@ -73,6 +73,7 @@ def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]
         for name in _named(system) - arguments.keys():  # Lightning leaves out what can't be pickled
             raise _refusal(name, "a value that can't be pickled")
     plain = {name: _plain(value, name) for name, value in arguments.items()}
+    # private names in Lightning: `L.LightningModule.load_from_checkpoint` finds class and builder by these keys alone
     if (path := _path(system)) is not None:
         plain = {"_class_path": path, "_instantiator": BUILDER, **plain}
     return plain
