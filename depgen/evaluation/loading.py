@@ -68,7 +68,7 @@ def load_run(
 ) -> System:
     """The system of a run, as `depgen.evaluation.trained.load_trained` finds it; see `load`."""
     trained = load_trained(run, device=device)
-    reading = reading_of_run(trained.run, form)
+    reading = reading_of_run(trained.run, form, checkpoint=trained.checkpoint)
     if first_word_space is not None:
         reading = replace(reading, first_word_space=first_word_space)
     return System(trained, reading, form)

@@ -14,13 +14,20 @@ from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
+from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
+from depgen.data.documents import DocumentData
+from depgen.data.generated import GeneratedStories
+from depgen.data.sentences import SingleSentences
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
-from depgen.data.vocabulary import SubwordPieces, vocabulary_of_checkpoint
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM, DependencyBatch
+from depgen.models.udgn import UDGN
 from depgen.training.activation import ActivationRegularizer
 from depgen.training.checkpoints import load_checkpoint
 from tests.invented_models import END, write_gpt2
@@ -255,3 +262,41 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     assert other.vocabulary.words != data.vocabulary.words
     with pytest.raises(UserError, match=r"another vocabulary.*use_vocabulary"):
         trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)
+
+
+STORIES = GeneratedStories(train=4, valid=2, test=2)
+PARSES = {"width": 8, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
+READINGS = {
+    "documents": (
+        partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6),
+        lambda: DocumentData(STORIES, duplicate_final_word=True, eval_sentences_per_segment=2),
+        Reading("as_is", final_word_twice=True, longest=2),
+    ),
+    "bare words": (
+        partial(UDGN, **PARSES),
+        lambda: TextData(BareWords(SingleSentences(STORIES)), vocabulary=WordVocabulary(masks=True)),
+        Reading("bare"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_checkpoint_alone_is_given_texts_as_in_its_training(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    make, data_of, reading = READINGS[name]
+    data, fitted = data_of(), trainer(tmp_path, max_epochs=1, limit_train_batches=1)
+    model = make(data.vocabulary_size)
+    fitted.fit(model, data)
+    fitted.save_checkpoint(tmp_path / "alone" / "one.ckpt")
+    system = depgen.load(tmp_path / "alone" / "one.ckpt", device="cpu")
+    assert system.reading == reading
+    if name == "bare words":  # without a `form`
+        assert system.parse(["The mother ran ."]).sentences[0].read == (True, True, True, False)
+    predicted = fitted.predict(model, data)
+    batch = next(iter(data.predict_dataloader()))
+    parses = name == "bare words"
+    with torch.no_grad():
+        model.eval()
+        expected = model.head_probabilities(batch.tokens, batch.lengths) if parses else model(batch)
+    torch.testing.assert_close(predicted[0], expected)
+    assert sum(map(len, predicted)) == len(data.predict_dataloader().dataset)
