@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, check_one_of, did_you_mean
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained, checked_device, load_trained
@@ -49,6 +49,7 @@ def load(
     Raises:
         UserError: no such system, or several of that name; no such device or dtype.
     """
+    check_one_of(form=(form, FormName))
     kind, where = ("run", None) if name is None else located(name)
     if kind == "pretrained":
         system = load_pretrained(str(where), device=device, form=form, first_word_space=first_word_space)
