@@ -81,10 +81,11 @@ def load_pretrained(
     """A causal language model of the transformers library that was not trained here; see `load`.
 
     Raises:
-        UserError: no such model, or one that can't be given a text word by word.
+        UserError: no such model, several of that name, or one that can't be given a text word by word.
     """
     from depgen.backbones.pretrained import PretrainedTransformer
 
+    _the_one_of(name, [each for each in _places(name) if each[0] == "pretrained"])
     folder = required_folder(name, holding="config.json")
     vocabulary = _vocabulary(required_folder(str(folder), holding=TOKENIZER_FILE))
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
@@ -130,18 +131,23 @@ def located(name: str | Path) -> tuple[Kind, Path]:
     Raises:
         UserError: nothing has that name, or several have.
     """
-    found = {path.resolve(): (kind, path) for kind, path in _places(name)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        places = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
-        raise UserError(f"Expected one system of the name {name}, found several: {places}. Name one by its whole path.")
+    if (found := _the_one_of(name, _places(name))) is not None:
+        return found
     meant = did_you_mean(str(name), dict.fromkeys(run.parent.name for run in all_runs()))
     raise UserError(
         f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
         f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "
         "fit`, or fetch a model where there is a network with `hf download NAME`."
     )
+
+
+def _the_one_of(name: str | Path, places: list[tuple[Kind, Path]]) -> tuple[Kind, Path] | None:
+    """The only one of the places that have a name; None where there is none."""
+    found = {path.resolve(): (kind, path) for kind, path in places}
+    if len(found) > 1:
+        listed = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
+        raise UserError(f"Expected one system of the name {name}, found several: {listed}. Name one by its whole path.")
+    return next(iter(found.values()), None)
 
 
 def _places(name: str | Path) -> list[tuple[Kind, Path]]:
