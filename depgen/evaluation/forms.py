@@ -25,10 +25,16 @@ _BROUGHT_BY: Mapping[FormName, str] = {
 }
 
 
-def form_of_run(run: Path) -> FormName | None:
-    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased."""
+def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None:
+    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased.
+
+    Of a folder without settings it is what a checkpoint keeps.
+    """
     settings = run / "config.yaml"
-    return form_in(getattr(data_of(settings), "corpus", None)) if settings.is_file() else None
+    if settings.is_file():
+        return form_in(getattr(data_of(settings), "corpus", None))
+    found: FormName | None = None if checkpoint is None else kept_reading(checkpoint).get("form")
+    return found
 
 
 def kept_reading(checkpoint: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
-from depgen.evaluation.forms import form_of_run, kept_reading
+from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.parsing import Decoding, parser_of, predicted_heads
 from depgen.evaluation.trained import Trained
 from depgen.language_models.masked import AttentionParser, HeadNetwork
@@ -24,7 +24,7 @@ def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName
         UserError: none was named, and the run's corpus does not say; or the system does not parse.
     """
     parser_of(trained)
-    found: FormName | None = form or form_of_run(trained.run) or kept_reading(trained.checkpoint).get("form")
+    found = form or form_of_run(trained.run, checkpoint=trained.checkpoint)
     if found is None:
         raise UserError(
             f"The corpus of {trained.run} does not say in which form its text is: name it by `form`, one of "
