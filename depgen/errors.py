@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, get_args
 
 
 class UserError(ValueError):
@@ -26,6 +27,21 @@ def check_at_least(least: int, **numbers: int | None) -> None:
     for name, number in numbers.items():
         if number is not None and number < least:
             raise UserError(f"{name}: expected at least {least}, found {number}.")
+
+
+def check_one_of(**choices: tuple[object, Any]) -> None:
+    """Nothing, if each value is one of its `Literal` type, or None.
+
+    >>> from typing import Literal
+    >>> check_one_of(unit=("bits", Literal["nats", "bits"]), by=(None, Literal["word"]))
+
+    Raises:
+        UserError: one of them is another value, and is named.
+    """
+    for name, (value, literal) in choices.items():
+        if value is not None and value not in get_args(literal):
+            expected = ", ".join(map(str, get_args(literal)))
+            raise UserError(f"{name}: expected one of {expected}, found {value}.")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -159,5 +159,8 @@ class DistanceNetwork(Protocol):
         ...
 
 
-BackboneFactory = Callable[[int], Backbone]
-"""From the vocabulary size to a backbone: in YAML, a class path with all its other arguments."""
+if TYPE_CHECKING:
+    BackboneFactory = Callable[[int], Backbone] | Mapping[str, Any] | str
+else:  # jsonargparse makes a callable of what YAML has
+    BackboneFactory = Callable[[int], Backbone]
+"""From the vocabulary size to a backbone, or its block as in YAML: a class path, or that with all other arguments."""

@@ -6,10 +6,10 @@ Vaswani et al. (2017), with the defaults of fairseq's `transformer_lm`: 6 x 512,
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -315,3 +315,9 @@ def counted_positions(
     if padding is None:
         return range(context - length, context)
     return ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
+
+
+if TYPE_CHECKING:
+    TransformerFactory = Callable[[int], Transformer] | Mapping[str, Any] | str
+else:  # as `depgen.backbones.backbone.BackboneFactory`
+    TransformerFactory = Callable[[int], Transformer]

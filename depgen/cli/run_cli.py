@@ -196,7 +196,7 @@ class RunCLI(LightningCLI):
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
-        settings = self._get(self.config_init, "trainer")
+        settings = self.config_init[self.request.verb]["trainer"]
         self._compare_data()
         refuse_early_stopping(as_list(settings.get("callbacks")), self.model)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
@@ -276,7 +276,7 @@ class RunCLI(LightningCLI):
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
             bar = bar or [ValidationLines()]
-            every = self._get(self.config, "resume_every_n_steps")
+            every = self.config[self.request.verb].get("resume_every_n_steps")
             record = [DataRecord(folder)] if self.source is None else []
             guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
             return [*bar, *record, *guards]
@@ -288,7 +288,7 @@ class RunCLI(LightningCLI):
         return bar
 
     def _loggers(self, fits: bool) -> list[Any]:
-        mode, folder = self._get(self.config, "wandb"), self.folder or self.source
+        mode, folder = self.config[self.request.verb].get("wandb"), self.folder or self.source
         loggers: list[Any] = [CurveLogger(self.folder)] if fits and self.folder is not None else []
         return [*loggers, weights_and_biases(folder, mode)] if mode and folder is not None else loggers
 

@@ -66,3 +66,17 @@ def form_of(corpus: Corpus) -> FormName | None:
     """The form that a corpus's text is in (`depgen.trees.text_form`), which it says by an attribute `form`, or not."""
     form: FormName | None = getattr(corpus, "form", None)
     return form
+
+
+def form_in(corpus: Corpus | None) -> FormName | None:
+    """The form of a corpus that says it, or that has been lower-cased; None of any other."""
+    return None if corpus is None else form_of(corpus) or ("lower" if _is_lowercased(corpus) else None)
+
+
+def _is_lowercased(corpus: object) -> bool:
+    """Whether a corpus, or the one that it takes its sentences from, puts words into lower case."""
+    while corpus is not None:
+        if getattr(corpus, "lowercase", False) is True:
+            return True
+        corpus = getattr(corpus, "corpus", None)
+    return False

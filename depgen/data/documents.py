@@ -254,6 +254,16 @@ class DocumentData(CorpusData):
         """Padded segments of sentences."""
         return collate_documents
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """That of the test split."""
+        return {
+            **super().reading,
+            "final_word_twice": self.duplicate_final_word,
+            "longest": self.eval_sentences_per_segment,
+            "segmentation": self.segmentation,
+        }
+
     def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
         """A split's documents in segments of so many sentences; None: whole.
 

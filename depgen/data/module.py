@@ -138,6 +138,10 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """The epoch to draw an order for: the one given; by default the trainer's, or 0 without a trainer."""
         return drawn_epoch(self.trainer, epoch)
 
+    def predict_dataloader(self) -> Any:  # noqa: ANN401, Lightning's
+        """The loader of the test split."""
+        return self.test_dataloader()
+
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""
         return ResumableLoader(

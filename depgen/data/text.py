@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.data.corpus import Corpus, Split, drawn_splits
+from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
@@ -124,6 +124,15 @@ class CorpusData(EncodedData[EncodedSplit]):
         drawn = drawn_splits(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
+        return {"form": form_in(self.corpus)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The vocabulary and `reading`."""
+        return {**super().state_dict(), "reading": self.reading}
 
     def _word_counts(self) -> Counter[str]:
         counts: Counter[str] = Counter()

@@ -4,11 +4,13 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
+from depgen.data.corpus import Corpus, Split, SplitStatistics, form_in
 from depgen.data.experiment import data_of
 from depgen.data.sentences import rewritten_documents
 from depgen.locations import lines_sha256
+from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS, FormName
@@ -23,24 +25,23 @@ _BROUGHT_BY: Mapping[FormName, str] = {
 }
 
 
-def form_of_run(run: Path) -> FormName | None:
-    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased."""
+def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None:
+    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased.
+
+    Of a folder without settings it is what a checkpoint keeps.
+    """
     settings = run / "config.yaml"
-    return form_in(getattr(data_of(settings), "corpus", None)) if settings.is_file() else None
+    if settings.is_file():
+        return form_in(getattr(data_of(settings), "corpus", None))
+    found: FormName | None = None if checkpoint is None else kept_reading(checkpoint).get("form")
+    return found
 
 
-def form_in(corpus: Corpus | None) -> FormName | None:
-    """The form of a corpus that says it, or that has been lower-cased; None of any other."""
-    return None if corpus is None else form_of(corpus) or ("lower" if _is_lowercased(corpus) else None)
-
-
-def _is_lowercased(corpus: object) -> bool:
-    """Whether a corpus, or the one that it takes its sentences from, puts words into lower case."""
-    while corpus is not None:
-        if getattr(corpus, "lowercase", False) is True:
-            return True
-        corpus = getattr(corpus, "corpus", None)
-    return False
+def kept_reading(checkpoint: Path) -> dict[str, Any]:
+    """How the data gave texts to the system of a checkpoint; empty for files of earlier versions."""
+    states = load_checkpoint(checkpoint, mmap=True).values() if checkpoint.is_file() else ()
+    kept = (state["reading"] for state in states if isinstance(state, Mapping) and "reading" in state)
+    return dict(next(kept, {}))
 
 
 class BroughtIntoForm:

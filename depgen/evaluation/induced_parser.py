@@ -24,7 +24,7 @@ def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName
         UserError: none was named, and the run's corpus does not say; or the system does not parse.
     """
     parser_of(trained)
-    found = form or form_of_run(trained.run)
+    found = form or form_of_run(trained.run, checkpoint=trained.checkpoint)
     if found is None:
         raise UserError(
             f"The corpus of {trained.run} does not say in which form its text is: name it by `form`, one of "

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, check_one_of, did_you_mean
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained, checked_device, load_trained
@@ -49,6 +49,7 @@ def load(
     Raises:
         UserError: no such system, or several of that name; no such device or dtype.
     """
+    check_one_of(form=(form, FormName))
     kind, where = ("run", None) if name is None else located(name)
     if kind == "pretrained":
         system = load_pretrained(str(where), device=device, form=form, first_word_space=first_word_space)
@@ -68,7 +69,7 @@ def load_run(
 ) -> System:
     """The system of a run, as `depgen.evaluation.trained.load_trained` finds it; see `load`."""
     trained = load_trained(run, device=device)
-    reading = reading_of_run(trained.run, form)
+    reading = reading_of_run(trained.run, form, checkpoint=trained.checkpoint)
     if first_word_space is not None:
         reading = replace(reading, first_word_space=first_word_space)
     return System(trained, reading, form)
@@ -80,10 +81,11 @@ def load_pretrained(
     """A causal language model of the transformers library that was not trained here; see `load`.
 
     Raises:
-        UserError: no such model, or one that can't be given a text word by word.
+        UserError: no such model, several of that name, or one that can't be given a text word by word.
     """
     from depgen.backbones.pretrained import PretrainedTransformer
 
+    _the_one_of(name, [each for each in _places(name) if each[0] == "pretrained"])
     folder = required_folder(name, holding="config.json")
     vocabulary = _vocabulary(required_folder(str(folder), holding=TOKENIZER_FILE))
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
@@ -129,18 +131,23 @@ def located(name: str | Path) -> tuple[Kind, Path]:
     Raises:
         UserError: nothing has that name, or several have.
     """
-    found = {path.resolve(): (kind, path) for kind, path in _places(name)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        places = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
-        raise UserError(f"Expected one system of the name {name}, found several: {places}. Name one by its whole path.")
+    if (found := _the_one_of(name, _places(name))) is not None:
+        return found
     meant = did_you_mean(str(name), dict.fromkeys(run.parent.name for run in all_runs()))
     raise UserError(
         f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
         f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "
         "fit`, or fetch a model where there is a network with `hf download NAME`."
     )
+
+
+def _the_one_of(name: str | Path, places: list[tuple[Kind, Path]]) -> tuple[Kind, Path] | None:
+    """The only one of the places that have a name; None where there is none."""
+    found = {path.resolve(): (kind, path) for kind, path in places}
+    if len(found) > 1:
+        listed = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
+        raise UserError(f"Expected one system of the name {name}, found several: {listed}. Name one by its whole path.")
+    return next(iter(found.values()), None)
 
 
 def _places(name: str | Path) -> list[tuple[Kind, Path]]:

@@ -1,17 +1,17 @@
 """How a run's system is given a text: in which form, with last words once or twice, whole or in segments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from depgen.data.documents import DocumentData, Segmentation, segment_bounds
+from depgen.data.documents import Segmentation, segment_bounds
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import AnyVocabulary, Encoding, encode
-from depgen.evaluation.forms import form_in
+from depgen.evaluation.forms import kept_reading
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
 
@@ -77,13 +77,16 @@ class Reading:
 
 def reading_of(data: object, form: FormName | None = None) -> Reading:
     """That of a data module; by default in the form of its corpus, and `as_is` where this does not say."""
-    form = form or form_in(getattr(data, "corpus", None)) or "as_is"
-    if not isinstance(data, DocumentData):
-        return Reading(form)
-    return Reading(form, data.duplicate_final_word, data.eval_sentences_per_segment, data.segmentation)
+    return _reading(getattr(data, "reading", {}), form)
 
 
-def reading_of_run(run: Path, form: FormName | None = None) -> Reading:
-    """The same of a run folder, where its settings name a data module."""
+def reading_of_run(run: Path, form: FormName | None = None, *, checkpoint: Path | None = None) -> Reading:
+    """The same of a run folder whose settings name a data module; else what a checkpoint keeps of that."""
     settings = run / "config.yaml"
-    return reading_of(data_of(settings) if settings.is_file() else None, form)
+    if settings.is_file():
+        return reading_of(data_of(settings), form)
+    return _reading({} if checkpoint is None else kept_reading(checkpoint), form)
+
+
+def _reading(found: Mapping[str, Any], form: FormName | None) -> Reading:
+    return Reading(**{**found, "form": form or found.get("form") or "as_is"})

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from depgen.errors import UserError
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.scored_text import PERPLEXITY
 from depgen.evaluation.scores import By, Scores, Unit
@@ -82,7 +83,7 @@ def score(
 
     Raises:
         UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
-            than it can read.
+            than it can read, or one of whose words it reads none.
     """
     if output is not None:
         check_output(output)
@@ -95,6 +96,11 @@ def score(
         documents, by=by, unit=unit, reads=reads, next_words=next_words, tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )  # fmt: skip
+    if not scores.totals.tokens:
+        raise UserError(
+            f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
+            "another by --form."
+        )
     content = _as_json(scores.rows(), unit) if json else _as_columns(scores.rows())
     _report(scores, system, reads)
     if output is None:

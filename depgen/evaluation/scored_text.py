@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.data.vocabulary import EOS_WORD, AnyVocabulary
-from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.next_words import WordFigures, figures_of_next_words
@@ -166,15 +165,11 @@ class Scorer:
         """The documents with each word's score.
 
         Raises:
-            UserError: a text that is longer than the system reads at once, or none of whose words it reads.
+            UserError: a text that is longer than the system reads at once.
         """
         encoder = TextEncoder(self.trained, self.reading, self.as_one)
         read = list(map(encoder.sentences, documents))
         units = [unit for pair in zip(documents, read, strict=True) for unit in encoder.units(*pair)]
-        if not units:
-            raise UserError(
-                f"The text has no word that a system which reads the form `{self.reading.form}` could score."
-            )
         scores = score_documents(
             self.trained.model, units, vocabulary=self.vocabulary, tokens_per_batch=self.tokens_per_batch,
             batch_size=self.batch_size, progress=self.progress,

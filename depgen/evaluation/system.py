@@ -1,12 +1,12 @@
 """A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, check_at_least
+from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
@@ -57,9 +57,9 @@ class System:
 
     def score(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         *,
-        given: str | Sequence[str] | None = None,
+        given: str | Iterable[str] | None = None,
         by: By = "word",
         unit: Unit = "nats",
         reads: Reads | None = None,
@@ -89,6 +89,8 @@ class System:
         Raises:
             UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
         """
+        check_one_of(by=(by, By), unit=(unit, Unit))
+        check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         documents = _documents(texts, tokens)
         before = [0] * len(documents)
         if given is not None:
@@ -112,7 +114,7 @@ class System:
 
     def generate(
         self,
-        prompts: Sequence[Text] | None = None,
+        prompts: Iterable[Text] | None = None,
         *,
         number: int = 1,
         sentences: int | None = None,
@@ -160,7 +162,7 @@ class System:
 
     def parse(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         *,
         decoding: Decoding = "tree",
         attention_head: tuple[int, int] | None = None,
@@ -189,6 +191,7 @@ class System:
             UserError: the system does not parse, has no such attention head, or was trained on text of unknown form
                 (name it by `depgen.load(..., form=)`).
         """
+        check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         form = form_for_parsing(self.trained, self.form)
         parser = InducedParser(self.trained, form, decoding, tokens_per_batch, batch_size, attention_head)
@@ -196,7 +199,7 @@ class System:
 
     def hidden_states(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         layer: int = -1,
         *,
         pooling: Pooling = "last",
@@ -225,6 +228,7 @@ class System:
         Raises:
             UserError: the system has no such states, or can't encode a text of this length.
         """
+        check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
         return states_of_documents(
@@ -254,6 +258,7 @@ class System:
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
+        check_one_of(kind=(kind, Kind))
         (document,) = _documents([sentence], tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
@@ -269,6 +274,7 @@ class System:
         Raises:
             UserError: `reads` is `document`, and the system never does.
         """
+        check_one_of(reads=(reads, Reads))
         if reads == "document" and self.model.likelihood == "pseudo":
             raise UserError(
                 f"{type(self.model).__name__} predicts each word from the others of its sentence, and reads no "
@@ -277,20 +283,27 @@ class System:
         return self.model.reads_sentences if reads is None else reads == "document"
 
 
-def _documents(texts: Sequence[Text], tokens: Tokens = "whitespace") -> list[TextDocument]:
+def _documents(texts: Iterable[Text], tokens: Tokens = "whitespace") -> list[TextDocument]:
     if isinstance(texts, str):
         raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
     return [
-        text if isinstance(text, TextDocument) else document_of(text, name=f"text-{number}", tokens=tokens)
+        text if isinstance(text, TextDocument) else _document(text, f"text-{number}", tokens)
         for number, text in enumerate(texts, start=1)
     ]
 
 
-def _contexts(given: str | Sequence[str], texts: int, tokens: Tokens) -> list[TextDocument]:
+def _document(text: str, name: str, tokens: Tokens) -> TextDocument:
+    check_one_of(tokens=(tokens, Tokens))
+    if not isinstance(text, str):
+        raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
+    return document_of(text, name=name, tokens=tokens)
+
+
+def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
-    return [document_of(each, name=f"context-{number}", tokens=tokens) for number, each in enumerate(contexts, 1)]
+    return [_document(each, f"context-{number}", tokens) for number, each in enumerate(contexts, 1)]
 
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:

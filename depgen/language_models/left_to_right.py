@@ -1,6 +1,8 @@
 """The base of the systems that score and write a text token by token."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
@@ -62,9 +64,8 @@ class LeftToRight(LanguageModel):
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
         self.backbone, self.max_length = backbone, backbone.max_length
         self.longest_scored = None if self.max_length is None else self.max_length - 1  # <eos> in front
-        made_from = self.hparams.get("backbone")
-        if isinstance(made_from, MutableMapping) and "init_args" in made_from:  # by class path, as YAML does
-            made_from["init_args"].update(backbone.arguments_found)
+        if backbone.arguments_found and "backbone" in self.hparams:
+            self.hparams["backbone"] = _with(self.hparams["backbone"], backbone)
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
@@ -262,6 +263,16 @@ class LeftToRight(LanguageModel):
             device=self.device,
             progress=progress,
         )
+
+
+def _with(made_from: Any, backbone: Backbone) -> Any:  # noqa: ANN401
+    """A backbone's hyper-parameter, a block or a callable, with the arguments that the network has found out."""
+    found = backbone.arguments_found
+    if isinstance(made_from, str):
+        made_from = {"class_path": made_from}
+    if isinstance(made_from, Mapping):
+        return {**made_from, "init_args": {**(made_from.get("init_args") or {}), **found}}
+    return partial(type(backbone) if isfunction(made_from) else made_from, **found)
 
 
 def _remedy(room: int) -> str:

@@ -18,6 +18,7 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneS
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.training.hyper_parameters import factory
 
 
 class CausalLM(LeftToRight):
@@ -37,7 +38,7 @@ class CausalLM(LeftToRight):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.use_backbone(backbone(vocabulary_size))
+        self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:

@@ -64,6 +64,7 @@ from depgen.nn.vocabulary import (
     word_log_probs,
     word_scores,
 )
+from depgen.training.hyper_parameters import factory
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
 from depgen.trees.relation_weights import RelationWeights
@@ -419,7 +420,7 @@ class DMLM(LeftToRight):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.use_backbone(backbone(vocabulary_size))
+        self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         self.attention = None if attention is None else attention(self.backbone.width)
         self.gate = None if gate is None else gate(self.backbone.width)
         layers = self.backbone.attention_layers

@@ -39,6 +39,7 @@ from depgen.language_models.document import DocumentLanguageModel, DocumentOutpu
 from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length
 from depgen.nn.lengths import mask_of
 from depgen.nn.sentence_contexts import encode_in_turn, sentence_end_states
+from depgen.training.hyper_parameters import factory
 
 POSITIONS_AT_ONCE = 1 << 16
 """Positions of one call where sentences are encoded again for each one after them, which multiplies tokens."""
@@ -384,7 +385,7 @@ class DocumentTransformer(DocumentLanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        network = backbone(vocabulary_size)
+        network = factory(backbone, BackboneFactory)(vocabulary_size)
         if not isinstance(network, Transformer) or not network.causal:
             raise UserError(
                 f"DocumentTransformer: expected a Transformer with causal: true, found a {type(network).__name__}"

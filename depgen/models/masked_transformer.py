@@ -14,19 +14,20 @@ Deviations
         is judged by.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
+from depgen.training.hyper_parameters import factory
 
 
 def undirected_matches(
@@ -64,7 +65,7 @@ class MaskedTransformer(MaskedLanguageModel):
 
     def __init__(
         self,
-        backbone: Callable[[int], Transformer],
+        backbone: TransformerFactory,
         vocabulary_size: int,
         *,
         parses_by: tuple[int, int] | None = None,
@@ -72,7 +73,7 @@ class MaskedTransformer(MaskedLanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.use_backbone(backbone(vocabulary_size))
+        self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
         self.parses_by: tuple[int, int] | None = None
         if parses_by is not None:
             self.parse_by(parses_by)

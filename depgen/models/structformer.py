@@ -32,7 +32,7 @@ Deviations
         by one rule; the second is the model as it was published.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
@@ -40,13 +40,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import TransformerFactory
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
+from depgen.training.hyper_parameters import factory
 
 LOWEST = -300.0
 """Nats below its sentence's highest word at which a word's weight as a head ends: its square is still a double."""
@@ -191,7 +192,7 @@ class StructFormer(MaskedLanguageModel):
 
     def __init__(
         self,
-        backbone: Callable[[int], Transformer],
+        backbone: TransformerFactory,
         vocabulary_size: int,
         *,
         parser_layers: int = 3,
@@ -202,7 +203,7 @@ class StructFormer(MaskedLanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.use_backbone(backbone(vocabulary_size))
+        self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
         self.parser = DistanceParser(
             self.backbone.width, layers=parser_layers, kernel=parser_kernel, dropout=parser_dropout
         )

@@ -31,12 +31,34 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
     today = settings_today(block)
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments((L.LightningModule, L.LightningDataModule), "block", skip={"collate"})
-    settings = {"class_path": today.get("class_path"), "init_args": {**(today.get("init_args") or {}), **others}}
+    arguments = {**(today.get("init_args") or {}), **others}
+    return _built(parser, {"class_path": today.get("class_path"), "init_args": arguments})
+
+
+def factory(made_by: Any, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
+    """A callable as it is, or the one that a class path or a block of YAML describes.
+
+    Args:
+        made_by: a callable, a class path, or a mapping with `class_path` and `init_args`.
+        kind: its type, such as `depgen.backbones.backbone.BackboneFactory`.
+
+    Raises:
+        UserError: there is no such class, or it refuses the arguments.
+    """
+    if callable(made_by):
+        return made_by
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--block", type=kind)
+    return _built(parser, settings_today(made_by))
+
+
+def _built(parser: ArgumentParser, block: Any) -> Any:  # noqa: ANN401
     try:
         with user_errors_unwrapped():
-            return parser.instantiate_classes(parser.parse_object({"block": settings})).block
+            return parser.instantiate_classes(parser.parse_object({"block": block})).block
     except ArgumentError as error:
-        raise UserError(f"{settings['class_path']} can't be built: {error}") from error
+        name = block.get("class_path") if isinstance(block, Mapping) else block
+        raise UserError(f"{name} can't be built: {error}") from error
 
 
 def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,6 +73,7 @@ def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]
         for name in _named(system) - arguments.keys():  # Lightning leaves out what can't be pickled
             raise _refusal(name, "a value that can't be pickled")
     plain = {name: _plain(value, name) for name, value in arguments.items()}
+    # private names in Lightning: `L.LightningModule.load_from_checkpoint` finds class and builder by these keys alone
     if (path := _path(system)) is not None:
         plain = {"_class_path": path, "_instantiator": BUILDER, **plain}
     return plain

@@ -12,7 +12,7 @@ import torch
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.loading import located
+from depgen.evaluation.loading import load_pretrained, located
 from tests.invented_models import write_gpt2
 
 TEXTS = ["the cat sat on the mat again", "The quizzical platypus, again!", "mat"]
@@ -36,7 +36,7 @@ def environment(place, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(place / "hub"))
 
 
-def by_transformers(folder, text, *, space):
+def by_transformers(folder, text, *, space, dtype=torch.float32):
     """Nats of all tokens of a text and its end, by the library's own network and tokenizer."""
     from tokenizers import Tokenizer
     from transformers import GPT2LMHeadModel
@@ -44,7 +44,7 @@ def by_transformers(folder, text, *, space):
     ids = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(f" {text}" if space else text).ids
     tokens = torch.tensor([[0, *ids, 0]])
     with torch.no_grad():
-        log_probs = GPT2LMHeadModel.from_pretrained(folder).eval()(tokens[:, :-1]).logits.log_softmax(-1)
+        log_probs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype).eval()(tokens[:, :-1]).logits.log_softmax(-1)
     return log_probs[0].gather(1, tokens[0, 1:, None]).sum().item()
 
 
@@ -106,6 +106,12 @@ def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch,
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     with pytest.raises(UserError, match=r"Expected one system of the name tiny, found several: .*\(run\); .*\(pretr"):
         located("tiny")
+    assert load_pretrained("tiny", device="cpu").trained.run == models / "tiny"
+    shutil.copytree(models / "tiny", tmp_path / "elsewhere" / "tiny")
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path / "elsewhere")
+        with pytest.raises(UserError, match=r"several: .*\(pretrained\); .*\(pretrained\)"):
+            load_pretrained("tiny", device="cpu")
     assert located(run) == located("tiny/2026-01-01_00-00-00") == ("run", run)
     assert located(str(run / "checkpoints" / "best.ckpt")) == ("run", run / "checkpoints" / "best.ckpt")
     monkeypatch.chdir(tmp_path / "runs")
@@ -132,8 +138,9 @@ def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
 def test_weights_may_have_another_type(place):
     system = depgen.load("tiny", device="cpu", dtype="float64")
     assert system.model.backbone.output_weight.dtype == torch.float64
-    exact = [by_transformers(place / "models" / "tiny", text, space=False) for text in TEXTS]
-    assert [text.log_prob for text in system.score(TEXTS)] == pytest.approx(exact, abs=1e-5)
+    folder, texts = place / "models" / "tiny", [*TEXTS, " ".join(TEXTS * 8)]
+    exact = [by_transformers(folder, text, space=False, dtype=torch.float64) for text in texts]
+    assert [text.log_prob for text in system.score(texts)] == pytest.approx(exact, rel=0, abs=1e-10)
     with pytest.raises(UserError, match=r"float32, float64, bfloat16.* found int8"):
         depgen.load("tiny", device="cpu", dtype="int8")
 

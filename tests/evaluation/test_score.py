@@ -199,6 +199,13 @@ def test_a_text_that_is_none_is_one_message(tmp_path, capsys, content, message):
     assert "Traceback" not in said
 
 
+def test_a_text_without_a_word_that_is_read_is_refused(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("...\n``\n")
+    with pytest.raises(UserError, match=r"t\.txt: expected words .* found none in the form `bare`.*--form"):
+        score(path, run="masked")
+
+
 def test_options_that_can_not_be_met(text, tmp_path):
     with pytest.raises(UserError, match=r"UDGN predicts .*its sentence"):
         score(text, run="masked", reads="document")

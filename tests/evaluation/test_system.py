@@ -1,6 +1,8 @@
 """Systems used from Python: scores of strings, of contexts' continuations, entropies and ranks against brute force."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -147,6 +149,74 @@ def test_what_a_system_lacks_is_refused(systems):
 def test_a_string_in_place_of_a_list_is_refused(systems, method):
     with pytest.raises(UserError, match=r"a list of strings, found the string 'the cat': put it into a list"):
         getattr(replace(systems["masked"], form="bare"), method)("the cat")
+
+
+WRONG = """
+from tests.evaluation import test_system as tests
+from depgen.errors import UserError
+from depgen.evaluation.loading import load
+
+system = tests.system_of(tests.MODELS["masked"])
+for call, message in (
+    (lambda: system.score(["a"], by="letter"), "by: expected one of word, sentence, document, all, found letter"),
+    (lambda: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
+    (lambda: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
+    (lambda: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),
+    (lambda: system.parse(["a"], decoding="greedy"), "decoding: expected one of argmax, tree, found greedy"),
+    (lambda: system.hidden_states(["a"], pooling="max"), "pooling: expected one of last, first, mean, found max"),
+    (lambda: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
+    (lambda: load("udgn", form="upper"), "form: expected one of bare, ptb, stories, lower, as_is, found upper"),
+    (lambda: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
+    (lambda: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),
+    (lambda: system.score(["a"], given=[1]), "context-1: expected a string, found 1 of type int"),
+    (lambda: system.attention(["a"]), "text-1: expected a string, found ['a'] of type list"),
+):
+    try:
+        call()
+    except UserError as error:
+        assert message in str(error), error
+    else:
+        raise AssertionError(message)
+"""
+
+
+def test_wrong_choices_and_texts_are_refused_by_name():
+    # a process of its own, because the type checks of these tests come first here
+    done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("number", ["batch_size", "tokens_per_batch"])
+@pytest.mark.parametrize("method", ["score", "parse", "hidden_states"])
+def test_batches_of_nothing_are_refused(systems, method, number):
+    with pytest.raises(UserError, match=f"{number}: expected at least 1, found 0"):
+        getattr(replace(systems["masked"], form="bare"), method)(TEXTS, **{number: 0})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_texts_without_words_and_generators_are_texts_too(systems, name):
+    system = systems[name]
+    blank = system.score(["", " \n\t\u2003"])
+    assert [text.words for text in blank] == [(), ()]
+    assert blank.to_frame().empty
+    (text, *_), (all_of_it,) = system.score(["", "cat"]), system.score([""], by="all").rows()
+    assert text == blank[0]
+    assert (all_of_it["words"], all_of_it["log_prob"]) == (0, None)
+    assert system.score(text for text in TEXTS) == system.score(TEXTS)
+    states = system.hidden_states(text for text in ["", "the cat"])
+    assert [text.words for text in states] == [(), ("the", "cat")]
+    long = " ".join(["the dogs ran"] * 10 + ["cat"])
+    words = system.score([long])[0].words
+    assert [long[word.start : word.end] for word in words if not word.is_end] == long.split()
+
+
+def test_characters_are_those_of_the_string_whatever_is_in_it(systems):
+    text = "the na\u00efve\u00a0\U0001f600\u2028z\u0301 \tcat\r\nran"
+    (found,) = systems["masked"].score([text])
+    assert [text[word.start : word.end] for word in found.words] == text.split() == [word.word for word in found.words]
+    assert len(found.words) == 6
+    (parsed,) = replace(systems["masked"], form="as_is").parse([text]).to_spacy()
+    assert [token.text for token in parsed] == text.split()
 
 
 @pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])

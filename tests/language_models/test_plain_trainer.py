@@ -1,5 +1,8 @@
 """Systems in a plain Lightning Trainer and in a notebook, without the command line."""
 
+import shutil
+import subprocess
+import sys
 from functools import partial
 
 import lightning as L
@@ -9,16 +12,25 @@ import torch
 import depgen
 from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
+from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
+from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
+from depgen.data.documents import DocumentData
+from depgen.data.generated import GeneratedStories
+from depgen.data.sentences import SingleSentences
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
-from depgen.data.vocabulary import vocabulary_of_checkpoint
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM, DependencyBatch
+from depgen.models.udgn import UDGN
 from depgen.training.activation import ActivationRegularizer
 from depgen.training.checkpoints import load_checkpoint
+from tests.invented_models import END, write_gpt2
 
 TINY = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8)
 LINES = {"train": 12, "valid": 4, "test": 4}
@@ -124,6 +136,71 @@ def test_a_system_built_by_functions_is_saved_and_loaded_without_code(data, tmp_
         assert loaded.phases == model.phases
 
 
+FROM_BLOCKS = """
+import sys
+from pathlib import Path
+
+import lightning as L
+import torch
+
+from depgen.errors import UserError
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dmlm import DMLM
+from depgen.models.document_transformer import DocumentTransformer
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.structformer import StructFormer
+
+NAME = "depgen.backbones.transformer.Transformer"
+SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8}
+for kind in (CausalLM, DMLM, DocumentTransformer, MaskedTransformer, StructFormer):
+    causal = kind not in (MaskedTransformer, StructFormer)
+    block = {"class_path": NAME, "init_args": {**SIZES, "causal": causal}}
+    model = kind(backbone=block, vocabulary_size=9)
+    assert model.backbone.width == 8 and block["init_args"] == {**SIZES, "causal": causal}
+    trainer = L.Trainer(logger=False, accelerator="cpu")
+    trainer.strategy.connect(model)
+    path = Path(sys.argv[1]) / "one.ckpt"
+    trainer.save_checkpoint(path)
+    for loaded in (each.load_from_checkpoint(path, weights_only=True) for each in (kind, L.LightningModule)):
+        assert type(loaded) is kind
+        assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
+assert CausalLM(NAME, 9).backbone.width == 512
+for wrong, word in (({"class_path": NAME, "init_args": {"layerz": 2}}, "layerz"), ("no.such", "no.such"), (3, "3")):
+    try:
+        CausalLM(wrong, 9)
+    except UserError as error:
+        assert word in str(error), error
+    else:
+        raise AssertionError(wrong)
+"""
+
+
+def test_a_backbone_is_given_by_class_path_too(tmp_path):
+    # a process of its own, because the type checks of these tests know callables alone
+    done = subprocess.run([sys.executable, "-c", FROM_BLOCKS, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def of_pretrained(vocabulary_size: int) -> PretrainedTransformer:
+    return PretrainedTransformer(vocabulary_size, pretrained="there")
+
+
+@pytest.mark.parametrize("make", [partial(PretrainedTransformer, pretrained="there"), of_pretrained])
+def test_a_checkpoint_of_a_pretrained_network_loads_where_that_is_not(make, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path / "models"))
+    write_gpt2(tmp_path / "models" / "there")
+    pieces = SubwordPieces(tokenizer=str(tmp_path / "models" / "there"), eos_token=END)
+    data = TextData(TextLines(str(tmp_path)), vocabulary=pieces, tokens_per_batch=200)
+    model, fitted = CausalLM(make, data.vocabulary_size), trainer(tmp_path, max_epochs=1)
+    fitted.fit(model, data)
+    fitted.save_checkpoint(tmp_path / "one.ckpt")
+    shutil.rmtree(tmp_path / "models")
+    loaded = depgen.load(tmp_path / "one.ckpt", device="cpu")
+    assert all(map(torch.equal, model.state_dict().values(), loaded.model.state_dict().values()))
+    assert loaded.score(["a b c"])[0].log_prob < 0
+    assert loaded.generate(["a b"], max_new_tokens=2)[0].prompt == "a b"
+
+
 def test_networks_of_streams_keep_their_regulariser(data, tmp_path):
     network = partial(AWDLSTM, embedding_size=6, hidden_size=6, layers=1)
     model = CausalLM(network, data.vocabulary_size, regularizer=ActivationRegularizer(activation=0.5))
@@ -185,3 +262,41 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     assert other.vocabulary.words != data.vocabulary.words
     with pytest.raises(UserError, match=r"another vocabulary.*use_vocabulary"):
         trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)
+
+
+STORIES = GeneratedStories(train=4, valid=2, test=2)
+PARSES = {"width": 8, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
+READINGS = {
+    "documents": (
+        partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6),
+        lambda: DocumentData(STORIES, duplicate_final_word=True, eval_sentences_per_segment=2),
+        Reading("as_is", final_word_twice=True, longest=2),
+    ),
+    "bare words": (
+        partial(UDGN, **PARSES),
+        lambda: TextData(BareWords(SingleSentences(STORIES)), vocabulary=WordVocabulary(masks=True)),
+        Reading("bare"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_checkpoint_alone_is_given_texts_as_in_its_training(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    make, data_of, reading = READINGS[name]
+    data, fitted = data_of(), trainer(tmp_path, max_epochs=1, limit_train_batches=1)
+    model = make(data.vocabulary_size)
+    fitted.fit(model, data)
+    fitted.save_checkpoint(tmp_path / "alone" / "one.ckpt")
+    system = depgen.load(tmp_path / "alone" / "one.ckpt", device="cpu")
+    assert system.reading == reading
+    if name == "bare words":  # without a `form`
+        assert system.parse(["The mother ran ."]).sentences[0].read == (True, True, True, False)
+    predicted = fitted.predict(model, data)
+    batch = next(iter(data.predict_dataloader()))
+    parses = name == "bare words"
+    with torch.no_grad():
+        model.eval()
+        expected = model.head_probabilities(batch.tokens, batch.lengths) if parses else model(batch)
+    torch.testing.assert_close(predicted[0], expected)
+    assert sum(map(len, predicted)) == len(data.predict_dataloader().dataset)
