@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -10,3 +12,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 from jaxtyping import install_import_hook
 
 install_import_hook("depgen", "beartype.beartype")
+
+
+@pytest.fixture
+def runs_of_any_name(monkeypatch):
+    """The command line takes every name of a run for one that exists, for tests that give it a model by themselves."""
+    monkeypatch.setattr("depgen.cli.named_files.find_run", lambda name: None)

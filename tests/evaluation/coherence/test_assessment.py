@@ -97,7 +97,7 @@ def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
 
 class TestVerb:
     @pytest.fixture(autouse=True)
-    def _loaded(self, trained, monkeypatch):
+    def _loaded(self, trained, monkeypatch, runs_of_any_name):
         rules = {"sure": counting, "blind": blind}
         load = lambda run, device: trained(rules[run])  # noqa: E731
         monkeypatch.setattr(assessment, "load_trained", load)
@@ -190,7 +190,7 @@ class TestVerb:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (None, "No answers at"),
+            (None, "No file at"),
             ("{", "found no JSON"),
             ("[]", "found other JSON"),
             ("{}", "found no 'documents_asked'"),
