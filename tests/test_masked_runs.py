@@ -130,8 +130,8 @@ def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
 
 
 def test_two_processes_see_the_loss_of_one(place):
-    """Processes draw masks by themselves, so that all words are masked here; Adam would make steps of rounding."""
-    content = experiment(**dict.fromkeys(DROPOUTS, 0.0), mask_rate=1.0)
+    """Masks are drawn by sentence. The optimiser is SGD, since Adam would turn rounding into whole steps."""
+    content = experiment(**dict.fromkeys(DROPOUTS, 0.0))
     content["model"]["init_args"]["optimizer"] = {"class_path": "torch.optim.SGD", "init_args": {"lr": 1.0}}
     one, two = (
         losses(

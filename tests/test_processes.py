@@ -1,6 +1,8 @@
+import os
+
 import pytest
 
-from depgen.processes import process_rank
+from depgen.processes import PARENT, end_with_parent, process_rank
 
 
 @pytest.mark.parametrize(
@@ -14,3 +16,9 @@ def test_the_variables_are_read_in_lightnings_order(monkeypatch, variables, rank
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert process_rank() == rank
+
+
+def test_processes_started_later_do_not_watch_the_same_parent(monkeypatch):
+    monkeypatch.setenv(PARENT, str(os.getppid()))
+    end_with_parent()
+    assert PARENT not in os.environ

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
+from depgen.processes import end_with_parent
 
 OTHER_WORDS = {"train": "fit", "training": "fit", "evaluate": "test"}
 """Words that other programs have for our verbs."""
@@ -19,6 +20,7 @@ def main(args: Sequence[str] | None = None) -> int:
     Args:
         args: what stands after `depgen` on the command line; None = as the process was called.
     """
+    end_with_parent()
     arguments = list(sys.argv[1:] if args is None else args)
     show_traceback = "--traceback" in arguments
     arguments = [each for each in arguments if each != "--traceback"]

@@ -22,6 +22,7 @@ from depgen.language_models.base import LanguageModel, Likelihood
 from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.vocabulary import word_log_probs
+from depgen.training.randomness import shared_seed
 
 log = logging.getLogger(__name__)
 
@@ -231,13 +232,19 @@ class MaskedLanguageModel(LanguageModel):
 
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
-        chosen = torch.rand(batch.tokens.shape, device=batch.tokens.device) < self.mask_rate
-        chosen &= batch.is_word & (batch.tokens != batch.unk)
+        step = None if self._attached is None else self.global_step
+        chosen = self._drawn(batch, shared_seed(step, batch_idx))
         output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths, heads=batch.heads)
         words = chosen.sum()
         loss = self.log_train(self._nll(output, batch.tokens, chosen).sum(), self.summed_over_devices(words))
         extra = self.extra_loss(output, batch)
         return loss if extra is None else loss + extra
+
+    def _drawn(self, batch: WordBatch, *keys: int) -> Bool[Tensor, "batch length"]:
+        """Each word except `<unk>` with probability `mask_rate`, drawn from the keys, its sentence and its position."""
+        places = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
+        uniform = hashed_uniform(*keys, batch.items[:, None], places[None, :])
+        return (uniform < self.mask_rate) & batch.is_word & (batch.tokens != batch.unk)
 
     def summed_over_devices(self, count: Int[Tensor, ""]) -> int:
         """What the global batch counts, at least 1, so that a sum over nothing can be divided by it."""
@@ -326,9 +333,7 @@ class MaskedLanguageModel(LanguageModel):
 
     def evaluation_mask(self, batch: WordBatch, number: int) -> Bool[Tensor, "batch length"]:
         """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
-        places = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
-        uniform = hashed_uniform(self.evaluation_seed, number, batch.items[:, None], places[None, :])
-        return (uniform < self.mask_rate) & batch.is_word & (batch.tokens != batch.unk)
+        return self._drawn(batch, self.evaluation_seed, number)
 
     def figures(self) -> dict[str, Metric]:
         """Those of every system, over several passes."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import file_sha256, write_atomically
+from depgen.processes import PARENT
 from depgen.training.configuration_digest import config_digest
 from depgen.training.runs import RESUME, best_checkpoint, checkpoint_folder, is_finished, start_of
 
@@ -42,7 +43,7 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
     """Run one command of depgen in a process of its own; what it prints goes to our standard error.
 
     An interrupt, which a terminal gives to both, and a SIGTERM, which is handed on, are obeyed when it has ended, so
-    that a training saves and none is left behind.
+    that a training saves. If this process is killed, the command gets a SIGTERM too.
 
     Raises:
         UserError: it failed; its own message stands above.
@@ -50,7 +51,8 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
     received: list[int] = []
-    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr) as process:
+    variables = {**os.environ, **environment, PARENT: str(os.getpid())}
+    with subprocess.Popen(command, env=variables, stdout=sys.stderr) as process:
 
         def hand_on(number: int, _: object) -> None:
             received.append(number)

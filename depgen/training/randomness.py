@@ -17,6 +17,16 @@ def step_seed(seed: int, *place: int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
+def run_seed() -> int:
+    """The seed that `seed_everything` has set; 0 without one."""
+    return int(os.environ.get("PL_GLOBAL_SEED", "0"))
+
+
+def shared_seed(step: int | None, batch_idx: int) -> int:
+    """A seed of a training batch that all devices share; where no step is known, drawn from torch's generator."""
+    return int(torch.randint(1 << 62, ())) if step is None else step_seed(run_seed(), step, batch_idx)
+
+
 class StepSeed(L.Callback):
     """Seeds torch before each training batch from (seed, step, batch, rank).
 
@@ -31,5 +41,5 @@ class StepSeed(L.Callback):
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
     ) -> None:
         """Seed."""
-        seed = self.seed if self.seed is not None else int(os.environ.get("PL_GLOBAL_SEED", "0"))
+        seed = run_seed() if self.seed is None else self.seed
         torch.manual_seed(step_seed(seed, trainer.global_step, batch_idx, trainer.global_rank))

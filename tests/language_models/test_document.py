@@ -1,11 +1,16 @@
 """Documents scored whole or sentence by sentence, and pairs of sentences at once, where a system has such."""
 
+from functools import partial
+
+import lightning as L
 import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.documents import DocumentData
+from depgen.data.generated import GeneratedStories
+from depgen.data.vocabulary import Vocabulary, WordVocabulary
 from depgen.evaluation.likelihood import score_documents
 from depgen.language_models import document as document_language_model
 from depgen.models.dclm import (
@@ -17,6 +22,7 @@ from depgen.models.dclm import (
     HierarchicalContext,
     NoContext,
 )
+from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS as RECURRENT
 from tests.models.documents import TRANSFORMERS, batch_of, small_model
 from tests.models.masked import alone
@@ -124,3 +130,28 @@ def test_pairs_of_a_long_sentence_and_short_ones_are_those_of_all_at_once(monkey
     np.testing.assert_allclose(table, expected, rtol=0, atol=1e-10)
     assert sorted(sizes)[-1] == 41
     assert sorted(sizes)[-2] <= 12
+
+
+@pytest.mark.parametrize("loss_per", ["segment", "token"])
+def test_two_processes_train_as_one(loss_per, tmp_path):
+    """In double precision: AdaGrad turns the rounding of single precision into differences of 1e-4 within epochs."""
+    losses = []
+    for devices in (1, 2):
+        data = DocumentData(
+            GeneratedStories(train=21, valid=5, test=1), vocabulary=WordVocabulary(starts=True), segments_per_batch=4,
+            sentences_per_segment=2,
+        )  # fmt: skip
+        torch.manual_seed(0)
+        found = DCLM(
+            data.vocabulary_size, context=partial(ContextToContext, size=5), embedding_size=4,
+            loss_per=loss_per, optimizer=ClippedAdagrad,
+        ).double()  # fmt: skip
+        trainer = L.Trainer(
+            max_epochs=2, accelerator="cpu", devices=devices, strategy="ddp_fork" if devices == 2 else "auto",
+            logger=False, enable_progress_bar=False, enable_checkpointing=False, default_root_dir=tmp_path,
+            use_distributed_sampler=False,
+        )  # fmt: skip
+        trainer.fit(found, datamodule=data)
+        losses.append(trainer.callback_metrics["val/loss"].item())
+    assert losses[0] < 6
+    assert losses[1] == pytest.approx(losses[0], rel=1e-10)

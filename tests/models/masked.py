@@ -30,7 +30,7 @@ def batch_of(*sentences, heads=None, items=None, length=None):
 
 def alone(model):
     """The model as one process trains it, its log a dictionary: `model.logged`."""
-    model._trainer = SimpleNamespace(world_size=1)
+    model._trainer = SimpleNamespace(world_size=1, global_step=0)
     model.logged = {}
     model.log = lambda name, value, **_: model.logged.__setitem__(name, value)
     return model

@@ -9,6 +9,7 @@ import torch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.parsing import predicted_heads
+from depgen.language_models import masked
 from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
 from tests.models.masked import MASK, UNK, alone, batch_of, trained
 from tests.oracles_of_udgn import (
@@ -76,7 +77,7 @@ def test_logits_and_loss_are_the_papers_equations(options, monkeypatch):
         for parameter in model.parameters():
             parameter.uniform_(-1, 1)
     uniform = torch.tensor([[0.1, 0.9, 0.29, 0.0], [0.31, 0.2, 0.05, 0.0]])
-    monkeypatch.setattr(torch, "rand", lambda *shape, **_: uniform)
+    monkeypatch.setattr(masked, "hashed_uniform", lambda *_: uniform)
     loss = alone(model).training_step(batch, 0)
     corrupted = [[MASK, 4, MASK, MASK], [6, MASK, MASK]]
     expected = [logits_by_loop(model, words) for words in corrupted]
@@ -84,8 +85,8 @@ def test_logits_and_loss_are_the_papers_equations(options, monkeypatch):
     for row, sentence in enumerate(expected):
         found = hidden[row, : len(sentence)] @ model.output_weight.T + model.output_bias
         assert (found - torch.stack([torch.stack(word) for word in sentence])).abs().max() < 1e-10
-    masked = [[True, False, True, True], [False, True, True]]
-    by_loop = masked_loss_by_loop(expected, SENTENCES, masked)
+    hidden_words = [[True, False, True, True], [False, True, True]]
+    by_loop = masked_loss_by_loop(expected, SENTENCES, hidden_words)
     assert abs(loss - by_loop) < 1e-10
     wanted = list(model.parameters())
     for one, other in zip(torch.autograd.grad(loss, wanted), torch.autograd.grad(by_loop, wanted), strict=True):
@@ -281,7 +282,7 @@ def test_odd_sentences_have_finite_losses_and_gradients(options, sentences):
 def test_a_batch_without_a_masked_word_moves_nothing(marginals, monkeypatch):
     model = model_of(precise=False, marginals=marginals)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.ones(*shape))
+    monkeypatch.setattr(masked, "hashed_uniform", lambda *_: torch.ones(len(SENTENCES), 1))
     assert trained(model, [batch_of(*SENTENCES)], steps=2) == [0, 0]
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
 

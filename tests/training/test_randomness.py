@@ -3,7 +3,7 @@ from unittest.mock import create_autospec
 import lightning as L
 import torch
 
-from depgen.training.randomness import StepSeed, step_seed
+from depgen.training.randomness import StepSeed, shared_seed, step_seed
 
 
 def test_seeds_differ_by_every_part_of_the_place():
@@ -26,3 +26,16 @@ def test_what_was_drawn_before_does_not_matter():
         StepSeed(1).on_train_batch_start(trainer, L.LightningModule(), None, 9)
         draws.append(torch.rand(3))
     assert torch.equal(*draws)
+
+
+def test_a_shared_seed_changes_with_run_step_and_batch(monkeypatch):
+    seeds = set()
+    for seed in ("3", "4"):
+        monkeypatch.setenv("PL_GLOBAL_SEED", seed)
+        assert shared_seed(1, 0) == shared_seed(1, 0)
+        seeds |= {shared_seed(step, batch) for step in range(2) for batch in range(2)}
+    assert len(seeds) == 8
+
+
+def test_without_a_step_each_call_draws_another_seed():
+    assert shared_seed(None, 0) != shared_seed(None, 0)

@@ -10,7 +10,9 @@ from depgen.evaluation.human.questionnaire import Item, Questionnaire, Sheet
 
 IDENTITY = ("questionnaire", "rater", "item")
 """The first columns of every sheet; answers are found by them."""
-_FORMULA = ("=", "+", "-", "@")
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+"""What a spreadsheet may take for a formula: one of these signs, full-width ones too, after blanks; a tab or a line end
+that begins a cell."""
 
 
 def sheet_csv(questionnaire: Questionnaire, sheet: Sheet) -> str:
@@ -27,13 +29,14 @@ def sheet_csv(questionnaire: Questionnaire, sheet: Sheet) -> str:
     for name in sheet.items:
         item = questionnaire.by_name[name]
         texts = questionnaire.shown(sheet, item)
-        cells = [_no_formula(text) for text in ((item.context, *texts) if pair else texts)]
+        cells = [no_formula(text) for text in ((item.context, *texts) if pair else texts)]
         writer.writerow([questionnaire.name, sheet.rater, name, *cells, *("" for _ in questions)])
     return stream.getvalue()
 
 
-def _no_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def no_formula(text: str) -> str:
+    """The text, with an apostrophe in front if a spreadsheet might take it for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def sheet_html(questionnaire: Questionnaire, sheet: Sheet) -> str:

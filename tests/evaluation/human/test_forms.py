@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from depgen.evaluation.human.answers import read_answers
-from depgen.evaluation.human.forms import sheet_csv, sheet_html
+from depgen.evaluation.human.forms import no_formula, sheet_csv, sheet_html
 from depgen.evaluation.human.questionnaire import pairwise
 from tests.evaluation.human.raters import compared, mixed
 
@@ -92,6 +92,16 @@ def test_a_sheet_holds_texts_as_they_are_but_for_formulas():
     for item in asked.items:
         shown = ["'=1+1" if text == "=1+1" else text for text in asked.shown(asked.sheets[0], item)]
         assert [rows[item.name]["text_1"], rows[item.name]["text_2"]] == shown
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\t=1", "\ta", "\n=1", "＝1", " ＋1", "－1", "＠a"])
+def test_what_a_spreadsheet_may_take_for_a_formula_gets_an_apostrophe(text):
+    assert no_formula(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "a = b", "1+1", "a\t=1", " a", "'=1"])
+def test_other_texts_stay_as_they_are(text):
+    assert no_formula(text) == text
 
 
 def test_the_form_holds_every_text_escaped():
