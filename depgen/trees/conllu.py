@@ -1,19 +1,20 @@
 """CoNLL-U, the treebanks' format: ten tab-separated columns a token, a blank line after each sentence.
 
-Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empty nodes (`8.1`) are no words, and the
-enhanced graphs (DEPS) are not looked at.
+Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empty nodes (`8.1`) are no words. Enhanced
+graphs (DEPS) are read if wanted: see `depgen.trees.enhanced`.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from depgen.errors import UserError
+from depgen.trees.enhanced import EmptyNodes, format_deps, read_deps
 from depgen.trees.lines import read_lines
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.tree import check_tree
 
 TagColumn = Literal["xpos", "upos"]
@@ -24,13 +25,23 @@ _NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 
 @dataclass
 class Block:
-    """The lines of one sentence: as they stand, and by kind."""
+    """The lines of one sentence: as they are in the file, and by kind.
+
+    Attributes:
+        path: the file.
+        lines: all lines, without the blank one after them; `text` writes them back.
+        comments: line number and text of each.
+        numbers: the line number of each word.
+        words: the columns of each word.
+        nodes: line number and columns of each word and each empty node.
+    """
 
     path: Path
     lines: list[str] = field(default_factory=list)
     comments: list[tuple[int, str]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
+    nodes: list[tuple[int, list[str]]] = field(default_factory=list)
 
     def where(self, token: int) -> str:
         """File and line of a token."""
@@ -47,6 +58,45 @@ class Block:
     def bare_sentence(self, tags: TagColumn) -> Sentence:
         """Words and tags alone; what stands in the columns of the tree is not looked at."""
         return Sentence(_column(self, 1), tags=_annotated(_column(self, _TAG_COLUMN[tags])))
+
+    @property
+    def text(self) -> str:
+        """The lines as they are in the file, the blank one after them included."""
+        return "".join(f"{line}\n" for line in [*self.lines, ""])
+
+    def edges(self, *, empty_nodes: EmptyNodes = "contract") -> tuple[Edge, ...] | None:
+        """The graph in DEPS over the words; None where there is none.
+
+        Raises:
+            UserError: what `depgen.trees.enhanced.read_deps` refuses.
+        """
+        rows = [(columns[0], columns[8]) for _, columns in self.nodes]
+        return read_deps(
+            rows,
+            lambda index: f"{self.path}:{self.nodes[index][0]}",
+            empty_nodes=empty_nodes,
+            words=[columns[1] for _, columns in sorted(self.nodes, key=lambda node: "." in node[1][0])],
+        )
+
+    def with_graph(self, edges: Sequence[Edge]) -> str:
+        """The lines with another graph in DEPS, and without empty nodes, which it does not know.
+
+        The block's own graph leaves the lines as they are, empty nodes included.
+
+        Raises:
+            UserError: a label that DEPS can't hold.
+        """
+        if tuple(edges) == self.edges():
+            return "".join(f"{line}\n" for line in self.lines)
+        lines, deps = [], iter(format_deps(edges, len(self.words)))
+        for line in self.lines:
+            columns = line.split("\t")
+            if not line.startswith("#") and "." in columns[0]:
+                continue
+            if not line.startswith("#") and columns[0].isdecimal():
+                columns[8] = next(deps)
+            lines.append("\t".join(columns))
+        return "".join(f"{line}\n" for line in lines)
 
     def with_tree(self, heads: Sequence[int], relations: Sequence[str]) -> str:
         """The lines with another tree; `# text` is added where there is none, and DEPS becomes `_` in every line.
@@ -80,7 +130,14 @@ class Block:
         return "".join(parts).strip()
 
 
-def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = True) -> Iterator[Document]:
+def read_conllu(
+    path: Path,
+    *,
+    tags: TagColumn = "xpos",
+    by_document: bool = True,
+    graphs: bool = False,
+    empty_nodes: EmptyNodes = "contract",
+) -> Iterator[Document]:
     """The documents of a CoNLL-U file.
 
     Args:
@@ -88,13 +145,18 @@ def read_conllu(path: Path, *, tags: TagColumn = "xpos", by_document: bool = Tru
         tags: the column that becomes `Sentence.tags`.
         by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
             sentence is a document of its own with its `# sent_id` as identifier.
+        graphs: whether DEPS become `Sentence.edges`; otherwise they are not looked at.
+        empty_nodes: whether paths through empty nodes are contracted, or a graph with empty nodes is refused.
 
     Raises:
-        UserError: a line without ten columns or form, tokens out of order, heads that form no tree, an empty file.
+        UserError: a line without ten columns or form, tokens out of order, heads that form no tree, DEPS that form no
+            graph (if read), an empty file.
     """
     open_document: tuple[str, list[Sentence]] | None = None
     for block in read_blocks(path):
         sentence = _sentence(block, tags)
+        if graphs:
+            sentence = replace(sentence, edges=block.edges(empty_nodes=empty_nodes))
         if by_document and (newdoc := block.comment("newdoc")):
             if open_document:
                 yield Document(tuple(open_document[1]), open_document[0])
@@ -143,7 +205,11 @@ def _add_row(block: Block, number: int, columns: list[str]) -> None:
             raise UserError(f"{block.path}:{number}: expected a form, found {columns[1]!r} for token {identifier}")
         block.words.append(columns)
         block.numbers.append(number)
-    elif not _NO_WORD.fullmatch(identifier):
+        block.nodes.append((number, columns))
+    elif _NO_WORD.fullmatch(identifier):
+        if "." in identifier:
+            block.nodes.append((number, columns))
+    else:
         raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
 
 
@@ -175,6 +241,8 @@ def _heads(block: Block) -> tuple[int, ...] | None:
 
 def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
     """Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
+
+    A graph without edges can't be told from a sentence without a graph.
 
     The file appears once it is whole: one that is refused half-way leaves what was there before.
 
@@ -219,8 +287,9 @@ def format_conllu(sentence: Sentence, *, tags: TagColumn = "xpos", text: str | N
     if not sentence.words:
         raise UserError("CoNLL-U holds no sentences without words; leave the empty sentence out.")
     lines, end = [], 0
+    deps = format_deps(sentence.edges or (), len(sentence))
     for index, word in enumerate(sentence.words):
-        row = [str(index + 1), word, *"_" * 8]
+        row = [str(index + 1), word, *"_" * 6, deps[index], "_"]
         if text is not None:
             end = text.index(word, end) + len(word)
             if text[end : end + 1].strip():

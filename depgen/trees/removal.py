@@ -1,22 +1,24 @@
-"""Trees over some of a sentence's words: what hung on a word left out hangs on the nearest ancestor that stays."""
+"""Trees and graphs over some of a sentence's words: what hung on a word left out hangs on the nearest that stays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
-from depgen.trees.sentence import Sentence
+from depgen.trees.graph import contract
+from depgen.trees.sentence import Edge, Sentence
 
 Orphans = Literal["one_root", "roots"]
 """What becomes of words none of whose ancestors stays."""
 
 
 def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "one_root") -> Sentence:
-    """The sentence without the words that are not kept, its tree closed over the gaps.
+    """The sentence without the words that are not kept, its tree and its graph closed over the gaps.
 
     A kept word hangs on its nearest kept ancestor. A head of -1 (not annotated) stays. O(n) for trees of bounded depth.
+    In a graph a kept word gets each head that a path through words left out leads to, with the label of its last edge.
 
     Args:
-        sentence: with a tree or without.
+        sentence: with a tree, a graph, both or neither.
         kept: whether each word stays.
         orphans: what becomes of a word without such an ancestor, because the root went. "one_root": the first of them
             becomes the root, with relation `root`, and the others hang on it; if a tree of several roots keeps one,
@@ -37,8 +39,10 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
         return None if column is None else tuple(value for value, keep in zip(column, kept, strict=True) if keep)
 
     words, relations = remaining(sentence.words) or (), remaining(sentence.relations)
+    edges = None if sentence.edges is None else _kept_edges(sentence.edges, kept, numbers)
+    others: dict[str, Any] = {"words": words, "tags": remaining(sentence.tags), "edges": edges}
     if sentence.heads is None:
-        return replace(sentence, words=words, relations=relations, tags=remaining(sentence.tags))
+        return replace(sentence, relations=relations, **others)
     old = [position for position in numbers if position > 0]
     heads = [numbers[_kept_ancestor(position, sentence.heads, kept)] for position in old]
     roots = [i for i, position in enumerate(old) if sentence.heads[position - 1] == 0]
@@ -49,7 +53,17 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
             heads[orphan] = 0 if orphan == root else root + 1
         if relations is not None and not roots:
             relations = (*relations[:root], "root", *relations[root + 1 :])
-    return replace(sentence, words=words, heads=tuple(heads), relations=relations, tags=remaining(sentence.tags))
+    return replace(sentence, heads=tuple(heads), relations=relations, **others)
+
+
+def _kept_edges(edges: Sequence[Edge], kept: Sequence[bool], numbers: Mapping[int, int]) -> tuple[Edge, ...]:
+    gone = {position for position, keep in enumerate(kept, start=1) if not keep}
+    found = contract(edges, gone, label=lambda labels: labels[-1])
+    return tuple(
+        (numbers[head], numbers[dependent], label)
+        for head, dependent, label in found
+        if head != dependent or (head, dependent, label) in edges  # a graph without self-loops gets none
+    )
 
 
 def _kept_ancestor(position: int, heads: Sequence[int], kept: Sequence[bool]) -> int:

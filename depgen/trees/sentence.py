@@ -4,26 +4,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 
+Edge = tuple[int, int, str]
+"""Head, dependent and label; both 1-based, head 0 = root."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words and, where annotated, a dependency tree over them.
+    """Words and, where annotated, a dependency tree or graph over them.
 
     Attributes:
         words: the surface forms.
         heads: one head a word, 1-based, 0 = root; None = not annotated.
         relations: one dependency relation a word, beside `heads`.
         tags: one part-of-speech tag a word.
+        edges: of a graph, in which a word may have several heads or none; sorted by dependent, head and label, none
+            twice; None = not annotated.
     """
 
     words: tuple[str, ...]
     heads: tuple[int, ...] | None = None
     relations: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
+    edges: tuple[Edge, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("heads", "relations", "tags"):
             column = getattr(self, name)
             assert column is None or len(column) == len(self.words), f"{len(self.words)} words but {len(column)} {name}"
+        if self.edges is not None:
+            order = [(dependent, head, label) for head, dependent, label in self.edges]
+            assert order == sorted(order), "edges are sorted by dependent, head and label (depgen.trees.graph)"
 
     def __len__(self) -> int:
         return len(self.words)

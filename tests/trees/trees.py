@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -38,3 +39,12 @@ def sentences(draw):
 def documents(draw):
     identifier = draw(st.text("abcdef0123456789-_.", min_size=1))
     return Document(tuple(draw(st.lists(sentences(), min_size=1, max_size=3))), identifier)
+
+
+@st.composite
+def graphs(draw, length, max_edges=12):
+    """Edges over so many words: any heads, no self-loops, none twice."""
+    ends = st.tuples(st.integers(0, length), st.integers(1, length)).filter(lambda pair: pair[0] != pair[1])
+    labels = st.sampled_from(["ARG1", "ARG2", "top", "conj:and"])
+    edges = draw(st.lists(st.tuples(ends, labels), max_size=max_edges if length else 0, unique=True))
+    return sorted_edges((head, dependent, label) for (head, dependent), label in edges)
