@@ -1,4 +1,6 @@
-"""Treebanks with gold trees: CoNLL-U files, and NLTK's `.dp` files such as the sample of the Wall Street Journal."""
+"""Treebanks with gold trees or graphs: CoNLL-U files, SDP files, and NLTK's `.dp` files such as the sample of the Wall
+Street Journal.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +12,8 @@ from depgen.errors import UserError
 from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.dependency_columns import read_dependency_columns
+from depgen.trees.enhanced import EmptyNodes
+from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document
 
 EWT = "ud_english_ewt"
@@ -27,6 +31,8 @@ class ConlluTreebank:
         documents_by: whether a document is what `# newdoc` begins or each sentence.
         lowercase: whether words are lower-cased.
         name: what results call the corpus; the folder's name if not given.
+        graphs: whether sentences get the enhanced graphs in DEPS too.
+        empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
@@ -42,8 +48,11 @@ class ConlluTreebank:
         documents_by: Literal["newdoc", "sentence"] = "newdoc",
         lowercase: bool = False,
         name: str | None = None,
+        graphs: bool = False,
+        empty_nodes: EmptyNodes = "contract",
     ) -> None:
         self.folder = folder
+        self.graphs, self.empty_nodes = graphs, empty_nodes
         self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
         self.tags, self.documents_by, self.lowercase = tags, documents_by, lowercase
         self.name = name or ("UD English-EWT" if folder == EWT else Path(folder).name)
@@ -51,18 +60,76 @@ class ConlluTreebank:
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; identifiers are those of the treebank."""
         for path in self._paths(split):
-            for document in read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc"):
+            for document in read_conllu(
+                path,
+                tags=self.tags,
+                by_document=self.documents_by == "newdoc",
+                graphs=self.graphs,
+                empty_nodes=self.empty_nodes,
+            ):
                 yield lowercased(document) if self.lowercase else document
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files and of the reading options."""
         options = {"tags": self.tags, "documents_by": self.documents_by, "lowercase": self.lowercase}
+        if self.graphs:
+            options |= {"graphs": self.graphs, "empty_nodes": self.empty_nodes}
         return content_fingerprint(self._paths(split), reader="ConlluTreebank", **options)
 
     def _paths(self, split: Split) -> list[Path]:
         how_to_get = (
             "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
         )
+        return [find_file(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
+
+
+class SdpTreebank:
+    """Semantic dependency graphs in SDP files of SemEval 2014 or 2015, one representation (DM, PAS or PSD) a file.
+
+    The files are sold by the Linguistic Data Consortium (LDC2016T10).
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        train: files of the training split; `.gz` is unpacked.
+        valid: files of the validation split.
+        test: files of the test split.
+        documents_by: whether a document is each sentence, or the sentences whose eight-digit identifiers differ in the
+            last three digits alone.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus; the folder's name if not given.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        train: Sequence[str],
+        valid: Sequence[str],
+        test: Sequence[str],
+        documents_by: Literal["sentence", "document"] = "sentence",
+        lowercase: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self.folder = folder
+        self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
+        self.documents_by, self.lowercase = documents_by, lowercase
+        self.name = name or Path(folder).name
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split; identifiers are those of the files."""
+        for path in self._paths(split):
+            for document in read_sdp(path, by_document=self.documents_by == "document"):
+                yield lowercased(document) if self.lowercase else document
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's files and of the reading options."""
+        options = {"documents_by": self.documents_by, "lowercase": self.lowercase}
+        return content_fingerprint(self._paths(split), reader="SdpTreebank", **options)
+
+    def _paths(self, split: Split) -> list[Path]:
+        how_to_get = "SDP files are in LDC2016T10 of the Linguistic Data Consortium; samples are at sdp.delph-in.net."
         return [find_file(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
 
 

@@ -4,7 +4,6 @@ Multiword ranges (`3-4`) are passed over, for their syntactic words follow. Empt
 graphs (DEPS) are read if wanted: see `depgen.trees.enhanced`.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Literal
 
 from depgen.errors import UserError
 from depgen.trees.enhanced import EmptyNodes, format_deps, read_deps
-from depgen.trees.lines import read_lines
+from depgen.trees.lines import read_lines, written_whole
 from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.tree import check_tree
 
@@ -250,19 +249,13 @@ def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn =
         UserError: a document without sentences, an identifier that is blank at an end or holds a line end; a word, tag
             or relation that is empty or holds a tab or a line end, heads that are not annotated (-1).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            for document in documents:
-                _check_writable(document)
-                stream.write(f"# newdoc id = {document.identifier}\n")
-                for index, sentence in enumerate(document.sentences, start=1):
-                    stream.write(f"# sent_id = {document.identifier}-{index}\n# text = {' '.join(sentence.words)}\n")
-                    stream.write(f"{format_conllu(sentence, tags=tags)}\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with written_whole(path) as stream:
+        for document in documents:
+            _check_writable(document)
+            stream.write(f"# newdoc id = {document.identifier}\n")
+            for index, sentence in enumerate(document.sentences, start=1):
+                stream.write(f"# sent_id = {document.identifier}-{index}\n# text = {' '.join(sentence.words)}\n")
+                stream.write(f"{format_conllu(sentence, tags=tags)}\n")
 
 
 def _check_writable(document: Document) -> None:

@@ -1,8 +1,8 @@
 """The DEPS column of CoNLL-U: an enhanced graph over words and empty nodes, as a graph over words alone.
 
-Empty nodes (`8.1`) are no words. A path through them becomes one edge, its labels joined by `>`, as by the script of the
-IWPT 2020 shared task (`conj>nsubj`); a path visits an empty node at most once. Such a path may lead back to the word
-that it began at. An empty node without a head, or one that nothing hangs on, goes with its edges.
+Empty nodes (`8.1`) are no words. A path through them becomes one edge, its labels joined by `>` (`conj>nsubj`), as by
+the script of the IWPT 2020 shared task. A path visits an empty node at most once. It may lead back to the word that it
+began at. An empty node without a head, or one that nothing hangs on, goes with its edges.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,12 @@
 """Lines of text files, with errors that name the file and the line."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from depgen.errors import UserError
 
@@ -39,6 +42,19 @@ def read_texts(path: Path) -> list[str]:
         UserError: the file can't be read.
     """
     return [line for _, line in read_lines(path)]
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[TextIO]:
+    """A text file to write; it takes the place of `path` when all is done, and nothing changes if it is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _decode(raw: bytes, where: str, *, encoding: str) -> str:

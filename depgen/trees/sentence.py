@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-
 Edge = tuple[int, int, str]
 """Head, dependent and label; both 1-based, head 0 = root."""
 

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from depgen.data.corpus import SPLITS, Corpus
-from depgen.data.treebank import ConlluTreebank, DependencyColumns
+from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 from depgen.errors import UserError
 from depgen.trees.conllu import write_conllu
+from depgen.trees.sdp import write_sdp
 from depgen.trees.sentence import Document, Sentence
 
 DOGS = Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root"), ("NNS", "VBP"))
@@ -54,3 +57,36 @@ def test_errors(sample):
         DependencyColumns(str(sample), train=["wsj_3.dp"])
     with pytest.raises(UserError, match=r"\*\.dp: expected more than 40 documents to split, found 10"):
         list(DependencyColumns(str(sample)).documents("train"))
+
+
+def test_graphs_of_conllu_are_read_where_they_are_wanted(tmp_path):
+    walks = replace(DOGS, edges=((2, 1, "nsubj"), (0, 2, "root")))
+    write_conllu([Document((walks,), "one")], tmp_path / "a.conllu")
+    plain, graphs = (ConlluTreebank(str(tmp_path), train=["a.conllu"], graphs=wanted) for wanted in (False, True))
+    assert next(plain.documents("train")).sentences == (DOGS,)
+    assert next(graphs.documents("train")).sentences == (walks,)
+    strict = ConlluTreebank(str(tmp_path), train=["a.conllu"], graphs=True, empty_nodes="refuse")
+    assert len({corpus.fingerprint("train") for corpus in (plain, graphs, strict)}) == 3
+    empty = "2.1\tx\t_\t_\t_\t_\t_\t_\t2:conj\t_\n"
+    path = tmp_path / "a.conllu"
+    path.write_text(path.read_text().rstrip("\n") + f"\n{empty}\n")
+    assert next(graphs.documents("train")).sentences == (walks,)
+    with pytest.raises(UserError, match=r"empty node 2\.1"):
+        next(strict.documents("train"))
+
+
+def test_sdp_treebank(tmp_path):
+    graph = Sentence(("Dogs", "bark"), tags=("NNS", "VBP"), edges=((2, 1, "ARG1"), (0, 2, "top")))
+    documents = [Document((graph,) * 2, "20001"), Document((graph,), "20002001")]
+    write_sdp(documents, tmp_path / "dm.sdp")
+    files = {"train": ["dm.sdp"], "valid": ["dm.sdp"], "test": ["none.sdp"]}
+    corpus = SdpTreebank(str(tmp_path), **files, name="DM")
+    assert isinstance(corpus, Corpus)
+    assert [document.identifier for document in corpus.documents("train")] == ["20001001", "20001002", "20002001"]
+    whole = SdpTreebank(str(tmp_path), **files, documents_by="document", lowercase=True)
+    assert whole.name == tmp_path.name
+    assert [len(document.sentences) for document in whole.documents("train")] == [2, 1]
+    assert next(whole.documents("train")).sentences[0] == replace(graph, words=("dogs", "bark"))
+    assert whole.fingerprint("train") != corpus.fingerprint("train") == corpus.fingerprint("valid")
+    with pytest.raises(UserError, match=r"none\.sdp.*LDC2016T10"):
+        list(corpus.documents("test"))

@@ -80,7 +80,9 @@ def test_another_graph_replaces_deps_and_empty_nodes(sample):
 
 
 def test_empty_nodes_can_be_refused(sample):
-    with pytest.raises(UserError, match=r"a\.conllu:9: expected a graph over words, found the empty node 5\.1: .*empty_n"):
+    with pytest.raises(
+        UserError, match=r"a\.conllu:9: expected a graph over words, found the empty node 5\.1: .*empty_n"
+    ):
         list(read_conllu(sample, graphs=True, empty_nodes="refuse"))
     sample.write_text(SAMPLE.replace(SAMPLE.splitlines()[8] + "\n", "").replace("5.1:", "2:"))
     assert next(read_conllu(sample, graphs=True, empty_nodes="refuse")).sentences[1].edges == WAIT
@@ -114,7 +116,11 @@ def test_paths_through_empty_nodes_become_edges(rows, expected):
         ("2:obj\t", "2:obj|2:obj\t", "a.conllu:6: token 3 (tea) has head 2 with label obj twice"),
         ("2:obj\t", "3:obj\t", "a.conllu:6: token 3 (tea) is its own head"),
         ("2:conj:and\t", "5.1:conj:and\t", "a.conllu:9: token 8 (likes) is its own head"),
-        ("6\tcake\tcake", "5.1\tlikes\tlike\tVERB\tVBZ\t_\t_\t_\t2:x\t_\n6\tcake\tcake", "a.conllu:9: expected one node"),
+        (
+            "6\tcake\tcake",
+            "5.1\tlikes\tlike\tVERB\tVBZ\t_\t_\t_\t2:x\t_\n6\tcake\tcake",
+            "a.conllu:9: expected one node",
+        ),
     ],
 )
 def test_errors_name_file_and_line(sample, old, new, message):
