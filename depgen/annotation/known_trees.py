@@ -1,4 +1,4 @@
-"""A treebank's own trees where it has the sentence, another annotator's elsewhere."""
+"""A treebank's own trees or graphs where it has the sentence, another annotator's elsewhere."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from functools import cached_property
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import Annotator, SentenceError, leaves_out
+from depgen.trees.annotator import Annotator, SentenceError, Structure, leaves_out, structure_of
 from depgen.trees.sentence import Sentence
 
 
@@ -24,9 +24,11 @@ class KnownTrees:
         splits: the parts of the treebank to look in.
         leave_unknown: leave them without a tree in place of either, heads of -1 alone, for systems that learn from few
             trees and much text (UDGN's `supervised_weight`).
+        structure: whether the treebank gives trees or graphs; the other annotator gives the same.
 
     Raises:
-        UserError: sentences that it lacks are to be both parsed and left.
+        UserError: sentences that it lacks are to be both parsed and left, or the other annotator gives another
+            structure.
     """
 
     def __init__(
@@ -35,10 +37,17 @@ class KnownTrees:
         otherwise: Annotator | None = None,
         splits: Sequence[Split] = SPLITS,
         leave_unknown: bool = False,
+        structure: Structure = "tree",
     ) -> None:
         if leave_unknown and otherwise is not None:
             raise UserError("Sentences that the treebank lacks are parsed or left: give otherwise or leave_unknown.")
+        if otherwise is not None and structure_of(otherwise) != structure:
+            raise UserError(
+                f"KnownTrees with structure: {structure} needs such an annotator under `otherwise`, found one that "
+                f"gives a {structure_of(otherwise)} ({otherwise.scheme})."
+            )
         self.treebank, self.otherwise, self.splits = treebank, otherwise, tuple(splits)
+        self.structure, self.self_loops = structure, structure == "graph"
         self.leave_unknown = leave_unknown
         self.leaves_out = leave_unknown or (otherwise is not None and leaves_out(otherwise))
         self.scheme = f"{treebank.name}, its own trees"
@@ -50,10 +59,13 @@ class KnownTrees:
         other = "none" if self.otherwise is None else self.otherwise.fingerprint()
         parts = ["known trees", *map(self.treebank.fingerprint, self.splits), other]
         parts += ["unknown sentences left"] if self.leave_unknown else []
+        parts += ["graphs"] if self.structure == "graph" else []
         return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with trees; relations are `_` where the treebank has only heads, and where no tree is given.
+
+        With graphs, edges are None where none are given.
 
         Raises:
             SentenceError: the treebank lacks a sentence that is not to be left and no other annotator is named, or that
@@ -69,11 +81,15 @@ class KnownTrees:
         known = self._trees.get(sentence.words)
         if known is None:
             return sentence
+        if self.structure == "graph":
+            return replace(sentence, heads=known.heads, relations=known.relations, edges=known.edges)
         return replace(sentence, heads=known.heads, relations=known.relations or ("_",) * len(known))
 
     def _parsed(self, sentences: Sequence[Sentence], unknown: Sequence[int]) -> list[Sentence]:
         if not unknown:
             return []
+        if self.leave_unknown and self.structure == "graph":
+            return [replace(sentences[index], heads=None, relations=None, edges=None) for index in unknown]
         if self.leave_unknown:
             left = (sentences[index] for index in unknown)
             return [replace(each, heads=(-1,) * len(each), relations=("_",) * len(each)) for each in left]
@@ -95,7 +111,10 @@ class KnownTrees:
         for split in self.splits:
             for document in self.treebank.documents(split):
                 for sentence in document.sentences:
-                    if sentence.heads is None:
-                        raise UserError(f"{document.identifier} of {self.treebank.name}: expected heads, found none.")
+                    needed = "edges" if self.structure == "graph" else "heads"
+                    if getattr(sentence, needed) is None:
+                        raise UserError(
+                            f"{document.identifier} of {self.treebank.name}: expected {needed}, found none."
+                        )
                     trees.setdefault(sentence.words, sentence)
         return trees

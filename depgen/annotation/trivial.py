@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import SentenceError
+from depgen.trees.annotator import SentenceError, Structure
 from depgen.trees.sentence import Sentence
 
 
@@ -132,32 +132,40 @@ def _edges_of_pruefer_code(code: Sequence[int], length: int) -> list[tuple[int, 
 
 
 class GoldTrees:
-    """Keeps the trees that the corpus itself brings.
+    """Keeps the trees or graphs that the corpus itself brings.
 
     Args:
         scheme: the annotation scheme of the corpus, named beside every number that depends on it.
+        structure: whether sentences need heads, or edges; those with edges may have heads too.
     """
 
-    def __init__(self, scheme: str = "the corpus's own trees") -> None:
-        self.scheme = scheme
+    def __init__(self, scheme: str = "the corpus's own trees", structure: Structure = "tree") -> None:
+        self.scheme, self.structure = scheme, structure
+        self.self_loops = structure == "graph"  # the corpus's reader has refused those that are none of its graphs
 
     def fingerprint(self) -> str:
-        """A constant: the trees are part of the corpus's own fingerprint."""
-        return _digest("gold trees", 1)
+        """A constant for each structure: the trees are part of the corpus's own fingerprint."""
+        return _digest("gold trees" if self.structure == "tree" else "gold graphs", 1)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences as they are; relations are `_` where the corpus has only heads.
 
         Raises:
-            SentenceError: a sentence has no heads.
+            SentenceError: a sentence has no heads, or no edges where graphs are wanted.
         """
+        needed = "trees" if self.structure == "tree" else "graphs"
         for number, sentence in enumerate(sentences, start=1):
-            if sentence.heads is None:
+            if (sentence.heads if self.structure == "tree" else sentence.edges) is None:
                 raise SentenceError(
                     number,
-                    f"GoldTrees keeps a corpus's own trees, but this one has none: {' '.join(sentence.words[:8])!r}. "
-                    "If `joining: whole` made it of a document with trees, set data.init_args.joining to roots or "
-                    "previous_sentence; if the corpus has no trees, name an annotator that parses, such as "
-                    "depgen.annotation.spacy_parser.SpacyAnnotator.",
+                    f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "
+                    f"{' '.join(sentence.words[:8])!r}. If `joining: whole` made it of a document with {needed}, set "
+                    "data.init_args.joining to roots or previous_sentence; if the corpus has none, name an annotator "
+                    "that parses, such as depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read "
+                    "with graphs: true.",
                 )
-        return [s if s.relations is not None else replace(s, relations=("_",) * len(s)) for s in sentences]
+        bare = (sentence.heads is not None and sentence.relations is None for sentence in sentences)
+        return [
+            replace(sentence, relations=("_",) * len(sentence)) if is_bare else sentence
+            for sentence, is_bare in zip(sentences, bare, strict=True)
+        ]

@@ -15,6 +15,21 @@ from depgen.nn.lengths import mask_of
 
 
 @dataclass(frozen=True)
+class Edges:
+    """The edges of a sequence of tokens, by dependent, in CSR form.
+
+    Attributes:
+        offsets: the edges of token k are those from `offsets[k]` up to `offsets[k + 1]`.
+        heads: 1-based token of each edge, 0 = root; -1 alone where no graph was given.
+        labels: of each edge, strings; empty at the edge that ties a later piece of a word to the piece before.
+    """
+
+    offsets: Int[np.ndarray, " tokens_and_one"]
+    heads: Int[np.ndarray, " edges"]
+    labels: Shaped[np.ndarray, " edges"]
+
+
+@dataclass(frozen=True)
 class TokenItem:
     """One training item: a sentence, or a story as one sequence.
 
@@ -24,6 +39,7 @@ class TokenItem:
         heads: 1-based head of each token (0 = root, -1 = not annotated), or None.
         word_ends: whether each token is the last piece of a word; None where each is a word.
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
+        edges: of the tokens' graph; None without graphs.
     """
 
     index: int
@@ -31,6 +47,7 @@ class TokenItem:
     heads: Int[np.ndarray, " length"] | None = None
     word_ends: Bool[np.ndarray, " length"] | None = None
     relations: Shaped[np.ndarray, " length"] | None = None
+    edges: Edges | None = None
 
 
 @dataclass(frozen=True)

@@ -150,9 +150,7 @@ class SegmentedSplit(Dataset[SegmentItem]):
     """A split's documents in segments.
 
     Args:
-        encoded: one item a document.
-        sentence_lengths: words of every sentence, document by document.
-        sentences_of: how many sentences each document has.
+        encoded: one item a document, with its sentences.
         longest: sentences of a segment; None for whole documents.
         segmentation: see D1.
         duplicate_final_word: see D2.
@@ -162,27 +160,22 @@ class SegmentedSplit(Dataset[SegmentItem]):
     def __init__(
         self,
         encoded: EncodedSplit,
-        sentence_lengths: Int[np.ndarray, " sentences"],
-        sentences_of: Int[np.ndarray, " documents"],
         *,
         longest: int | None,
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
         start: int = EOS,
     ) -> None:
-        assert sentence_lengths.all(), "corpora leave out sentences without words"
-        assert sentences_of.all(), "corpora leave out documents without sentences"
+        assert encoded.sentences is not None
+        assert encoded.documents is not None
+        assert np.diff(encoded.sentences).all(), "corpora leave out sentences without words"
+        assert np.diff(encoded.documents).all(), "corpora leave out documents without sentences"
         self.encoded, self.duplicate_final_word, self.start = encoded, duplicate_final_word, start
-        ends = np.cumsum(sentence_lengths)
-        if encoded.word_ends is not None:  # pieces: a sentence ends with the last piece of its last word
-            ends = (np.flatnonzero(encoded.word_ends) + 1)[ends - 1]
-        self.bounds = np.concatenate([[0], ends])  # sentence k: from entry k up to the next
+        self.bounds = encoded.sentences  # sentence k: from entry k up to the next
         self.segments: list[tuple[int, int]] = []  # first sentence, the one after its last
-        first = 0
-        for count in sentences_of.tolist():
-            cuts = segment_bounds(count, longest, segmentation)
-            self.segments += [(first + begin, first + end) for begin, end in pairwise(cuts)]
-            first += count
+        for first, end in pairwise(encoded.documents.tolist()):
+            cuts = segment_bounds(end - first, longest, segmentation)
+            self.segments += [(first + begin, first + stop) for begin, stop in pairwise(cuts)]
 
     def __len__(self) -> int:
         return len(self.segments)
@@ -270,12 +263,8 @@ class DocumentData(CorpusData):
         Raises:
             UserError: it is empty.
         """
-        encoded, table = self.filled_split(split), self._table(split)
-        lengths = table.with_format("arrow")[:]["sentence_lengths"].combine_chunks()
         return SegmentedSplit(
-            encoded,
-            lengths.values.to_numpy().astype(np.int64),
-            np.diff(lengths.offsets.to_numpy()).astype(np.int64),
+            self.filled_split(split),
             longest=longest,
             segmentation=self.segmentation,
             duplicate_final_word=self.duplicate_final_word,

@@ -6,36 +6,36 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Int
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
+from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, encoded_table
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.trees.annotator import Annotator
-from depgen.trees.joining import joined_heads
-from depgen.trees.pieces import piece_heads
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.pieces import LeftDependents
 
 log = logging.getLogger(__name__)
 
 FORMAT = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
 
-DocumentJoining = Literal["roots", "previous_sentence", "whole"]
-
 
 @dataclass(frozen=True)
 class EncodedSplit(Dataset[TokenItem]):
-    """A split as flat arrays: item k's tokens are `ids[offsets[k]:offsets[k + 1]]`."""
+    """A split as flat arrays: item k's tokens are `ids[offsets[k]:offsets[k + 1]]`.
+
+    See `depgen.data.encoding.Encoding` for the others.
+    """
 
     ids: Int[np.ndarray, " tokens"]
     offsets: Int[np.ndarray, " items_and_one"]
@@ -43,8 +43,11 @@ class EncodedSplit(Dataset[TokenItem]):
     eos: int
     unk: int
     word_ends: Bool[np.ndarray, " tokens"] | None = None
-    relations: Shaped[np.ndarray, " tokens"] | None = None
+    relations: Coded | None = None
     mask_id: int | None = None
+    edges: CodedEdges | None = None
+    sentences: Int[np.ndarray, " sentences_and_one"] | None = None
+    documents: Int[np.ndarray, " items_and_one"] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -56,7 +59,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitem__(self, index: int) -> TokenItem:
         part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        others = (None if each is None else each[part] for each in (self.heads, self.word_ends, self.relations))
+        columns = (self.heads, self.word_ends, self.relations, self.edges)
+        others = (None if each is None else each[part] for each in columns)
         return TokenItem(int(index), self.ids[part], *others)
 
     def __getitems__(self, share: Share) -> ItemBatch:
@@ -92,7 +96,7 @@ class CorpusData(EncodedData[EncodedSplit]):
         vocabulary: VocabularyBuilder | None = None,
         vocabulary_splits: Sequence[Split] = ("train",),
         joining: DocumentJoining = "roots",
-        left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+        left_dependents: LeftDependents = "last_piece",
         max_documents: int | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
@@ -155,12 +159,18 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _encoded(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
-        encoded = self._encode(self._table(split))
-        unknown = int((encoded.ids == self.vocabulary.unk).sum())
+        found = encoded_table(
+            self._table(split), self.vocabulary, joining=self.joining, left_dependents=self.left_dependents
+        )
+        special = self.vocabulary
+        encoded = EncodedSplit(
+            found.ids, found.offsets, found.heads, special.eos, special.unk, found.word_ends, found.relations,
+            special.mask_id, found.edges, found.sentences, found.documents,
+        )  # fmt: skip
         log.info(
             "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
             self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
-            100 * unknown / max(1, len(encoded.ids)),
+            100 * found.unknown / max(1, len(encoded.ids)),
         )  # fmt: skip
         return encoded
 
@@ -183,49 +193,6 @@ class CorpusData(EncodedData[EncodedSplit]):
     def _limit(self, split: Split) -> int | None:
         """The largest number of documents that are used; None for all."""
         return self.max_documents if split == "train" else None
-
-    def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
-        """Flat arrays from an Arrow table; each word type is looked up once."""
-        columns = table.with_format("arrow")[:]
-        words = columns["words"].combine_chunks()
-        word_offsets = words.offsets.to_numpy().astype(np.int64)
-        coded = words.values.dictionary_encode()
-        pieces = [self.vocabulary.pieces(word) for word in coded.dictionary.to_pylist()]
-        counts = np.array([len(piece) for piece in pieces], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        flat = np.array([i for piece in pieces for i in piece], dtype=np.int32)
-        types = coded.indices.to_numpy()
-        per_word = counts[types]
-        piece_offsets = np.concatenate([[0], np.cumsum(per_word)])
-        within = np.arange(piece_offsets[-1]) - np.repeat(piece_offsets[:-1], per_word)
-        ids = flat[np.repeat(starts[types], per_word) + within]
-        offsets = piece_offsets[word_offsets]
-        heads = relations = None
-        if "heads" in columns.column_names:
-            heads = self._joined_heads(table, per_word)
-            relations = np.full(len(ids), "", dtype=object)
-            relations[piece_offsets[:-1]] = _interned(columns["relations"])
-        word_ends = None
-        if len(ids) != len(types):
-            word_ends = np.zeros(len(ids), dtype=bool)
-            word_ends[piece_offsets[1:] - 1] = True
-        special = self.vocabulary
-        return EncodedSplit(ids, offsets, heads, special.eos, special.unk, word_ends, relations, special.mask_id)
-
-    def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
-        """Heads over each document's tokens: sentences joined, words split into pieces."""
-        rule = "roots" if self.joining == "whole" else self.joining
-        joined: list[int] = []
-        start = 0
-        for row in table.select_columns(["words", "sentence_lengths", "heads"]):
-            heads = joined_heads(_document(row), joining=rule)
-            counts = pieces_of_word[start : start + len(heads)]
-            start += len(heads)
-            if (counts != 1).any():
-                word_of_piece = np.repeat(np.arange(len(heads)), counts)
-                heads = piece_heads(heads, word_of_piece.tolist(), left_dependents=self.left_dependents)
-            joined.extend(heads)
-        return np.array(joined, dtype=np.int32)
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
@@ -281,8 +248,9 @@ class TextData(CorpusData):
 
     def joined_items(self, split: Split) -> int:
         """How many items are documents of several sentences, which become one sequence."""
-        sentences = self._table(split).with_format("arrow")[:]["sentence_lengths"].combine_chunks()
-        return int((np.diff(sentences.offsets.to_numpy()) > 1).sum())
+        found = self.split(split)
+        assert found.documents is not None
+        return int((np.diff(found.documents) > 1).sum())
 
     def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
         """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
@@ -341,19 +309,3 @@ class TextData(CorpusData):
                 f"many as this {type(model).__name__} reads at once, found {lengths[first]}; {len(over)} such "
                 "documents. Cut them, or train one with more positions (max_length of the model or of its backbone)."
             )
-
-
-def _interned(column: Any) -> Shaped[np.ndarray, " words"]:  # noqa: ANN401
-    """The strings of a column of lists, one object a type."""
-    coded = column.combine_chunks().values.dictionary_encode()
-    types = np.array(coded.dictionary.to_pylist(), dtype=object)
-    found: np.ndarray = types[coded.indices.to_numpy()]
-    return found
-
-
-def _document(row: dict[str, Any]) -> Document:
-    """The document of a row of an annotated table."""
-    ends = np.cumsum(row["sentence_lengths"])
-    parts = [slice(end - length, end) for end, length in zip(ends, row["sentence_lengths"], strict=True)]
-    sentences = tuple(Sentence(tuple(row["words"][part]), heads=tuple(row["heads"][part])) for part in parts)
-    return Document(sentences, "")

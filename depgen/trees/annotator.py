@@ -1,10 +1,13 @@
 """The protocol by which words get their trees."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
+
+Structure = Literal["tree", "graph"]
+"""What an annotator gives each sentence: heads and relations, or edges."""
 
 
 class SentenceError(UserError):
@@ -42,7 +45,7 @@ def check_words(sentences: Sequence[Sentence]) -> None:
 
 @runtime_checkable
 class Annotator(Protocol):
-    """Anything that gives each sentence a dependency tree.
+    """Anything that gives each sentence a dependency tree, or a graph: see `structure_of`.
 
     Attributes:
         scheme: the annotation scheme and parser, named beside every number that depends on it.
@@ -55,7 +58,7 @@ class Annotator(Protocol):
         ...
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The same sentences, word for word, with heads and relations filled in.
+        """The same sentences, word for word, with heads and relations filled in, or edges where it gives graphs.
 
         Raises:
             SentenceError: one of them can't be annotated.
@@ -63,6 +66,26 @@ class Annotator(Protocol):
         ...
 
 
+def structure_of(annotator: Annotator) -> Structure:
+    """Whether an annotator gives trees or graphs; it says so by an attribute `structure`, absent for trees.
+
+    One that gives graphs may give trees too.
+    """
+    structure: Structure = getattr(annotator, "structure", "tree")
+    return structure
+
+
 def leaves_out(annotator: Annotator) -> bool:
-    """Whether an annotator may give a sentence no tree, heads of -1 alone; it says so by an attribute `leaves_out`."""
+    """Whether an annotator may give a sentence no tree, heads of -1 alone, or no graph, edges of None.
+
+    It says so by an attribute `leaves_out`.
+    """
     return bool(getattr(annotator, "leaves_out", False))
+
+
+def has_self_loops(annotator: Annotator) -> bool:
+    """Whether a word may be its own head in an annotator's graphs; it says so by an attribute `self_loops`.
+
+    The graphs of CoNLL-U have such edges where a path through an empty node leads back to the word that it began at.
+    """
+    return bool(getattr(annotator, "self_loops", False))

@@ -1,18 +1,22 @@
-"""From heads over words to heads over the pieces into which a subword vocabulary cuts them."""
+"""From heads and edges over words to those over the pieces into which a subword vocabulary cuts them."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Int
 
 from depgen.errors import UserError
+
+LeftDependents = Literal["last_piece", "first_piece"]
+"""The piece of a word that a dependent on its left hangs on."""
 
 
 def piece_heads(
     heads: Sequence[int] | np.ndarray,
     word_of_piece: Sequence[int] | np.ndarray,
     *,
-    left_dependents: Literal["last_piece", "first_piece"] = "last_piece",
+    left_dependents: LeftDependents = "last_piece",
 ) -> list[int]:
     """Heads over pieces, 1-based, 0 = root, -1 = not annotated.
 
@@ -34,14 +38,74 @@ def piece_heads(
     [2, 0, 2, 3]
     """
     head = np.asarray(heads, dtype=np.int64)
-    words, first = np.unique(np.asarray(word_of_piece, dtype=np.int64), return_index=True)
-    if not np.array_equal(words, np.arange(len(head))) or any(np.diff(word_of_piece) < 0):
-        raise UserError(f"Expected pieces of each of {len(head)} words in order, found pieces of {list(word_of_piece)}")
-    last = np.append(first[1:], len(word_of_piece))[: len(first)]  # 1-based already, as the next word's first, 0-based
-    attached = last[np.maximum(head, 1) - 1] if len(head) else head
-    if left_dependents == "first_piece":
-        on_the_left = head > np.arange(1, len(head) + 1)
-        attached = np.where(on_the_left, first[np.maximum(head, 1) - 1] + 1, attached)
+    first = _first_pieces(word_of_piece, words=len(head))
     result = np.arange(len(word_of_piece))  # the piece before, 1-based
-    result[first] = np.where(head > 0, attached, head)
+    result[first] = _pieces_of(
+        head, np.arange(1, len(head) + 1), first, len(word_of_piece), left_dependents=left_dependents
+    )
     return [int(piece) for piece in result]
+
+
+def piece_edges(
+    offsets: Int[np.ndarray, " words_and_one"],
+    heads: Int[np.ndarray, " edges"],
+    word_of_piece: Sequence[int] | np.ndarray,
+    *,
+    left_dependents: LeftDependents = "last_piece",
+) -> tuple[Int[np.ndarray, " pieces_and_one"], Int[np.ndarray, " piece_edges"], Int[np.ndarray, " piece_edges"]]:
+    """Edges over pieces in CSR form, by the rules of `piece_heads`: offsets, heads, and the edge that each comes from.
+
+    A word's first piece carries the word's edges. Each later piece has one edge, from the piece before it, which comes
+    from none (-1).
+
+    Args:
+        offsets: the edges of word k, as dependent, are those from `offsets[k]` up to `offsets[k + 1]`.
+        heads: of each edge, 1-based, 0 = root, -1 = not annotated.
+        word_of_piece: see `piece_heads`.
+        left_dependents: see `piece_heads`.
+
+    Raises:
+        UserError: a word without pieces, or pieces out of order.
+
+    >>> piece_edges(np.array([0, 2, 3]), np.array([2, 0, 1]), [0, 1, 1])
+    (array([0, 2, 3, 4]), array([3, 0, 1, 2]), array([ 0,  1,  2, -1]))
+    """
+    counts, pieces = np.diff(offsets), len(word_of_piece)
+    first = _first_pieces(word_of_piece, words=len(counts))
+    dependents = np.repeat(np.arange(1, len(counts) + 1), counts)
+    counts_of_pieces = np.ones(pieces, dtype=np.int64)
+    counts_of_pieces[first] = counts
+    of_piece = np.concatenate([[0], np.cumsum(counts_of_pieces)])
+    carried = np.repeat(of_piece[first] - offsets[:-1], counts) + np.arange(len(heads))  # where a word's edges lie now
+    later = np.ones(pieces, dtype=bool)
+    later[first] = False
+    result, edge_of = np.empty(of_piece[-1], dtype=np.int64), np.full(of_piece[-1], -1)
+    result[of_piece[:-1][later]] = np.flatnonzero(later)  # the piece before, 1-based
+    result[carried] = _pieces_of(heads, dependents, first, pieces, left_dependents=left_dependents)
+    edge_of[carried] = np.arange(len(heads))
+    return of_piece, result, edge_of
+
+
+def _first_pieces(word_of_piece: Sequence[int] | np.ndarray, *, words: int) -> Int[np.ndarray, " words"]:
+    found, first = np.unique(np.asarray(word_of_piece, dtype=np.int64), return_index=True)
+    if not np.array_equal(found, np.arange(words)) or (np.diff(word_of_piece) < 0).any():
+        raise UserError(f"Expected pieces of each of {words} words in order, found pieces of {list(word_of_piece)}")
+    return first
+
+
+def _pieces_of(
+    heads: Int[np.ndarray, " arcs"],
+    dependents: Int[np.ndarray, " arcs"],
+    first: Int[np.ndarray, " words"],
+    pieces: int,
+    *,
+    left_dependents: LeftDependents,
+) -> Int[np.ndarray, " arcs"]:
+    """The piece of each head that its dependent hangs on, 1-based; 0 and -1 stay."""
+    if not len(first):
+        return heads
+    last = np.append(first[1:], pieces)  # 1-based already, as the next word's first, 0-based
+    attached = last[np.maximum(heads, 1) - 1]
+    if left_dependents == "first_piece":
+        attached = np.where(heads > dependents, first[np.maximum(heads, 1) - 1] + 1, attached)
+    return np.where(heads > 0, attached, heads)

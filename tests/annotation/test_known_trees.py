@@ -5,7 +5,7 @@ import pytest
 from depgen.annotation.known_trees import KnownTrees
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError, leaves_out
+from depgen.trees.annotator import Annotator, SentenceError, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
@@ -83,3 +83,22 @@ def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
     ]  # fmt: skip
     assert len({annotator.fingerprint() for annotator in annotators}) == 4
     assert KnownTrees(TREEBANK).fingerprint() == KnownTrees(TREEBANK, splits=["train", "valid", "test"]).fingerprint()
+
+
+def test_known_graphs():
+    known = Sentence(("red", "figures"), edges=((2, 1, "ARG1"), (0, 2, "top")))
+    annotator = KnownTrees(Shelf(train=[known]), leave_unknown=True, structure="graph")
+    assert (structure_of(annotator), has_self_loops(annotator)) == ("graph", True)
+    assert (structure_of(KnownTrees(TREEBANK)), has_self_loops(KnownTrees(TREEBANK))) == ("tree", False)
+    found = annotator.annotate([NEW, Sentence(known.words, tags=("JJ", "NNS"))])
+    assert found == [NEW, Sentence(known.words, tags=("JJ", "NNS"), edges=known.edges)]
+    assert annotator.fingerprint() != KnownTrees(Shelf(train=[known]), leave_unknown=True).fingerprint()
+    with pytest.raises(UserError, match="expected edges, found none"):
+        KnownTrees(TREEBANK, structure="graph").annotate([NEW])
+    with pytest.raises(UserError, match=r"structure: graph needs such an annotator .* gives a tree \(left chain\)"):
+        KnownTrees(TREEBANK, LeftChain(), structure="graph")
+    both = KnownTrees(Shelf(train=[known]), GoldTrees(structure="graph"), structure="graph")
+    other = Sentence(("stocks", "fall"), edges=())
+    assert both.annotate([other, Sentence(known.words)])[0] == other
+    with pytest.raises(SentenceError, match="sentence 2: GoldTrees keeps a corpus's own graphs"):
+        both.annotate([other, NEW])

@@ -307,3 +307,93 @@ def test_the_verb_limits_the_training_split_alone(corpus):
     train, valid = annotate_corpus(corpus, LeftChain(), ("train", "valid"), max_documents=1).splitlines()
     assert train.startswith("lines train: 1 documents, 2 sentences, 5 words; left chain; 0.")
     assert valid.startswith("lines valid: 2 documents")
+
+
+# `.` hangs on nothing, `she` on two words; the second document has no graph
+GRAPHS = [
+    Document(
+        (
+            Sentence(("she", "tried", "singing", "."), edges=((2, 1, "ARG1"), (3, 1, "ARG1"), (0, 2, "top"))),
+            Sentence(("all", "laughed"), (2, 0), ("nsubj", "root"), edges=()),
+        ),
+        "one",
+    ),
+    Document((Sentence(("go", "!")),), "two"),
+]
+
+
+class Shelf:
+    """A corpus in memory."""
+
+    name = "shelf"
+    published: ClassVar = {}
+
+    def __init__(self, documents):
+        self._documents = documents
+
+    def documents(self, split):
+        return iter(self._documents)
+
+    def fingerprint(self, split):
+        return hashlib.sha256(repr((split, self._documents)).encode()).hexdigest()
+
+
+def test_graphs_are_a_ragged_column_beside_heads():
+    table = annotated_split(Shelf(GRAPHS[:1]), "train", GoldTrees(structure="graph"))
+    assert table.column_names == ["identifier", "words", "sentence_lengths", "heads", "relations", "edges"]
+    assert table[0]["heads"] == [-1, -1, -1, -1, 2, 0]
+    assert table[0]["relations"] == ["_", "_", "_", "_", "nsubj", "root"]
+    edge = {"head": 2, "label": "ARG1"}
+    assert table[0]["edges"] == [[edge, {**edge, "head": 3}], [{"head": 0, "label": "top"}], [], [], [], []]
+    trees = annotated_split(Shelf([replace(GRAPHS[0], sentences=GRAPHS[0].sentences[1:])]), "train", GoldTrees())
+    assert trees.column_names[-1] == "relations"
+
+
+def test_sentences_without_a_graph_are_for_annotators_that_say_so(cache):
+    class Leaving(GoldTrees):
+        leaves_out = True
+
+        def annotate(self, sentences):
+            return list(sentences)
+
+    with pytest.raises(UserError, match=r"^two, sentence 1: GoldTrees .*own graphs, but .* 'go !'"):
+        annotated_split(Shelf(GRAPHS), "train", GoldTrees(structure="graph"))
+    leaving = Leaving(structure="graph")
+    table = annotated_split(Shelf(GRAPHS), "train", leaving)
+    assert table[1]["edges"] == [[{"head": -1, "label": "_"}]] * 2
+    counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
+    assert counts == [2]
+    leaving.leaves_out = False
+    with pytest.raises(UserError, match=r"^two, sentence 1: the annotator .* gave no edges"):
+        annotated_split(Shelf(GRAPHS), "valid", leaving)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"edges": ((5, 1, "ARG1"),)}, r"token 1 \(she\) has head 5, but the sentence has 4 words"),
+        ({"edges": ((1, 1, "ARG1"),)}, r"token 1 \(she\) is its own head"),
+        ({"heads": (1, 0, 2, 2)}, "token 1 is its own head"),
+        ({"words": ("SHE", *GRAPHS[0].sentences[0].words[1:])}, "changed the words"),
+    ],
+)
+def test_an_annotator_of_broken_graphs_is_named(change, message):
+    class Graphs(Broken):
+        structure = "graph"
+
+        def annotate(self, sentences):
+            return [replace(GRAPHS[0].sentences[0], **change) for _ in sentences]
+
+    with pytest.raises(UserError, match=rf"^one, sentence 1.*{message}"):
+        annotated_split(Shelf([Document(GRAPHS[0].sentences[:1], "one")]), "train", Graphs(None))
+
+
+def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():
+    class Same(LeftChain):
+        def annotate(self, sentences):
+            assert list(sentences) == [each for document in known for each in document.sentences]
+            return super().annotate(sentences)
+
+    tagged = Sentence(("a", "b"), (0, 1), ("root", "dep"), ("A", "B"), ((1, 1, "conj>ref"), (0, 2, "top")))
+    known = [*GRAPHS, Document((tagged, Sentence(("c",), (0,))), "three")]
+    assert len(annotated_split(Shelf(known), "train", Same())) == 3

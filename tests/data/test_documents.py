@@ -115,9 +115,12 @@ def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
 
 
 def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
-    encoded = EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array([0, 3]), None, 0, 1)
-    whole = SegmentedSplit(encoded, np.array([2, 1]), np.array([2]), longest=None)
+    def encoded(items, sentences, documents):
+        bounds = {"sentences": np.array(sentences), "documents": np.array(documents)}
+        return EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array(items), None, 0, 1, **bounds)
+
+    whole = SegmentedSplit(encoded([0, 3], [0, 2, 3], [0, 2]), longest=None)
     assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]
-    for lengths, sentences_of in (([0, 2, 1], [3]), ([2, 1], [2, 0])):
+    for bounds in (([0, 3], [0, 0, 2, 3], [0, 3]), ([0, 3, 3], [0, 2, 3], [0, 2, 2])):
         with pytest.raises(AssertionError, match="corpora leave out"):
-            SegmentedSplit(encoded, np.array(lengths), np.array(sentences_of), longest=None)
+            SegmentedSplit(encoded(*bounds), longest=None)

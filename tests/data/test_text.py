@@ -168,7 +168,7 @@ def test_a_seed_is_no_negative_number():
 def test_what_lies_in_a_cache_that_cannot_be_written_is_read(tmp_path):
     before = TextData(Fixture()).split("train")
     locks = sorted(tmp_path.glob("*/*.lock"))
-    assert [path.parent.name for path in locks] == ["annotations", "vocabularies"]
+    assert [path.parent.name for path in locks] == ["annotations", "encodings", "vocabularies"]
     for path in locks:
         path.unlink()
         path.mkdir()

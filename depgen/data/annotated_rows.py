@@ -1,0 +1,94 @@
+"""Documents as rows of an annotated table, their trees and graphs checked."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.graph import check_graph
+from depgen.trees.sentence import Document, Sentence
+from depgen.trees.tree import check_tree
+
+Row = dict[str, Any]
+
+
+def annotate_documents(documents: Sequence[Document], annotator: Annotator | None) -> list[Row]:
+    """One row a document, trees checked: a single head a word, within the sentence, no cycle; and graphs, where the
+    annotator gives such. It may leave sentences out that say so.
+
+    Raises:
+        UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads or
+            edges, heads that form no tree, edges that form no graph.
+    """
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    try:
+        annotated = iter(sentences if annotator is None else annotator.annotate(sentences))
+    except SentenceError as error:
+        raise UserError(f"{_place(documents, error.number)}: {error.complaint}") from error
+    rows: list[Row] = []
+    for document in documents:
+        if not any(len(sentence) for sentence in document.sentences):
+            raise UserError(f"{document.identifier}: expected words, found an empty document.")
+        trees = list(islice(annotated, len(document.sentences)))
+        row: Row = {
+            "identifier": document.identifier,
+            "words": list(document.words()),
+            "sentence_lengths": [len(sentence) for sentence in document.sentences],
+        }
+        if annotator is not None:
+            _check(document, trees, annotator)
+            row["heads"] = [head for tree in trees for head in tree.heads or (-1,) * len(tree)]
+            row["relations"] = [relation for tree in trees for relation in tree.relations or ("_",) * len(tree)]
+            if structure_of(annotator) == "graph":
+                row["edges"] = [edges for graph in trees for edges in _edges_by_word(graph)]
+        rows.append(row)
+    if annotator is not None and (surplus := len(list(annotated))):
+        raise UserError(
+            f"{documents[-1].identifier}: the annotator ({annotator.scheme}) gave back {surplus} sentences too many."
+        )
+    return rows
+
+
+def _place(documents: Sequence[Document], number: int) -> str:
+    """Document and sentence within it of the sentence with this number (from 1) among all of them."""
+    places = (
+        f"{document.identifier}, sentence {n}" for document in documents for n in range(1, len(document.sentences) + 1)
+    )
+    return next(islice(places, number - 1, None))
+
+
+def _check(document: Document, trees: Sequence[Sentence], annotator: Annotator) -> None:
+    if len(trees) != len(document.sentences):
+        raise UserError(f"{document.identifier}: the annotator ({annotator.scheme}) gave back too few sentences.")
+    for number, (sentence, tree) in enumerate(zip(document.sentences, trees, strict=True), start=1):
+        where = f"{document.identifier}, sentence {number}"
+        if tree.words != sentence.words:
+            raise UserError(f"{where}: the annotator ({annotator.scheme}) changed the words.")
+        _check_structure(tree, where, annotator)
+
+
+def _check_structure(found: Sentence, where: str, annotator: Annotator) -> None:
+    """Raises UserError unless a sentence has what the annotator gives: a tree, or a graph and maybe a tree."""
+    left, by = leaves_out(annotator), f"{where} ({annotator.scheme})"
+    if structure_of(annotator) == "graph":
+        if found.edges is not None:
+            check_graph(found.edges, len(found), by, self_loops=has_self_loops(annotator), words=found.words)
+        elif not left:
+            raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no edges.")
+        if found.heads is None:
+            return
+    elif found.heads is None:
+        raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no heads.")
+    if not (left and all(head == -1 for head in found.heads)):
+        check_tree(found.heads, by, words=found.words)
+
+
+def _edges_by_word(sentence: Sentence) -> list[list[Row]]:
+    """The edges of each word, as its heads and labels; where no graph was given, a single head of -1."""
+    if sentence.edges is None:
+        return [[{"head": -1, "label": "_"}] for _ in sentence.words]
+    by_word: list[list[Row]] = [[] for _ in sentence.words]
+    for head, dependent, label in sentence.edges:
+        by_word[dependent - 1].append({"head": head, "label": label})
+    return by_word

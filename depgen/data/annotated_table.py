@@ -1,0 +1,223 @@
+"""The Arrow file of an annotated split: its columns, and how it is written."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from depgen.data.annotated_rows import Row, annotate_documents
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator, structure_of
+from depgen.trees.sentence import Document, Sentence
+
+TABLE, DOCUMENTS = "table.arrow", "documents.arrow"
+
+
+def write_table(
+    part: Path,
+    documents: Iterable[Document],
+    annotator: Annotator | None,
+    *,
+    processes: int,
+    chunk: int,
+    title: str,
+) -> dict[str, int]:
+    """Write the table of the documents into a folder; how many documents, sentences and words there are.
+
+    An annotator reads the documents from a table of its own, so that `datasets` can share them among processes. That
+    one is written here, for `Dataset.from_generator` took nine times as long.
+    """
+    iterator = iter(documents)
+    chunks = iter(lambda: list(islice(iterator, chunk)), [])
+    if annotator is None:
+        _write_rows(part / TABLE, chunks, partial(annotate_documents, annotator=None), title=f"Encoding {title}")
+    else:
+        _write_rows(part / DOCUMENTS, chunks, _unannotated_rows, title=f"Reading {title}")
+        _annotate_table(part, annotator, processes=processes, chunk=chunk, title=f"Annotating {title}")
+    return _counts(opened(part / TABLE), annotator)
+
+
+def _write_rows(
+    path: Path,
+    chunks: Iterable[list[Document]],
+    rows_of: Callable[[list[Document]], list[Row]],
+    *,
+    title: str,
+) -> None:
+    """Stream documents into an Arrow file, chunk by chunk.
+
+    Raises:
+        UserError: there are none.
+    """
+    import pyarrow
+
+    schema = _documents_schema() if path.name == DOCUMENTS else _table_schema(None)
+    found = 0
+    with (
+        pyarrow.OSFile(str(path), "wb") as sink,
+        pyarrow.ipc.new_stream(sink, schema) as writer,
+        _progress(title) as advance,
+    ):
+        for documents in chunks:
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(rows_of(documents), schema=schema))
+            found += len(documents)
+            advance(len(documents), sum(map(len, (each for document in documents for each in document.sentences))))
+    if not found:
+        raise UserError(f"{title.partition(' ')[2]}: expected documents, found none.")
+
+
+def _table_schema(annotator: Annotator | None) -> Any:  # noqa: ANN401  (pyarrow carries no types)
+    import pyarrow
+
+    integers, strings = pyarrow.list_(pyarrow.int32()), pyarrow.list_(pyarrow.string())
+    columns = {"identifier": pyarrow.string(), "words": strings, "sentence_lengths": integers}
+    if annotator is not None:
+        columns |= {"heads": integers, "relations": strings}
+        if structure_of(annotator) == "graph":
+            edge = pyarrow.struct({"head": pyarrow.int32(), "label": pyarrow.string()})
+            columns["edges"] = pyarrow.list_(pyarrow.list_(edge))
+    return pyarrow.schema(columns)
+
+
+def _documents_schema() -> Any:  # noqa: ANN401
+    """The columns of what an annotator reads: all that is known of each sentence."""
+    import pyarrow
+
+    integer, strings = pyarrow.int32(), pyarrow.list_(pyarrow.string())
+    edge = pyarrow.struct({"head": integer, "dependent": integer, "label": pyarrow.string()})
+    columns = {"words": strings, "heads": pyarrow.list_(integer), "relations": strings, "tags": strings}
+    sentence = pyarrow.struct({**columns, "edges": pyarrow.list_(edge)})
+    return pyarrow.schema({"identifier": pyarrow.string(), "sentences": pyarrow.list_(sentence)})
+
+
+def _unannotated_rows(documents: Sequence[Document]) -> list[Row]:
+    return [
+        {"identifier": document.identifier, "sentences": [_sentence_row(each) for each in document.sentences]}
+        for document in documents
+    ]
+
+
+def _sentence_row(sentence: Sentence) -> Row:
+    row = {name: getattr(sentence, name) for name in ("words", "heads", "relations", "tags")}
+    names = ("head", "dependent", "label")
+    edges = None if sentence.edges is None else [dict(zip(names, edge, strict=True)) for edge in sentence.edges]
+    return {**row, "edges": edges}
+
+
+def _sentence(row: Row) -> Sentence:
+    columns = {name: None if row[name] is None else tuple(row[name]) for name in ("heads", "relations", "tags")}
+    edges = None if row["edges"] is None else tuple((e["head"], e["dependent"], e["label"]) for e in row["edges"])
+    return Sentence(tuple(row["words"]), edges=edges, **columns)
+
+
+@dataclass(frozen=True)
+class _AnnotatedColumns:
+    """From columns of documents to those of the table; picklable, so that other processes can run it."""
+
+    annotator: Annotator
+
+    def __call__(self, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+        pairs = zip(columns["identifier"], columns["sentences"], strict=True)
+        documents = [Document(tuple(map(_sentence, sentences)), identifier) for identifier, sentences in pairs]
+        rows = annotate_documents(documents, self.annotator)
+        return {name: [row[name] for row in rows] for name in _table_schema(self.annotator).names}
+
+
+def _annotate_table(part: Path, annotator: Annotator, *, processes: int, chunk: int, title: str) -> None:
+    """Make the table of the documents' table, which goes."""
+    import datasets
+    import pyarrow
+
+    documents = opened(part / DOCUMENTS)
+    schema = _table_schema(annotator)
+    with _spawned_processes():
+        annotated = documents.map(
+            _AnnotatedColumns(annotator),
+            batched=True,
+            batch_size=chunk,
+            remove_columns=documents.column_names,
+            features=datasets.Features.from_arrow_schema(schema),
+            num_proc=min(processes, len(documents)) if processes > 1 else None,
+            load_from_cache_file=False,
+            new_fingerprint=part.stem[:32],  # to which datasets adds the number of a process
+            cache_file_name=str(part / TABLE),
+            desc=title,
+        )
+    shares = [Path(each["filename"]) for each in annotated.cache_files]  # one a process
+    if shares != [part / TABLE]:
+        with pyarrow.OSFile(str(part / TABLE), "wb") as sink, pyarrow.ipc.new_stream(sink, schema) as writer:
+            for share in shares:
+                for batch in pyarrow.ipc.open_stream(pyarrow.memory_map(str(share))):
+                    writer.write_batch(batch)
+                share.unlink()
+    (part / DOCUMENTS).unlink()
+
+
+@contextmanager
+def _spawned_processes() -> Iterator[None]:
+    """Lets `datasets` spawn its processes, of one thread each: forked copies of a threaded process may hang."""
+    import multiprocess
+
+    method, environment = multiprocess.get_start_method(allow_none=True), os.environ
+    threads = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    try:
+        multiprocess.set_start_method("spawn", force=True)
+        os.environ.update(dict.fromkeys(threads, "1"))
+        yield
+    finally:
+        multiprocess.set_start_method(method, force=True)
+        os.environ = environment  # noqa: B003  (datasets puts a copy in its place)
+        for name, value in threads.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def opened(path: Path) -> Any:  # noqa: ANN401
+    """A memory-mapped `datasets.Dataset` with the fingerprint of the folder that it lies in."""
+    import datasets
+    from datasets.table import MemoryMappedTable
+
+    return datasets.Dataset(MemoryMappedTable.from_file(str(path)), fingerprint=path.parent.stem)
+
+
+def _counts(table: Any, annotator: Annotator | None) -> dict[str, int]:  # noqa: ANN401
+    """How many documents, sentences and words there are, and words that got no head, or no graph."""
+    import pyarrow.compute as pc
+
+    columns = table.data
+    lengths = {name: pc.sum(pc.list_value_length(columns[name])).as_py() for name in ("sentence_lengths", "words")}
+    without = 0
+    if annotator is not None:
+        heads = pc.list_flatten(columns["heads"])
+        if structure_of(annotator) == "graph":
+            heads = pc.struct_field(pc.list_flatten(pc.list_flatten(columns["edges"])), "head")
+        without = pc.sum(pc.equal(heads, -1)).as_py() or 0
+    return {
+        "documents": len(table),
+        "sentences": lengths["sentence_lengths"],
+        "words": lengths["words"],
+        "words_without_head": without,
+    }
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Any]:
+    """A function of (new documents, words so far) that moves a progress bar with the speed in words per second."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    layout = "{task.description}: {task.completed:,.0f} documents, {task.fields[speed]:,.0f} words/s"
+    started = time.perf_counter()
+    with Progress(SpinnerColumn(), TextColumn(layout), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=None, speed=0.0)
+
+        def advance(documents: int, words: int) -> None:
+            bar.update(task, advance=documents, speed=words / max(time.perf_counter() - started, 1e-9))
+
+        yield advance

@@ -1,0 +1,340 @@
+"""An annotated table as token ids, heads and edges: encoded once into flat arrays, which every later start maps.
+
+The arrays lie in `$DEPGEN_CACHE/encodings/<digest>/`, each in a `.npy` file. The table is encoded batch by batch of
+Arrow, so that memory does not grow with the corpus, nor do the offsets of its strings beyond 32 bits.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from depgen.data.batch import Edges
+from depgen.data.vocabulary import AnyVocabulary
+from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once, write_atomically
+from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
+
+FORMAT = "1"
+"""Part of every encoding's key: raised when the arrays change."""
+
+SUMMARY = "summary.json"
+
+DocumentJoining = Literal["roots", "previous_sentence", "whole"]
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Strings as places in a table: `coded[part]` are the strings of a part."""
+
+    codes: Int[np.ndarray, " strings"]
+    table: Shaped[np.ndarray, " types"]
+
+    def __getitem__(self, part: slice) -> Shaped[np.ndarray, " part"]:
+        found: np.ndarray = self.table[self.codes[part]]
+        return found
+
+
+@dataclass(frozen=True)
+class CodedEdges:
+    """The edges of a split's tokens; heads are counted within each item, as `TokenItem.heads` are."""
+
+    offsets: Int[np.ndarray, " tokens_and_one"]
+    heads: Int[np.ndarray, " edges"]
+    labels: Coded
+
+    def __getitem__(self, part: slice) -> Edges:
+        """The edges of some tokens; a slice of an item's."""
+        offsets = self.offsets[part.start : part.stop + 1]
+        edges = slice(int(offsets[0]), int(offsets[-1]))
+        return Edges(offsets - offsets[0], self.heads[edges], self.labels[edges])
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The arrays of an encoded table, read from their files as they are needed.
+
+    Attributes:
+        ids: token ids of all items, one item a document.
+        offsets: where each item begins in `ids`, and the end.
+        sentences: where each sentence begins in `ids`, and the end.
+        documents: which sentence each item begins with, and the number of sentences.
+        heads: 1-based within the item; None without trees.
+        relations: one a token, with heads.
+        word_ends: whether a token is the last piece of a word; None where each is a word.
+        edges: None without graphs.
+        unknown: how many tokens are `<unk>`.
+    """
+
+    ids: Int[np.ndarray, " tokens"]
+    offsets: Int[np.ndarray, " items_and_one"]
+    sentences: Int[np.ndarray, " sentences_and_one"]
+    documents: Int[np.ndarray, " items_and_one"]
+    heads: Int[np.ndarray, " tokens"] | None
+    relations: Coded | None
+    word_ends: Bool[np.ndarray, " tokens"] | None
+    edges: CodedEdges | None
+    unknown: int
+
+
+def encoded_table(
+    table: Any,  # noqa: ANN401  (datasets carries no types)
+    vocabulary: AnyVocabulary,
+    *,
+    joining: DocumentJoining,
+    left_dependents: LeftDependents,
+) -> Encoding:
+    """The arrays of an annotated table, encoded unless they lie in the cache; other processes wait.
+
+    Args:
+        table: see `depgen.data.annotated`.
+        vocabulary: gives words their pieces.
+        joining: how the trees of a document's sentences become one (`depgen.trees.joining`).
+        left_dependents: see `depgen.trees.pieces`.
+
+    Raises:
+        UserError: the cache can't be written.
+    """
+    files = sorted(vocabulary.files().items())
+    key = [
+        FORMAT,
+        table._fingerprint,
+        str(len(table)),
+        joining,
+        left_dependents,
+        *(text for file in files for text in file),
+    ]
+    folder = cache_root() / "encodings" / lines_sha256(key)[:32]
+    encode = partial(_encode, table, vocabulary, folder, joining=joining, left_dependents=left_dependents)
+    made_once(folder, encode, is_made=(folder / SUMMARY).is_file)
+    return _read(folder)
+
+
+def _read(folder: Path) -> Encoding:
+    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    arrays = {name: _mapped(folder / f"{name}.npy") for name in summary["arrays"]}
+
+    def coded(name: str) -> Coded:
+        return Coded(arrays[name], np.array(summary[name], dtype=object))
+
+    return Encoding(
+        ids=arrays["ids"],
+        offsets=arrays["offsets"],
+        sentences=arrays["sentences"],
+        documents=arrays["documents"],
+        heads=arrays.get("heads"),
+        relations=coded("relations") if "heads" in arrays else None,
+        word_ends=arrays.get("word_ends"),
+        edges=CodedEdges(arrays["edge_offsets"], arrays["edge_heads"], coded("labels")) if "labels" in arrays else None,
+        unknown=summary["unknown"],
+    )
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """An array of a file, mapped and not read; a plain array, which is sliced faster than a `memmap`."""
+    try:
+        return np.load(path, mmap_mode="r").view(np.ndarray)
+    except ValueError:  # an array without elements can't be mapped
+        return np.load(path)
+
+
+def _encode(
+    table: Any,  # noqa: ANN401
+    vocabulary: AnyVocabulary,
+    folder: Path,
+    *,
+    joining: DocumentJoining,
+    left_dependents: LeftDependents,
+) -> None:
+    """Write the arrays of a table into a folder."""
+    encoder = _Encoder(vocabulary, joining, left_dependents)
+    with folder_written_whole(folder) as part:
+        columns: dict[str, _GrowingArray] = {}
+        for batch in table.data.to_batches():
+            for name, values in encoder.encoded(batch).items():
+                if name not in columns:
+                    columns[name] = _GrowingArray(part / f"{name}.npy", values.dtype)
+                columns[name].append(values)
+        for column in columns.values():
+            column.close()
+        left_out = set() if encoder.pieces_differ else {"word_ends"}
+        left_out |= set() if encoder.any_head else {"heads", "relations"}
+        for name in left_out & set(columns):
+            columns[name].path.unlink()
+        tables = {"relations": list(encoder.relations), "labels": list(encoder.labels)}
+        summary = {"arrays": sorted(set(columns) - left_out), "unknown": encoder.unknown, **tables}
+        write_atomically(part / SUMMARY, json.dumps(summary, ensure_ascii=False) + "\n")
+
+
+class _GrowingArray:
+    """A `.npy` file that grows at its end; its header says how long it is once it is closed."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.path, self.dtype, self.length = path, dtype, 0
+        self._stream: BinaryIO = path.open("wb")
+        self._write_header()
+
+    def append(self, values: np.ndarray) -> None:
+        """Write values after those that there are."""
+        assert values.dtype == self.dtype, f"{self.path.name}: {values.dtype} after {self.dtype}"
+        self._stream.write(np.ascontiguousarray(values).data)
+        self.length += len(values)
+
+    def close(self) -> None:
+        """Write the length."""
+        self._stream.seek(0)
+        self._write_header()
+        self._stream.close()
+
+    def _write_header(self) -> None:  # numpy leaves room for a longer length, so that the header's size stays
+        description = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
+        np.lib.format.write_array_header_1_0(self._stream, description)
+
+
+class _Encoder:
+    """Encodes the batches of a table, one after the other.
+
+    Attributes:
+        relations: place of each relation in the table of relations; "" is the first, of later pieces of a word.
+        labels: the same for labels of edges.
+        any_head: whether any word had a head.
+        pieces_differ: whether any word had other than one piece.
+        unknown: how many tokens were `<unk>`.
+    """
+
+    def __init__(self, vocabulary: AnyVocabulary, joining: DocumentJoining, left_dependents: LeftDependents) -> None:
+        self.vocabulary, self.joining, self.left_dependents = vocabulary, joining, left_dependents
+        self.relations, self.labels = {"": 0}, {"": 0}
+        self.any_head = self.pieces_differ = False
+        self.unknown = 0
+        self._ends: dict[str, int] = {}
+
+    def encoded(self, batch: Any) -> Columns:  # noqa: ANN401
+        """The arrays that a batch of documents adds to; see `Encoding`."""
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        words = _Words(*_lists(columns["words"]), *_lists(columns["sentence_lengths"]))
+        ids, pieces = self._pieces(words.strings)
+        starts = np.concatenate([[0], np.cumsum(pieces)])  # of each word's pieces, and the end
+        word_ends = np.zeros(len(ids), dtype=bool)
+        word_ends[starts[1:] - 1] = True
+        self.pieces_differ |= bool((pieces != 1).any())
+        self.unknown += int((ids == self.vocabulary.unk).sum())
+        found = {
+            "ids": ids,
+            "word_ends": word_ends,
+            "offsets": self._chained("offsets", starts[words.documents]),
+            "sentences": self._chained("sentences", starts[words.sentences]),
+            "documents": self._chained("documents", words.sentences_of_documents),
+        }
+        if "heads" in columns:
+            found |= self._trees(columns, words, starts)
+        if "edges" in columns:
+            found |= self._graphs(columns["edges"], words, starts)
+        return found
+
+    def _pieces(self, words: Any) -> tuple[Int[np.ndarray, " tokens"], Int[np.ndarray, " words"]]:  # noqa: ANN401
+        """The ids of all words' pieces, and how many each has; each word type is looked up once."""
+        coded = words.dictionary_encode()
+        pieces = [self.vocabulary.pieces(word) for word in coded.dictionary.to_pylist()]
+        counts = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        flat = np.array([i for piece in pieces for i in piece], dtype=np.int32)
+        types = coded.indices.to_numpy()
+        of_words = counts[types]
+        starts = np.cumsum(counts) - counts
+        within = np.arange(of_words.sum()) - np.repeat(np.cumsum(of_words) - of_words, of_words)
+        return flat[np.repeat(starts[types], of_words) + within], of_words
+
+    def _trees(self, columns: dict[str, Any], words: "_Words", starts: Int[np.ndarray, " _"]) -> Columns:
+        of_words = _lists(columns["heads"])[1].to_numpy().astype(np.int64)
+        self.any_head |= bool((of_words != -1).any())
+        numbers = np.arange(len(of_words))
+        joined = words.joined(of_words, numbers, previous_sentence=self.joining == "previous_sentence")
+        heads = np.array(piece_heads(joined, _word_of_piece(starts), left_dependents=self.left_dependents))
+        relations = np.zeros(len(heads), dtype=np.int32)
+        relations[starts[:-1]] = _codes(_lists(columns["relations"])[1], self.relations)
+        within = np.where(heads > 0, heads - _item_starts(words, starts), heads)
+        return {"heads": within.astype(np.int32), "relations": relations}
+
+    def _graphs(self, column: Any, words: "_Words", starts: Int[np.ndarray, " _"]) -> Columns:  # noqa: ANN401
+        import pyarrow.compute as pc
+
+        offsets, edges = _lists(_lists(column)[1])
+        heads = pc.struct_field(edges, "head").to_numpy().astype(np.int64)
+        dependents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        joined = words.joined(heads, dependents, previous_sentence=self.joining == "previous_sentence")
+        of_pieces, heads, edge_of = piece_edges(
+            offsets, joined, _word_of_piece(starts), left_dependents=self.left_dependents
+        )
+        codes = np.append(
+            _codes(pc.struct_field(edges, "label"), self.labels), 0
+        )  # -1, of later pieces: 0, which is ""
+        item_starts = np.repeat(_item_starts(words, starts), np.diff(of_pieces))
+        return {
+            "edge_offsets": self._chained("edge_offsets", of_pieces),
+            "edge_heads": np.where(heads > 0, heads - item_starts, heads).astype(np.int32),
+            "labels": codes[edge_of].astype(np.int32),
+        }
+
+    def _chained(self, name: str, bounds: Int[np.ndarray, " bounds"]) -> Int[np.ndarray, " _"]:
+        """Bounds within a batch as bounds within all; the first of the first batch is kept."""
+        first, before = name not in self._ends, self._ends.get(name, 0)
+        self._ends[name] = before + int(bounds[-1])
+        return (bounds[0 if first else 1 :] + before).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of a batch of documents, and where documents and sentences begin among them, and the end."""
+
+    documents: Int[np.ndarray, " documents_and_one"]
+    strings: Any
+    sentences_of_documents: Int[np.ndarray, " documents_and_one"]
+    lengths: Any
+
+    @property
+    def sentences(self) -> Int[np.ndarray, " sentences_and_one"]:
+        """Where each sentence begins among the words, and the end."""
+        return np.concatenate([[0], np.cumsum(self.lengths.to_numpy(), dtype=np.int64)])
+
+    def joined(
+        self, heads: Int[np.ndarray, " arcs"], dependents: Int[np.ndarray, " arcs"], *, previous_sentence: bool
+    ) -> Int[np.ndarray, " arcs"]:
+        """1-based heads within the batch of arcs whose heads are counted within their sentences; 0 and -1 stay.
+
+        Args:
+            heads: of each arc.
+            dependents: the 0-based word of each, within the batch.
+            previous_sentence: whether roots hang on the last word before their sentence, where the document has one.
+        """
+        sentence_starts = np.repeat(self.sentences[:-1], self.lengths.to_numpy())[dependents]
+        document_starts = np.repeat(self.documents[:-1], np.diff(self.documents))[dependents]
+        roots = np.where(sentence_starts > document_starts, sentence_starts, 0) if previous_sentence else 0
+        return np.where(heads > 0, heads + sentence_starts, np.where(heads == 0, roots, heads))
+
+
+def _lists(column: Any) -> tuple[Int[np.ndarray, " lists_and_one"], Any]:  # noqa: ANN401
+    """Where the lists of an Arrow array begin among their values, and the end; and the values."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], column.flatten()
+
+
+def _item_starts(words: _Words, starts: Int[np.ndarray, " words_and_one"]) -> Int[np.ndarray, " tokens"]:
+    """Of each token, the first one of its item."""
+    bounds = starts[words.documents]
+    return np.repeat(bounds[:-1], np.diff(bounds))
+
+
+def _word_of_piece(starts: Int[np.ndarray, " words_and_one"]) -> Int[np.ndarray, " pieces"]:
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _codes(strings: Any, places: dict[str, int]) -> Int[np.ndarray, " strings"]:  # noqa: ANN401
+    """The place of each string in a table, to which new ones are added."""
+    coded = strings.dictionary_encode()
+    types = [places.setdefault(each, len(places)) for each in coded.dictionary.to_pylist()]
+    return np.array(types, dtype=np.int32)[coded.indices.to_numpy()]

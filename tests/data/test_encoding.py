@@ -1,0 +1,173 @@
+"""Encoded tables against what `joined_heads` and `piece_heads` say of each document; and the cache that they lie in."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from depgen.annotation.trivial import GoldTrees
+from depgen.data import annotated, encoding
+from depgen.data.text import TextData
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
+from depgen.trees.graph import sorted_edges
+from depgen.trees.joining import joined_heads
+from depgen.trees.pieces import piece_heads
+from depgen.trees.sentence import Document, Sentence
+from tests.trees.trees import graphs, head_lists
+
+
+class Shelf:
+    """A corpus in memory."""
+
+    name = "shelf"
+    published: Mapping = {}
+
+    def __init__(self, documents):
+        self._documents = documents
+
+    def documents(self, split):
+        yield from self._documents
+
+    def fingerprint(self, split):
+        return repr(self._documents)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@st.composite
+def annotated_documents(draw):
+    """A few documents of a few sentences, with trees, graphs and words that pieces cut in several."""
+
+    def sentence():
+        heads = draw(head_lists(max_size=5))
+        words = draw(st.lists(st.sampled_from(["a", "bcd", "étés"]), min_size=len(heads), max_size=len(heads)))
+        relations = tuple("root" if head == 0 else f"r{head}" for head in heads)
+        return Sentence(tuple(words), tuple(heads), relations, edges=draw(graphs(len(heads), max_edges=6)))
+
+    counts = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    return [Document(tuple(sentence() for _ in range(count)), str(n)) for n, count in enumerate(counts)]
+
+
+VOCABULARIES = {"words": WordVocabulary, "pieces": lambda: SubwordPieces(size=258)}
+OPTIONS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def edges_over_pieces(document, word_of_piece, *, joining, left_dependents):
+    """The edges (head, dependent, label) of a document's pieces, edge by edge: each as if it were a tree's."""
+    found, start = [], 0
+    for sentence in document.sentences:
+        for head, dependent, label in sentence.edges:
+            lone = [-1] * len(sentence)
+            lone[dependent - 1] = head
+            sentences = [replace(each, heads=(-1,) * len(each), relations=None) for each in document.sentences]
+            place = next(n for n, each in enumerate(document.sentences) if each is sentence)
+            sentences[place] = replace(sentences[place], heads=tuple(lone))
+            joined = joined_heads(Document(tuple(sentences), ""), joining=joining)
+            heads = piece_heads(joined, word_of_piece, left_dependents=left_dependents)
+            first = word_of_piece.index(start + dependent - 1)
+            found.append((heads[first], first + 1, label))
+        start += len(sentence)
+    later = [n for n in range(1, len(word_of_piece)) if word_of_piece[n] == word_of_piece[n - 1]]
+    return sorted_edges([*found, *((n, n + 1, "") for n in later)])
+
+
+@pytest.mark.parametrize("attachment", ["last_piece", "first_piece"])
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@OPTIONS
+@given(documents=annotated_documents(), joining=st.sampled_from(["roots", "previous_sentence"]))
+def test_items_are_what_the_plain_functions_say_of_each_document(monkeypatch, documents, joining, kind, attachment):
+    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)  # several batches
+    gold, builder = GoldTrees(structure="graph"), VOCABULARIES[kind]()
+    data = TextData(Shelf(documents), annotator=gold, vocabulary=builder, joining=joining, left_dependents=attachment)
+    split = data.split("train")
+    assert len(split) == len(documents)
+    for item, document in zip(map(split.__getitem__, range(len(split))), documents, strict=True):
+        encoding = encode(data.vocabulary, list(document.words()))
+        of_piece = encoding.word_of_piece.tolist()
+        assert item.ids.tolist() == encoding.ids.tolist()
+        joined = joined_heads(document, joining=joining)
+        assert item.heads.tolist() == piece_heads(joined, of_piece, left_dependents=attachment)
+        words = [relation for sentence in document.sentences for relation in sentence.relations]
+        first = [n == 0 or of_piece[n - 1] != word for n, word in enumerate(of_piece)]
+        expected = [words[word] if begins else "" for word, begins in zip(of_piece, first, strict=True)]
+        assert item.relations.tolist() == expected
+        ends = [*first[1:], True]
+        split_up = split.word_ends is not None
+        assert (item.word_ends.tolist() == ends) if split_up else all(ends)
+        heads = zip(item.edges.heads.tolist(), item.edges.labels.tolist(), strict=True)
+        dependents = np.repeat(np.arange(1, len(of_piece) + 1), np.diff(item.edges.offsets)).tolist()
+        edges = [(head, dependent, label) for (head, label), dependent in zip(heads, dependents, strict=True)]
+        assert len(item.edges.offsets) == len(of_piece) + 1
+        assert sorted_edges(edges) == edges_over_pieces(document, of_piece, joining=joining, left_dependents=attachment)
+
+
+def test_sentences_are_kept():
+    documents = [Document((Sentence(("a", "b")), Sentence(("c",))), "1"), Document((Sentence(("d", "e", "f")),), "2")]
+    split = TextData(Shelf(documents)).split("train")
+    assert (split.sentences.tolist(), split.documents.tolist()) == ([0, 2, 3, 6], [0, 2, 3])
+    assert TextData(Shelf(documents)).joined_items("train") == 1
+
+
+def test_a_table_is_encoded_once(monkeypatch, cache):
+    documents = [Document((Sentence(("a", "b"), (0, 1)),), "1"), Document((Sentence(("c",), (0,)),), "2")]
+    calls = []
+    encoded = encoding._Encoder.encoded
+    monkeypatch.setattr(encoding._Encoder, "encoded", lambda self, batch: calls.append(1) or encoded(self, batch))
+
+    def read(**options):
+        return TextData(Shelf(documents), annotator=GoldTrees(), **options).split("train")
+
+    first, second = read(), read()
+    assert len(calls) == 1
+    for name in ("ids", "offsets", "heads", "sentences", "documents"):
+        assert getattr(second, name).tolist() == getattr(first, name).tolist()
+        assert getattr(second, name).dtype == getattr(first, name).dtype
+        assert isinstance(getattr(second, name).base, np.memmap)
+    assert second[0].relations.tolist() == ["_", "_"]
+    # another vocabulary, joining, attachment and number of documents
+    for options in (
+        {"vocabulary": WordVocabulary(max_size=3)}, {"joining": "previous_sentence"}, {"max_documents": 1},
+        {"left_dependents": "first_piece"},
+    ):  # fmt: skip
+        before = len(calls)
+        read(**options)
+        read(**options)
+        assert len(calls) == before + 1, options
+    (damaged, *_) = sorted((cache / "encodings").glob("*/summary.json"), key=lambda path: path.stat().st_mtime)
+    damaged.unlink()
+    assert read().ids.tolist() == first.ids.tolist()
+
+
+def test_what_a_kill_left_of_an_encoding_is_encoded_again(cache):
+    documents = [Document((Sentence(("a", "b")),), "1")]
+    expected = TextData(Shelf(documents)).split("train").ids.tolist()
+    (folder,) = [path for path in (cache / "encodings").iterdir() if path.is_dir()]
+    shutil.copytree(folder, folder.with_name(f".{folder.name}.0.part"))
+    (folder / "summary.json").unlink()
+    assert TextData(Shelf(documents)).split("train").ids.tolist() == expected
+    assert json.loads((folder / "summary.json").read_text())["arrays"] == ["documents", "ids", "offsets", "sentences"]
+
+
+def test_arrays_are_numbers_and_strings_lie_in_tables():
+    tree = Sentence(("a", "b"), (0, 1), ("root", "dep"), edges=())
+    split = TextData(Shelf([Document((tree,), "1")]), annotator=GoldTrees(structure="graph")).split("train")
+    assert split.relations.codes.dtype.kind == split.edges.labels.codes.dtype.kind == "i"
+    assert split.relations.table.tolist() == ["", "root", "dep"]
+    assert split[0].edges.heads.tolist() == []
+    assert split[0].edges.offsets.tolist() == [0, 0, 0]
+
+
+def test_graphs_alone_are_no_trees():
+    graph = Sentence(("a", "b"), edges=((2, 1, "ARG1"),))
+    item = TextData(Shelf([Document((graph,), "1")]), annotator=GoldTrees(structure="graph")).split("train")[0]
+    assert (item.heads, item.relations) == (None, None)
+    assert (item.edges.offsets.tolist(), item.edges.heads.tolist()) == ([0, 1, 1], [2])
