@@ -160,7 +160,11 @@ def _annotate_table(part: Path, annotator: Annotator, *, processes: int, chunk: 
 
 @contextmanager
 def _spawned_processes() -> Iterator[None]:
-    """Lets `datasets` spawn its processes, of one thread each: forked copies of a threaded process may hang."""
+    """Lets `datasets` spawn its processes, of one thread each: forked copies of a threaded process may hang.
+
+    Raises:
+        KeyboardInterrupt: as it was raised within; `datasets` hides it, for it waits for its processes then.
+    """
     import multiprocess
 
     method, environment = multiprocess.get_start_method(allow_none=True), os.environ
@@ -169,6 +173,10 @@ def _spawned_processes() -> Iterator[None]:
         multiprocess.set_start_method("spawn", force=True)
         os.environ.update(dict.fromkeys(threads, "1"))
         yield
+    except multiprocess.TimeoutError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
     finally:
         multiprocess.set_start_method(method, force=True)
         os.environ = environment  # noqa: B003  (datasets puts a copy in its place)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -72,7 +72,7 @@ class ItemBatch:
     """The items of one rank's share of a global batch.
 
     Attributes:
-        items: the items; or stretches of a stream, one a row.
+        items: the items, `TokenItem` unless the data module gives others; or stretches of a stream, one a row.
         global_tokens: target tokens of the whole global batch.
         eos: id of the end of sequence, which also stands in front.
         unk: id of the unknown word.
@@ -82,7 +82,7 @@ class ItemBatch:
         mask_id: id that stands for a masked word; None where the vocabulary has none.
     """
 
-    items: Sequence[TokenItem] | Sequence[Stretch]
+    items: Sequence[Any]
     global_tokens: int
     eos: int = EOS
     unk: int = UNK
@@ -99,14 +99,14 @@ class ItemBatch:
         ]
 
 
-_Any = TypeVar("_Any", bound="Batch")
+_Batch = TypeVar("_Batch", bound="Batch")
 
 
 @dataclass(frozen=True)
 class Batch:
     """Base of all batches: moves its tensors to a device."""
 
-    def to(self: _Any, device: torch.device | str, *, non_blocking: bool = False) -> _Any:
+    def to(self: _Batch, device: torch.device | str, *, non_blocking: bool = False) -> _Batch:
         """The same batch on a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():

@@ -138,9 +138,10 @@ def _read(folder: Path) -> Encoding:
 def _mapped(path: Path) -> np.ndarray:
     """An array of a file, mapped and not read; a plain array, which is sliced faster than a `memmap`."""
     try:
-        return np.load(path, mmap_mode="r").view(np.ndarray)
+        mapped: np.ndarray = np.load(path, mmap_mode="r").view(np.ndarray)
     except ValueError:  # an array without elements can't be mapped
-        return np.load(path)
+        mapped = np.load(path)
+    return mapped
 
 
 def _encode(
@@ -309,12 +310,12 @@ class _Words:
         Args:
             heads: of each arc.
             dependents: the 0-based word of each, within the batch.
-            previous_sentence: whether roots hang on the last word before their sentence, where the document has one.
+            previous_sentence: whether roots hang on the last word before their sentence; of a document's first sentence
+                that is the last word of the document before, which is 0 when heads are counted within the document.
         """
         sentence_starts = np.repeat(self.sentences[:-1], self.lengths.to_numpy())[dependents]
-        document_starts = np.repeat(self.documents[:-1], np.diff(self.documents))[dependents]
-        roots = np.where(sentence_starts > document_starts, sentence_starts, 0) if previous_sentence else 0
-        return np.where(heads > 0, heads + sentence_starts, np.where(heads == 0, roots, heads))
+        joined = np.where(heads > 0, heads + sentence_starts, heads)
+        return np.where(heads == 0, sentence_starts, joined) if previous_sentence else joined
 
 
 def _lists(column: Any) -> tuple[Int[np.ndarray, " lists_and_one"], Any]:  # noqa: ANN401
@@ -337,4 +338,5 @@ def _codes(strings: Any, places: dict[str, int]) -> Int[np.ndarray, " strings"]:
     """The place of each string in a table, to which new ones are added."""
     coded = strings.dictionary_encode()
     types = [places.setdefault(each, len(places)) for each in coded.dictionary.to_pylist()]
-    return np.array(types, dtype=np.int32)[coded.indices.to_numpy()]
+    found: np.ndarray = np.array(types, dtype=np.int32)[coded.indices.to_numpy()]
+    return found

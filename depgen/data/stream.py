@@ -25,7 +25,7 @@ from torch.utils.data import Dataset, Sampler
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.sampler import OneEpoch, ResumableLoader, TokenBudgetBatches
-from depgen.data.text import CorpusData, EncodedSplit
+from depgen.data.text import BatchedItems, CorpusData, EncodedSplit
 from depgen.errors import UserError
 
 SHORTEST = 5
@@ -219,7 +219,7 @@ class StreamData(CorpusData):
         batches = TokenBudgetBatches(
             data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=0, shuffle=False, world=world, rank=rank
         )
-        return self.loader(data, batches)
+        return self.loader(BatchedItems(data, self.vocabulary), batches)
 
     def _segments(self, split: Split, *, vary: bool = False, epoch: int = 0) -> ResumableLoader:
         world, rank = self.processes

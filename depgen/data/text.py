@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from depgen.data.annotated import annotated_split
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
-from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, encoded_table
+from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, Encoding, encoded_table
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
@@ -59,14 +59,42 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitem__(self, index: int) -> TokenItem:
         part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        columns = (self.heads, self.word_ends, self.relations, self.edges)
-        others = (None if each is None else each[part] for each in columns)
-        return TokenItem(int(index), self.ids[part], *others)
+        columns = (self.heads, self.word_ends, self.relations)
+        heads, word_ends, relations = (None if each is None else each[part] for each in columns)
+        edges = None if self.edges is None else self.edges[part]
+        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges)
+
+
+@runtime_checkable
+class Items(Protocol):
+    """What a data module batches: documents, sentences, or parts of these, as a system's collate reads them."""
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " items"]:
+        """Target tokens of each."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401  (whatever the collate reads)
+        ...
+
+
+@dataclass(frozen=True)
+class BatchedItems(Dataset[Any]):
+    """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
+
+    items: Items
+    vocabulary: AnyVocabulary
+
+    def __len__(self) -> int:
+        return len(self.items.lengths)
+
+    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
+        return self.items[index]
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
-        items = [self[int(index)] for index in share.indices]
-        return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask_id=self.mask_id)
+        items, special = [self.items[int(index)] for index in share.indices], self.vocabulary
+        return ItemBatch(items, share.global_tokens, special.eos, special.unk, mask_id=special.mask_id)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
@@ -159,20 +187,24 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _encoded(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
-        found = encoded_table(
-            self._table(split), self.vocabulary, joining=self.joining, left_dependents=self.left_dependents
-        )
-        special = self.vocabulary
-        encoded = EncodedSplit(
-            found.ids, found.offsets, found.heads, special.eos, special.unk, found.word_ends, found.relations,
-            special.mask_id, found.edges, found.sentences, found.documents,
-        )  # fmt: skip
+        found = self._encoding(self._table(split))
+        encoded = self._split_of(found)
         log.info(
             "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
             self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
             100 * found.unknown / max(1, len(encoded.ids)),
         )  # fmt: skip
         return encoded
+
+    def _encoding(self, table: Any) -> Encoding:  # noqa: ANN401
+        return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
+
+    def _split_of(self, found: Encoding) -> EncodedSplit:
+        special = self.vocabulary
+        return EncodedSplit(
+            found.ids, found.offsets, found.heads, special.eos, special.unk, found.word_ends, found.relations,
+            special.mask_id, found.edges, found.sentences, found.documents,
+        )  # fmt: skip
 
     def documents(self, split: Split) -> int:
         """How many documents a split has, whatever the limit on those of training."""
@@ -246,6 +278,10 @@ class TextData(CorpusData):
         super().__init__(corpus, **kwargs)
         self.tokens_per_batch, self.eval_tokens_per_batch = tokens_per_batch, eval_tokens_per_batch
 
+    def items(self, split: Split) -> Items:
+        """What is batched: one item a document. A subclass may give other samples, such as sentences."""
+        return self.filled_split(split)
+
     def joined_items(self, split: Split) -> int:
         """How many items are documents of several sentences, which become one sequence."""
         found = self.split(split)
@@ -273,39 +309,39 @@ class TextData(CorpusData):
 
     def _sentences(self, split: Split) -> EncodedSplit:
         """A split as token ids, an item for each sentence, without trees."""
-        table = annotated_split(self.corpus, split, None)
-        data = self._encode(table)
-        words = np.append(0, table.with_format("arrow")[:]["sentence_lengths"].combine_chunks().values).cumsum()
-        ends = None if data.word_ends is None else np.append(0, np.flatnonzero(data.word_ends) + 1)
-        return replace(data, offsets=words if ends is None else ends[words])
+        found = self._encoding(annotated_split(self.corpus, split, None))
+        return replace(self._split_of(found), offsets=found.sentences, documents=np.arange(len(found.sentences)))
 
     def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
-        data = self.filled_split(split)
-        self._check_that_all_are_read(split, data)
-        return self._batches_of(data, budget, shuffle=shuffle, epoch=epoch)
+        items = self.items(split)
+        self._check_that_all_are_read(split, items)
+        return self._batches_of(items, budget, shuffle=shuffle, epoch=epoch)
 
-    def _batches_of(self, data: EncodedSplit, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+    def _batches_of(self, items: Items, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
         world, rank = self.processes
         batches = TokenBudgetBatches(
-            data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
+            items.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
         )
-        return self.loader(data, batches)
+        return self.loader(BatchedItems(items, self.vocabulary), batches)
 
-    def _check_that_all_are_read(self, split: Split, data: EncodedSplit) -> None:
-        """Whether the system has positions for the longest document, which else would stop an epoch on its way.
+    def _check_that_all_are_read(self, split: Split, items: Items) -> None:
+        """Whether the system has positions for the longest item, which else would stop an epoch on its way.
 
         Raises:
             UserError: it has not.
         """
         model = None if self.trainer is None else self.trainer.lightning_module
         limit = getattr(model, "longest_scored", None)
-        lengths = data.lengths - 1
+        lengths = items.lengths - 1
         over = [] if limit is None else np.flatnonzero(lengths > limit).tolist()
         if over:
             first = over[0]
-            words = " ".join(self._table(split)[first]["words"][:5])
+            place = f"item {first + 1}"
+            if isinstance(items, EncodedSplit):
+                words = " ".join(self._table(split)[first]["words"][:5])
+                place = f"document {first + 1} ({words!r} …)"
             raise UserError(
-                f"{self.corpus.name}, {split}, document {first + 1} ({words!r} …): expected at most {limit} tokens, as "
-                f"many as this {type(model).__name__} reads at once, found {lengths[first]}; {len(over)} such "
-                "documents. Cut them, or train one with more positions (max_length of the model or of its backbone)."
+                f"{self.corpus.name}, {split}, {place}: expected at most {limit} tokens, as "
+                f"many as this {type(model).__name__} reads at once, found {lengths[first]}; {len(over)} are too "
+                "long. Cut them, or train one with more positions (max_length of the model or of its backbone)."
             )

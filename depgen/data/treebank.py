@@ -71,7 +71,7 @@ class ConlluTreebank:
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files and of the reading options."""
-        options = {"tags": self.tags, "documents_by": self.documents_by, "lowercase": self.lowercase}
+        options: dict[str, object] = {"tags": self.tags, "documents_by": self.documents_by, "lowercase": self.lowercase}
         if self.graphs:
             options |= {"graphs": self.graphs, "empty_nodes": self.empty_nodes}
         return content_fingerprint(self._paths(split), reader="ConlluTreebank", **options)

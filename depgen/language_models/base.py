@@ -92,7 +92,11 @@ class LanguageModel(L.LightningModule):
         raise NotImplementedError(f"{type(self).__name__} has no item_scores")
 
     def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        *,
+        vocabulary: AnyVocabulary,
+        structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """Log-probabilities (nats) of each document's tokens, sentence by sentence; documents are read as one batch.
 
@@ -102,11 +106,22 @@ class LanguageModel(L.LightningModule):
         Args:
             documents: sentences of each as token ids, without beginning and end; none is empty.
             vocabulary: that the system was trained with.
+            structure: of each sentence, in the shape of `documents`: heads, edges or whatever else the system scores.
+                Then the probabilities are of tokens and structure together. None: of the tokens.
 
         Raises:
-            UserError: the system gives texts no likelihood, or can't read documents of this length.
+            UserError: the system gives texts no likelihood, can't read documents of this length, or scores no
+                structure.
         """
         raise UserError(f"{type(self).__name__} gives texts no likelihood.")
+
+    def _refuse_structure(self, structure: object) -> None:
+        """Raises UserError if structure is given, which this system doesn't score."""
+        if structure is not None:
+            raise UserError(
+                f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
+                "that gives texts and their structure a joint probability."
+            )
 
     def pair_log_likelihoods(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary

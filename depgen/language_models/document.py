@@ -128,7 +128,11 @@ class DocumentLanguageModel(LanguageModel):
 
     @torch.inference_mode()
     def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        *,
+        vocabulary: AnyVocabulary,
+        structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; every sentence ends with `<eos>`.
 
@@ -136,6 +140,7 @@ class DocumentLanguageModel(LanguageModel):
         are encoded in several batches. A single document of more positions, such as one with a long line among many
         short ones, is encoded sentence by sentence, each from the state after the one before.
         """
+        self._refuse_structure(structure)
         most, longest = max(map(len, documents)), 1 + max(len(ids) for document in documents for ids in document)
         rows = max(1, PADDED_AT_ONCE // (most * longest))
         if len(documents) > rows:

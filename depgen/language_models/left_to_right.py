@@ -144,13 +144,18 @@ class LeftToRight(LanguageModel):
 
     @torch.inference_mode()
     def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        *,
+        vocabulary: AnyVocabulary,
+        structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`.
 
         `<eos>` precedes the document and is nowhere between its sentences. The state that a stream carries is neither
         used nor changed.
         """
+        self._refuse_structure(structure)
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)

@@ -261,7 +261,11 @@ class MaskedLanguageModel(LanguageModel):
 
     @torch.inference_mode()
     def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        *,
+        vocabulary: AnyVocabulary,
+        structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; each word is hidden in turn and predicted from all others of its sentence.
 
@@ -269,6 +273,7 @@ class MaskedLanguageModel(LanguageModel):
         no `<eos>`; a sentence of n words is read n times. An unknown word is hidden too and scored as `<unk>`, which
         training never predicts: its probability is close to 0.
         """
+        self._refuse_structure(structure)
         if self.needs_trees:
             raise UserError(
                 f"This {type(self).__name__} reads sentences by trees that it is given, and a text to be scored has "

@@ -5,6 +5,8 @@ import json
 import logging
 import multiprocessing
 import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -211,6 +213,29 @@ def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
     corpus.path.write_text("go !\n\n" + corpus.path.read_text())
     with pytest.raises(UserError, match=r"^train-1, sentence 2: no laughing\.$"):
         annotated_split(corpus, "train", Refusing(), processes=processes)
+
+
+class Interrupted(LeftChain):
+    """Interrupts the process that waits for the annotation, as Ctrl-C does."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def annotate(self, sentences):
+        os.kill(self.process, signal.SIGINT)
+        time.sleep(0.5)
+        return super().annotate(sentences)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interruption_leaves_nothing_and_is_raised_as_what_it_is(corpus, cache, processes, monkeypatch):
+    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)
+    environment = os.environ
+    with pytest.raises(KeyboardInterrupt):
+        annotated_split(corpus, "train", Interrupted(os.getpid()), processes=processes)
+    assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
+    assert os.environ is environment
+    assert len(annotated_split(corpus, "train", LeftChain())) == 2
 
 
 def test_gold_trees_of_whole_documents_name_the_joining(corpus):

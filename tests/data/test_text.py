@@ -9,7 +9,7 @@ import pytest
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.annotation.trivial import GoldTrees, LeftChain
-from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
@@ -202,3 +202,87 @@ def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(bu
         found = [loader.dataset[item].ids.tolist() for item in range(len(loader.dataset))]
         assert [data.vocabulary.decode(ids) for ids in found] == expected
         assert loader.dataset[0].heads is None
+
+
+class Sentences:
+    """The sentences of a split, with their heads counted within them."""
+
+    def __init__(self, split):
+        self.split, self.bounds = split, split.sentences
+        self.lengths = np.diff(split.sentences) + 1
+
+    def __getitem__(self, index):
+        part = slice(int(self.bounds[index]), int(self.bounds[index + 1]))
+        before = part.start - self.split.offsets[np.searchsorted(self.split.offsets, part.start, side="right") - 1]
+        heads = self.split.heads[part]
+        return TokenItem(index, self.split.ids[part], np.where(heads > 0, heads - before, heads))
+
+
+class Levels:
+    """Each sentence once for each depth of its tree: the words up to there, and how deep that is."""
+
+    def __init__(self, sentences):
+        self.sentences, self.places = sentences, []
+        for index in range(len(sentences.lengths)):
+            self.places += [(index, level) for level in sorted({*depths(sentences[index].heads)})]
+        self.lengths = np.array([1 + sum(d <= k for d in depths(sentences[n].heads)) for n, k in self.places])
+
+    def __getitem__(self, index):
+        sentence, level = self.places[index]
+        item = self.sentences[sentence]
+        return TokenItem(index, item.ids[np.array(depths(item.heads)) <= level]), level
+
+
+def depths(heads):
+    def depth(word):
+        return 0 if heads[word] == 0 else 1 + depth(heads[word] - 1)
+
+    return [depth(word) for word in range(len(heads))]
+
+
+class SentenceData(TextData):
+    def items(self, split):
+        return Sentences(super().items(split))
+
+
+class LevelData(SentenceData):
+    def items(self, split):
+        return Levels(super().items(split))
+
+    @property
+    def plain_collate(self):
+        return lambda batch: [(item.ids.tolist(), level) for item, level in batch.items]
+
+
+def test_samples_can_be_sentences():
+    data = SentenceData(Fixture(), annotator=GoldTrees(), tokens_per_batch=4, eval_tokens_per_batch=99)
+    (batch,) = data.val_dataloader()
+    words = [data.vocabulary.decode(row[:n]) for row, n in zip(batch.targets.tolist(), batch.lengths - 1, strict=True)]
+    assert dict(zip(batch.items.tolist(), words, strict=True)) == {0: "she walks", 1: "he is walking", 2: "walk !"}
+    assert [data.items("train")[n].heads.tolist() for n in range(3)] == [[2, 0], [3, 3, 0], [0, 1]]
+    sizes = [(len(batch.items), batch.global_tokens) for batch in data.train_dataloader()]
+    assert sorted(sizes) == [(1, 3), (1, 3), (1, 4)]  # no two sentences fit into four tokens
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_can_be_sentences_at_a_level(workers):
+    data = LevelData(Fixture(), annotator=GoldTrees(), eval_tokens_per_batch=99, workers=workers)
+    (batch,) = data.val_dataloader()
+    found = sorted((data.vocabulary.decode(ids), level) for ids, level in batch)
+    assert found == [
+        ("he is walking", 1), ("she walks", 1), ("walk", 0), ("walk !", 1), ("walking", 0), ("walks", 0),
+    ]  # fmt: skip
+
+
+def test_samples_that_no_system_has_positions_for_are_named():
+    class Short:
+        longest_scored = 2
+
+    data = SentenceData(Fixture(), annotator=GoldTrees())
+    data.trainer = SimpleNamespace(lightning_module=Short(), world_size=1, global_rank=0)
+    with pytest.raises(UserError, match=r"fixture, valid, item 2: expected at most 2 tokens.* Short .* found 3; 1 are"):
+        data.val_dataloader()
+    whole = TextData(Fixture(), annotator=GoldTrees())
+    whole.trainer = data.trainer
+    with pytest.raises(UserError, match=r"valid, document 1 \('she walks he is walking' …\): .* found 5; 1 are"):
+        whole.val_dataloader()

@@ -14,6 +14,7 @@ from depgen.evaluation.likelihood import score_documents, sequence_losses
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
+from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.udgn import UDGN
 
 VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
@@ -72,3 +73,10 @@ def test_sequences_cost_nothing_under_a_system_that_hides_words_in_turn():
     trained = Trained(UDGN(VOCABULARY.size, width=4, layers=1).eval(), VOCABULARY, Path("run"), Path("best.ckpt"))
     with pytest.raises(UserError, match=r"best\.ckpt .*UDGN.*pseudo, not exact"):
         sequence_losses(trained, [np.array([4])])
+
+
+def test_structure_is_refused_by_systems_that_score_none(model):
+    backbone = partial(Transformer, layers=1, width=4, attention_heads=1)
+    for system in (model, CausalLM(backbone, VOCABULARY.size), MaskedTransformer(partial(backbone, causal=False), 13)):
+        with pytest.raises(UserError, match=f"^{type(system).__name__} scores no structure, .* leave it out"):
+            system.sentence_log_probs([[[4, 5]]], vocabulary=VOCABULARY, structure=[[(2, 0)]])

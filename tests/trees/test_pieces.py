@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.pieces import piece_heads
+from depgen.trees.pieces import piece_edges, piece_heads
 from depgen.trees.tree import check_tree
 from tests.trees.trees import head_lists
 
@@ -50,3 +51,36 @@ def test_uncut_words_keep_their_heads(heads):
 def test_refuses_pieces_that_do_not_cover_the_words(word_of_piece):
     with pytest.raises(UserError, match="Expected pieces of each of 3 words"):
         piece_heads([2, 0, 2], word_of_piece)
+
+
+ATTACHMENTS = ["last_piece", "first_piece"]
+
+
+@given(cut_trees(), st.sampled_from(ATTACHMENTS), st.sets(st.integers(0, 11)))
+def test_edges_of_a_tree_are_attached_as_its_heads(cut, left_dependents, unannotated):
+    heads, word_of_piece = cut
+    partial = np.array([-1 if index in unannotated else head for index, head in enumerate(heads)], dtype=np.int64)
+    words = np.arange(len(heads) + 1)
+    offsets, found, edge_of = piece_edges(words, partial, word_of_piece, left_dependents=left_dependents)
+    assert found.tolist() == piece_heads(partial, word_of_piece, left_dependents=left_dependents)
+    assert offsets.tolist() == list(range(len(word_of_piece) + 1))
+    later = [place > 0 and word_of_piece[place - 1] == word for place, word in enumerate(word_of_piece)]
+    expected = [-1 if is_later else word for is_later, word in zip(later, word_of_piece, strict=True)]
+    assert edge_of.tolist() == expected
+
+
+@pytest.mark.parametrize("left_dependents", ATTACHMENTS)
+def test_a_word_can_have_no_edges_several_or_one_to_itself(left_dependents):
+    # word 1 of two pieces hangs on nothing; word 2, of two pieces, on word 1, on itself and on word 3, of two pieces
+    found = piece_edges(
+        np.array([0, 0, 3, 3]), np.array([1, 2, 3]), [0, 0, 1, 1, 2, 2], left_dependents=left_dependents
+    )
+    right = 6 if left_dependents == "last_piece" else 5
+    assert [each.tolist() for each in found] == [
+        [0, 0, 1, 4, 5, 5, 6], [1, 2, 4, right, 3, 5], [-1, 0, 1, 2, -1, -1],
+    ]  # fmt: skip
+
+
+def test_pieces_of_edges_in_another_order_are_refused():
+    with pytest.raises(UserError, match="pieces of each of 2 words in order"):
+        piece_edges(np.array([0, 0, 0]), np.array([], dtype=np.int64), [1, 0])
