@@ -58,6 +58,7 @@ class LanguageModel(L.LightningModule):
             all pairs, `pair_log_likelihoods`.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
+        generation_options: the dataclass of its options of generation; None: it does not generate texts.
     """
 
     likelihood: Likelihood = "exact"
@@ -65,6 +66,7 @@ class LanguageModel(L.LightningModule):
     sentences_alone: bool = False
     sentences_in_pairs: bool = False
     longest_scored: int | None = None
+    generation_options: type[Any] | None = None
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:

@@ -15,9 +15,10 @@ from torchmetrics import Metric
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
-from depgen.decoding.settings import Sampling
+from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -39,6 +40,7 @@ class LeftToRight(LanguageModel):
 
     backbone: Backbone
     max_length: int | None = None
+    generation_options = TokenOptions
 
     def __init__(
         self,
@@ -224,20 +226,22 @@ class LeftToRight(LanguageModel):
         prompts: Sequence[Sequence[int]],
         *,
         eos: int,
-        sampling: Sampling,
+        options: Sampling | TokenOptions,
         seeds: Sequence[int],
         max_new_tokens: int,
+        number: int = 1,
         batch_size: int = 64,
         progress: bool = False,
-    ) -> list[list[int]]:
-        """A continuation of each prompt, without the end of sequence; item k depends on prompt k and seed k alone.
+    ) -> list[Generated]:
+        """Continuations of each prompt, without the end of sequence; each depends on its prompt and seed alone.
 
         Args:
             prompts: token ids, without the `<eos>` that begins every sequence.
             eos: its id.
-            sampling: how a token is drawn from the distribution.
-            seeds: one a prompt.
+            options: how a token is drawn from the distribution, or how the likeliest text is searched for.
+            seeds: one a continuation; a search needs none of them.
             max_new_tokens: where a continuation is cut; how many were is logged.
+            number: continuations of each prompt, which follow one another.
             batch_size: prompts written at once.
             progress: show a progress bar.
 
@@ -254,9 +258,9 @@ class LeftToRight(LanguageModel):
             )
         return generate(
             self.drawing_step,
-            [[eos, *prompt] for prompt in prompts],
+            [[eos, *prompt] for prompt in prompts for _ in range(number)],
             eos=eos,
-            sampling=sampling,
+            sampling=options,
             seeds=list(seeds),
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,
