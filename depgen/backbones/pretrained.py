@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from depgen.backbones.transformer import (
 )
 from depgen.errors import UserError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, quiet_transformers
-from depgen.nn.attention import KeyValues, Visibility, attend
+from depgen.nn.attention import KeyValues, Visibility, attend_with_past
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""
@@ -77,26 +78,17 @@ class Attending:
     ) -> Float[Tensor, "batch attention_heads length value_size"]:
         """The values of the next layer mixed; several heads may share keys and values."""
         index, self.layers = self.layers, self.layers + 1
-        if self.past is not None:
-            present = self.past[index].extended(keys, values)
-            keys, values = present.keys, present.values
-        elif self.carry:
-            present = KeyValues.of(keys, values)
+        present = KeyValues.of(keys, values) if self.past is None else self.past[index].extended(keys, values)
         if self.carry:
             self.carried.append(present)
-        shared = queries.size(1) // keys.size(1)
-        if shared > 1:
-            keys, values = keys.repeat_interleave(shared, 1), values.repeat_interleave(shared, 1)
         usual = queries.size(-1) ** -0.5
         if scaling != usual:
             queries = queries * (scaling / usual)
-        added = None if self.score_function is None else self.score_function(index, queries, keys)
-        if added is not None and self.visibility.padded_queries is not None:
-            added = added.masked_fill(self.visibility.padded_queries, 0.0)
         wanted = index == self.layer
-        mixed, log_probs = attend(
-            queries, keys, values, self.visibility, added=added, dropout=dropout, with_attention=wanted
-        )
+        mixed, log_probs = attend_with_past(
+            queries, present, self.visibility, dropout=dropout, with_attention=wanted,
+            scores=None if self.score_function is None else partial(self.score_function, index),
+        )  # fmt: skip
         self.log_probs = log_probs if wanted else self.log_probs
         return mixed
 

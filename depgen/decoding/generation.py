@@ -113,6 +113,17 @@ def generate(
     return [texts[item] for item in range(len(prompts))]
 
 
+def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """Prompts in one tensor, padded at the left, and where they are; None where nothing is padded."""
+    longest = max(len(prompt) for prompt in prompts)
+    padded = [[filler] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    tokens = torch.tensor(padded, device=device)
+    if all(len(prompt) == longest for prompt in prompts):
+        return tokens, None
+    missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+    return tokens, mask_of(missing, longest)
+
+
 class _Batch:
     """Texts that grow together; `rows` are those in the step's batch, finished ones included until they leave it."""
 
@@ -124,13 +135,7 @@ class _Batch:
         self.generators = generators
         self.rows = list(range(len(prompts)))
         self.log_probs = torch.zeros(len(prompts), dtype=torch.float64, device=device)
-        longest = max(len(prompt) for prompt in prompts)
-        padded = [[eos] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
-        self.tokens = torch.tensor(padded, device=device)
-        self.padding: Tensor | None = None
-        if any(len(prompt) < longest for prompt in prompts):
-            missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
-            self.padding = mask_of(missing, longest)
+        self.tokens, self.padding = left_padded(prompts, filler=eos, device=device)
 
     def run(
         self,

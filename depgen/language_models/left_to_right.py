@@ -19,6 +19,7 @@ from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.text_search import likeliest_texts
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -226,7 +227,7 @@ class LeftToRight(LanguageModel):
         prompts: Sequence[Sequence[int]],
         *,
         eos: int,
-        options: Sampling | TokenOptions,
+        options: Sampling,
         seeds: Sequence[int],
         max_new_tokens: int,
         number: int = 1,
@@ -238,7 +239,8 @@ class LeftToRight(LanguageModel):
         Args:
             prompts: token ids, without the `<eos>` that begins every sequence.
             eos: its id.
-            options: how a token is drawn from the distribution, or how the likeliest text is searched for.
+            options: how a token is drawn from the distribution; `TokenOptions` with a beam: how the likeliest texts
+                are searched for.
             seeds: one a continuation; a search needs none of them.
             max_new_tokens: where a continuation is cut; how many were is logged.
             number: continuations of each prompt, which follow one another.
@@ -256,9 +258,15 @@ class LeftToRight(LanguageModel):
                 f"does not fit into the {self.max_length} positions of this model. "
                 f"{_remedy(self.max_length + 1 - longest)}"
             )
+        begun = [[eos, *prompt] for prompt in prompts]
+        if isinstance(options, TokenOptions) and options.beam_size is not None:
+            return likeliest_texts(
+                self.generation_step, begun, eos=eos, options=options, max_new_tokens=max_new_tokens, number=number,
+                batch_size=batch_size, device=self.device, progress=progress,
+            )  # fmt: skip
         return generate(
             self.drawing_step,
-            [[eos, *prompt] for prompt in prompts for _ in range(number)],
+            [prompt for prompt in begun for _ in range(number)],
             eos=eos,
             sampling=options,
             seeds=list(seeds),

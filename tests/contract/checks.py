@@ -277,7 +277,7 @@ def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> lis
 def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path) -> None:
     """What a text is generated with, whatever the filters, is what its tokens score after the prompt."""
     compared = 0
-    for sampling in (Sampling(top_p=0.5, temperature=2.0), Sampling(greedy=True), Sampling()):
+    for sampling in (Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))):
         for document, text in zip(BEGINNINGS, generated(model, sampling), strict=True):
             if not text.ids:
                 continue
