@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.nn.branches import Places, Tree
+from depgen.nn.branches import Places, attend_by_rows
 from depgen.nn.dropout import dropped
 from depgen.nn.growing import Growing
 
@@ -112,16 +112,15 @@ class KeyValues:
     def _of_rows(self, held: Growing) -> Tensor:
         return held.tensor if self.places is None else held.tensor[self.places.table].transpose(1, 2)
 
-    @property
-    def tree(self) -> Tree | None:
-        """The tree by which rows attend without a copy; None where there is none, or a copy is cheaper."""
-        return self.places.tree if self.places is not None and self.places.tree.is_narrow else None
-
     def attended(
-        self, queries: Tensor, tree: Tree, visibility: Visibility, added: Tensor | None = None
+        self, queries: Float[Tensor, "batch attention_heads 1 size"], visibility: Visibility, added: Tensor | None
     ) -> Float[Tensor, "batch attention_heads 1 size"]:
-        """Values mixed for one query a row, as by `attend`."""
-        return tree.attend(queries, self._keys.tensor, self._values.tensor, mask=visibility.mask, added=added)
+        """Values that lie in slots mixed for one query a row, as by `attend`."""
+        assert self.places is not None
+        keys, values, tree = self._keys.tensor, self._values.tensor, self.places.tree
+        if tree.is_narrow:
+            return tree.attend(queries, keys, values, mask=visibility.mask, added=added)
+        return attend_by_rows(queries, keys, values, self.places.table, mask=visibility.mask, added=added)
 
     def extended(self, keys: Tensor, values: Tensor) -> "KeyValues":
         """These and further keys and values."""
@@ -247,15 +246,13 @@ def attend_with_past(
         dropout: of the weights.
         with_attention: see `attend`.
     """
-    heads, tree, added = queries.size(1), None, None
-    if queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
-        tree = present.tree
+    heads, added = queries.size(1), None
     if scores is not None:
         added = scores(queries, _for_heads(present.keys, heads))
     if added is not None and visibility.padded_queries is not None:
         added = added.masked_fill(visibility.padded_queries, 0.0)
-    if tree is not None:
-        return present.attended(queries, tree, visibility, added), None
+    if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
+        return present.attended(queries, visibility, added), None
     keys, values = _for_heads(present.keys, heads), _for_heads(present.values, heads)
     return attend(
         queries, keys, values, visibility, added=added, weigh=weigh, dropout=dropout, with_attention=with_attention

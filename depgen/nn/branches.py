@@ -12,9 +12,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-NODES_PER_COLUMN = 64
-"""The hypotheses of a text attend to all its slots at once, masked, while there are at most so many times the columns:
-the products at slots that a hypothesis has not are then cheaper than a copy of the past for each of them."""
+NODES_PER_COLUMN = 24
+"""The hypotheses of a text attend to all its slots at once, masked, while these are at most so many times the columns:
+the products at slots that a hypothesis has not are then cheaper than a copy of each hypothesis's past."""
+COPIED_AT_ONCE = 1 << 20
+"""Bytes of keys that are copied for some hypotheses at once on a CPU, so that the copy stays in its cache."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Tree:
             added: to the scaled scores, [rows attention_heads 1 context] or what is broadcast to it.
         """
         heads, of_row = queries.size(1), (self.text, self.place)
+        added = None if added is None else added.to(queries.dtype)
         asking = queries.new_zeros(len(self.slots), self.rows, heads, queries.size(-1))
         asking[of_row] = queries[:, :, 0]
         shared = heads // keys.size(1)
@@ -78,6 +81,42 @@ class Tree:
         bias = added.new_zeros(texts, self.rows, nodes, heads)
         bias[own] = added.expand(rows, heads, 1, context)[:, :, 0].transpose(1, 2)
         return bias.masked_fill(~visible[..., None], -torch.inf).permute(0, 3, 1, 2)
+
+
+def attend_by_rows(
+    queries: Float[Tensor, "rows attention_heads 1 size"],
+    keys: Float[Tensor, "slots key_heads size"],
+    values: Float[Tensor, "slots key_heads value_size"],
+    table: Int[Tensor, "rows context"],
+    *,
+    mask: Bool[Tensor, "#rows 1 1 context"] | None,
+    added: Tensor | None = None,
+) -> Float[Tensor, "rows attention_heads 1 value_size"]:
+    """What `Tree.attend` returns, by a copy of each row's columns: a few rows at once on a CPU.
+
+    Args:
+        queries: one a row.
+        keys: of all slots.
+        values: likewise.
+        table: the slot of each column of each row.
+        mask: see `Tree.attend`.
+        added: see `Tree.attend`.
+    """
+    (rows, context), heads = table.shape, queries.size(1)
+    seen = None if mask is None else mask.expand(rows, 1, 1, context)
+    if added is not None:
+        added = added.to(queries.dtype).expand(rows, added.size(-3) if added.dim() > 2 else 1, 1, context)
+        seen = added if seen is None else added.masked_fill(~seen, -torch.inf)
+    a_row = context * keys[:1].numel() * keys.element_size()
+    at_once = max(1, COPIED_AT_ONCE // a_row) if keys.device.type == "cpu" else rows
+    found = []
+    for first in range(0, rows, at_once):
+        part = slice(first, first + at_once)
+        own = (each[table[part]].repeat_interleave(heads // each.size(1), 2).transpose(1, 2) for each in (keys, values))
+        found.append(
+            F.scaled_dot_product_attention(queries[part], *own, attn_mask=None if seen is None else seen[part])
+        )
+    return torch.cat(found)
 
 
 class Places:
