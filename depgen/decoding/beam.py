@@ -77,7 +77,7 @@ def pruned(
     place = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[of_items]
     before = torch.bincount(items, minlength=len(sizes))
     if bool(((sizes == 0) & (before > 0)).any()):
-        empty = ((sizes == 0) & (before > 0)).nonzero()[0].item()
+        empty = int(((sizes == 0) & (before > 0)).nonzero()[0])
         raise UserError(
             f"item {empty}: all candidates of its {int(before[empty])} hypotheses have the log-probability -inf, so "
             "that its beam would be empty. Widen the beam, or leave the item out."
@@ -87,7 +87,7 @@ def pruned(
 
 
 def _best_of_rows(log_probs: Float[Tensor, "rows candidates"], count: int) -> tuple[Tensor, Tensor]:
-    """Rows and candidates of the best `count` of each row, in their order; the earlier ones of equals, none of -inf.
+    """Rows and candidates of the best `count` of each row and of all that equal the last of these, but none of -inf.
 
     Raises:
         UserError: a candidate has NaN.
@@ -95,12 +95,7 @@ def _best_of_rows(log_probs: Float[Tensor, "rows candidates"], count: int) -> tu
     best = log_probs.topk(count, 1).values  # NaN comes first
     if bool(best.isnan().any()):
         raise UserError("The log-probability of a candidate is NaN: the model has diverged, or its scores overflow.")
-    least = best[:, -1:]
-    kept = log_probs >= least
-    if int(kept.sum()) > best.numel():
-        above, equal = log_probs > least, log_probs == least
-        kept = above | (equal & (equal.cumsum(1) <= count - above.sum(1, keepdim=True)))
-    rows, candidates = (kept & ~log_probs.isneginf()).nonzero(as_tuple=True)
+    rows, candidates = ((log_probs >= best[:, -1:]) & ~log_probs.isneginf()).nonzero(as_tuple=True)
     return rows, candidates
 
 

@@ -99,8 +99,8 @@ class _Search:
             log_probs = distribution.log_probs if isinstance(distribution, Mixture) else distribution
             kept = pruned(scores, log_probs, items, beam_size=self.beam_size)
             kept, longer = self._without_finished(kept, ids, length)
-            shown(running - len(kept.items.unique()))
-            running = len(kept.items.unique())
+            shown(running - len(torch.unique(kept.items)))
+            running = len(torch.unique(kept.items))
             if length == self.most or not running:
                 self._add(self.cut, kept, longer, length)
                 break

@@ -140,7 +140,7 @@ class KeyValues:
             places = self.places.select(rows) if like is None else like.places
             return KeyValues(self._keys, self._values, places)
         if like is None:
-            shared = len(rows) > 1 and len(rows.unique()) < len(rows)
+            shared = len(rows) > 1 and len(torch.unique(rows)) < len(rows)
             places = Places.of(len(self.keys), len(self._keys), rows) if shared else None
         else:
             places = like.places

@@ -112,10 +112,11 @@ def attend_by_rows(
     found = []
     for first in range(0, rows, at_once):
         part = slice(first, first + at_once)
-        own = (each[table[part]].repeat_interleave(heads // each.size(1), 2).transpose(1, 2) for each in (keys, values))
-        found.append(
-            F.scaled_dot_product_attention(queries[part], *own, attn_mask=None if seen is None else seen[part])
+        own, past = (
+            each[table[part]].repeat_interleave(heads // each.size(1), 2).transpose(1, 2) for each in (keys, values)
         )
+        bias = None if seen is None else seen[part]
+        found.append(F.scaled_dot_product_attention(queries[part], own, past, attn_mask=bias))
     return torch.cat(found)
 
 
@@ -152,8 +153,8 @@ class Places:
     @cached_property
     def tree(self) -> Tree:
         """The rows and slots by text: rows of a text have the first slot in common."""
-        roots, text = self.table[:, 0].unique(return_inverse=True)
-        slots, node = self.table.unique(return_inverse=True)
+        roots, text = torch.unique(self.table[:, 0], return_inverse=True)
+        slots, node = torch.unique(self.table, return_inverse=True)
         of_slot = torch.empty_like(slots)
         of_slot[node] = text[:, None].expand_as(node)
         place, rows = _places_within(text, len(roots))

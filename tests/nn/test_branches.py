@@ -120,7 +120,9 @@ def test_rows_that_are_not_repeated_lie_as_they_did():
 
 
 def test_slots_and_rows_of_each_text():
-    places = Places.of(2, 2, torch.tensor([1, 0, 1, 1])).extended(4, 1).select(torch.tensor([3, 1, 2, 2, 1]))
+    begun = Places.of(2, 2, torch.tensor([1, 0, 1, 1]))
+    assert begun.extended(4, 2).table.tolist() == [[2, 3, 4, 5], [0, 1, 6, 7], [2, 3, 8, 9], [2, 3, 10, 11]]
+    places = begun.extended(4, 1).select(torch.tensor([3, 1, 2, 2, 1]))
     tree = places.extended(8, 1).tree
     assert tree.text.tolist() == [1, 0, 1, 1, 0]
     assert tree.place.tolist() == [0, 0, 1, 2, 1]
