@@ -203,7 +203,7 @@ def with_next_word(
 
     Args:
         beam: hypotheses that have all produced as many words.
-        expand: the candidates of each row; told which rows wait, whose candidates do not count.
+        expand: the candidates of each row; with the rows that wait, whose candidates do not count.
         build: as in `Beam.expanded`; the candidate of rows that wait is `WAIT`: their state stays, or takes a padded
             column.
         beam_size: the most hypotheses of an item while actions are taken.

@@ -127,7 +127,7 @@ class _Search:
         return [each.text for each in best[: self.number]]
 
     def _without_finished(self, kept: Survivors, ids: Tensor, length: int) -> tuple[Survivors, Tensor]:
-        """The hypotheses to go on with, of prompts that are not done, and their tokens."""
+        """The hypotheses that have not ended, of prompts that are not done, and their tokens."""
         longer = torch.cat((ids[kept.rows], kept.candidates[:, None]), 1)
         ended = kept.candidates == self.eos
         if bool(ended.any()):

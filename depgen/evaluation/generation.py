@@ -76,7 +76,7 @@ def generate(
 
 
 def options_of_run(run: str | None) -> tuple[str, type] | None:
-    """The name of a run's system and the dataclass of its own options of generation; None where it has none.
+    """The name of a run's system and the dataclass of its options of generation; None where it has none.
 
     Raises:
         UserError: no such run.

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 NODES_PER_COLUMN = 24
-"""The hypotheses of a text attend to all its slots at once, masked, while these are at most so many times the columns:
+"""The hypotheses of a text attend to all its slots at once, masked, while there are at most this many a column:
 the products at slots that a hypothesis has not are then cheaper than a copy of each hypothesis's past."""
 COPIED_AT_ONCE = 1 << 20
 """Bytes of keys that are copied for some hypotheses at once on a CPU, so that the copy stays in its cache."""

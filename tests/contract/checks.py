@@ -16,7 +16,7 @@ from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling
+from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.base import LanguageModel
@@ -277,7 +277,9 @@ def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> lis
 def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path) -> None:
     """What a text is generated with, whatever the filters, is what its tokens score after the prompt."""
     compared = 0
-    for sampling in (Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))):
+    drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
+    searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
+    for sampling in drawn + searched:
         for document, text in zip(BEGINNINGS, generated(model, sampling), strict=True):
             if not text.ids:
                 continue
@@ -294,6 +296,9 @@ def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -
     drawn = written(model, Sampling(top_p=0.9), batch_size=3)
     assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
     assert len({tuple(text) for text in drawn}) > 1
+    if isinstance(model, LeftToRight):
+        beam = TokenOptions(beam_size=3)
+        assert written(model, beam, batch_size=9) == written(model, beam, batch_size=1)
     greedy = written(model, Sampling(greedy=True), batch_size=3)
     for document, text in zip(BEGINNINGS, greedy, strict=True):
         last = text or [3]  # where nothing is written, its place has the scores of the end

@@ -234,7 +234,7 @@ def action_log_probs(name, history):
 
 
 def every_hypothesis(name, words, most):
-    """All ways to produce some words, each by at most so many actions."""
+    """All ways to produce some words, each by at most `most` actions."""
     beams = {(): 0.0}
     for _ in range(words):
         produced, fringe = {}, beams

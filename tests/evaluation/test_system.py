@@ -292,6 +292,23 @@ def test_systems_of_documents_generate_sentences(systems):
     assert systems["causal"].generate(GENERATED, **OPTIONS)[0].sentences is None
 
 
+@pytest.mark.parametrize("name", ["causal", "mixture"])
+def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
+    system, options = systems[name], {"beam_size": 40, "max_new_tokens": 3}
+    texts = system.generate(["the cat", "dogs"], number=3, **options)
+    assert [text.prompt for text in texts] == ["the cat"] * 3 + ["dogs"] * 3
+    for first in (0, 3):
+        best = [text.log_prob for text in texts[first : first + 3]]
+        assert best == sorted(best, reverse=True)
+        sampled = system.generate([texts[first].prompt], number=200, max_new_tokens=3)
+        ended = [text.log_prob for text in sampled if len(text.text.split()) < 3]
+        assert len(ended) > 20
+        assert max(ended) == pytest.approx(best[0], abs=1e-5)
+    assert words_of(texts) == words_of(system.generate(["the cat", "dogs"], number=3, seed=0, batch_size=1, **options))
+    with pytest.raises(UserError, match="A beam of 2 hypotheses has no 3 texts of a prompt"):
+        system.generate(["the cat"], number=3, beam_size=2, max_new_tokens=3)
+
+
 def test_greedy_words_are_those_of_rank_1(systems):
     system = systems["causal"]
     prompt = "the cat"

@@ -85,7 +85,7 @@ def test_without_a_clip_of_a_group_the_trainers_holds_for_all_together():
 
 
 def test_clipped_adagrad_clips_its_groups_itself():
-    """Its accumulator sees the gradient as it is, so the first step of each group is that of its own formula."""
+    """Its accumulator sees the gradient as it is, so the first step of each group is by its formula."""
     found, whole = trained(Parts(1.5, 0.5, ClippedAdagrad)), trained(Parts())
     for one, other in zip(found.clipped, whole.clipped, strict=True):
         assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
