@@ -30,6 +30,7 @@ BROKEN = [
     (checks.it_writes_by_its_scores, toys.WritesOtherwise),
     (checks.texts_are_written_alike_in_every_batch, toys.WritesByTheBatch),
     (checks.texts_are_written_alike_in_every_batch, toys.WritesTheUnlikely),
+    (checks.texts_have_the_log_probs_of_their_tokens, toys.SumsOtherwise),
     (checks.segments_score_as_the_whole_stream, partial(toys.ForgetsItsState, LSTM)),
     (checks.segments_score_as_the_whole_stream, partial(toys.SharesItsState, LSTM)),
     (checks.every_other_word_moves_a_score, toys.ReadsOneSide),

@@ -13,8 +13,10 @@ Deviations
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,16 @@ from torch import Tensor, nn
 
 from depgen.backbones.architectures import Wanted, built, configuration, loaded, new_configuration
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
-from depgen.backbones.transformer import TransformerState, counted_positions, joined_padding
+from depgen.backbones.transformer import (
+    AfterLayer,
+    ScoreFunction,
+    TransformerState,
+    counted_positions,
+    joined_padding,
+)
 from depgen.errors import UserError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, quiet_transformers
-from depgen.nn.attention import KeyValues, Visibility, attend
+from depgen.nn.attention import KeyValues, Visibility, attend_with_past
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""
@@ -44,6 +52,7 @@ class Attending:
         past: keys and values of earlier positions, a layer each.
         layer: the layer whose attention is wanted.
         carry: keep the keys.
+        score_function: what is added to the scaled scores of each layer.
         log_probs: that layer's attention before dropout.
         carried: the keys and values for later positions, a layer each.
         layers: how many layers have mixed values.
@@ -53,6 +62,7 @@ class Attending:
     past: Sequence[KeyValues] | None = None
     layer: int | None = None
     carry: bool = False
+    score_function: ScoreFunction | None = None
     log_probs: Float[Tensor, "batch attention_heads length context"] | None = None
     carried: list[KeyValues] = field(default_factory=list)
     layers: int = 0
@@ -68,21 +78,17 @@ class Attending:
     ) -> Float[Tensor, "batch attention_heads length value_size"]:
         """The values of the next layer mixed; several heads may share keys and values."""
         index, self.layers = self.layers, self.layers + 1
-        if self.past is not None:
-            present = self.past[index].extended(keys, values)
-            keys, values = present.keys, present.values
-        elif self.carry:
-            present = KeyValues.of(keys, values)
+        present = KeyValues.of(keys, values) if self.past is None else self.past[index].extended(keys, values)
         if self.carry:
             self.carried.append(present)
-        shared = queries.size(1) // keys.size(1)
-        if shared > 1:
-            keys, values = keys.repeat_interleave(shared, 1), values.repeat_interleave(shared, 1)
         usual = queries.size(-1) ** -0.5
         if scaling != usual:
             queries = queries * (scaling / usual)
         wanted = index == self.layer
-        mixed, log_probs = attend(queries, keys, values, self.visibility, dropout=dropout, with_attention=wanted)
+        mixed, log_probs = attend_with_past(
+            queries, present, self.visibility, dropout=dropout, with_attention=wanted,
+            scores=None if self.score_function is None else partial(self.score_function, index),
+        )  # fmt: skip
         self.log_probs = log_probs if wanted else self.log_probs
         return mixed
 
@@ -235,10 +241,14 @@ class PretrainedTransformer(Backbone):
         attention_layer: int | None = None,
         all_layers: bool = False,
         carry: bool = False,
+        score_function: ScoreFunction | None = None,
+        after_layer: AfterLayer | None = None,
     ) -> BackboneOutput:
         """Hidden states of every position, as `depgen.backbones.transformer.Transformer.forward`.
 
-        Of `all_layers` the last is after the final norm, as the library has it.
+        Of `all_layers` the last is after the final norm, as the library has it. A score function reads queries by whose
+        products with the keys, divided by √size, the model weighs its values; keys that several heads share are
+        repeated.
 
         Raises:
             UserError: a text that is longer than the network can read.
@@ -257,17 +267,19 @@ class PretrainedTransformer(Backbone):
             past=None if state is None else state.layers,
             layer=None if attention_layer is None else attention_layer % self.attention_layers,
             carry=carry,
+            score_function=score_function,
         )
         positions = counted_positions(length, whole_padding, context=context)
         if isinstance(positions, range):
             positions = torch.arange(positions.start, positions.stop, device=tokens.device)[None]
-        output = self.network.base_model(
-            input_ids=tokens,
-            position_ids=positions,
-            use_cache=False,
-            output_hidden_states=all_layers,
-            attending=attending,
-        )
+        with self._hooked(after_layer):
+            output = self.network.base_model(
+                input_ids=tokens,
+                position_ids=positions,
+                use_cache=False,
+                output_hidden_states=all_layers,
+                attending=attending,
+            )
         return BackboneOutput(
             hidden=output.last_hidden_state,
             undropped=output.last_hidden_state,
@@ -275,6 +287,30 @@ class PretrainedTransformer(Backbone):
             attention=attending.log_probs,
             state=TransformerState(tuple(attending.carried), context, whole_padding) if carry else None,
         )
+
+    @contextmanager
+    def _hooked(self, after_layer: AfterLayer | None) -> Iterator[None]:
+        """Call a function after each layer, before the library keeps what the layer returned."""
+        if after_layer is None:
+            yield
+            return
+
+        def hook_of(index: int) -> Any:  # noqa: ANN401
+            def hook(module: nn.Module, inputs: Any, output: Any) -> Any:  # noqa: ANN401 - a tensor, or a tuple
+                if isinstance(output, tuple):
+                    return (after_layer(index, output[0]), *output[1:])
+                return after_layer(index, output)
+
+            return hook
+
+        stacks = (each for each in self.network.base_model.modules() if isinstance(each, nn.ModuleList))
+        layers = next(each for each in stacks if len(each) == self.attention_layers)
+        hooks = [layer.register_forward_hook(hook_of(k), prepend=True) for k, layer in enumerate(layers)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
 
     def save(self, folder: Path, *, eos: int | None = None) -> None:
         """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them.

@@ -49,9 +49,11 @@ class TransformerState:
     padding: Bool[Tensor, "batch context"] | None
 
     def select(self, rows: Int[Tensor, " kept"]) -> "TransformerState":
-        """The state of some rows of the batch, in the order given."""
+        """The state of some rows of the batch, in the order given; repeated rows share what they have so far."""
         padding = None if self.padding is None else self.padding.index_select(0, rows)
-        return TransformerState(tuple(layer.select(rows) for layer in self.layers), self.length, padding)
+        first = self.layers[0].select(rows)
+        layers = (first, *(layer.select(rows, like=first) for layer in self.layers[1:]))
+        return TransformerState(layers, self.length, padding)
 
 
 class Initialization(ABC):

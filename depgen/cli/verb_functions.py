@@ -6,6 +6,7 @@ from collections import abc
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, get_args, get_origin
 
+from depgen.cli.system_options import add_options_of_run
 from depgen.cli.verbs import Verb, as_sentence
 from depgen.errors import user_errors_unwrapped
 
@@ -19,12 +20,13 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """
     function = _target(verb.target)
     parser = _parser(name, verb, function)
-    config = parser.parse_args(_spread([_underscored(each) for each in arguments], _lists(function)))
+    spelt = _spread([_underscored(each) for each in arguments], _lists(function))
+    more = add_options_of_run(parser, name, spelt, _target(verb.of_run)) if verb.of_run else ()
+    config = parser.parse_args(spelt)
     with user_errors_unwrapped():
         ready = parser.instantiate_classes(config)
-    result = function(
-        **{key: value for key, value in vars(ready).items() if key in inspect.signature(function).parameters}
-    )
+    wanted = {*inspect.signature(function).parameters, *more}
+    result = function(**{key: value for key, value in vars(ready).items() if key in wanted})
     return None if result is None else str(result)
 
 
@@ -81,7 +83,11 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
     from depgen.cli.parsers import ShortComplaints
 
     parser = ShortComplaints(prog=f"depgen {name}", description=as_sentence(verb.help))
-    parameters = inspect.signature(function).parameters
+    parameters = {
+        each: parameter
+        for each, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
     if "config" not in parameters:
         parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
@@ -114,5 +120,6 @@ def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa
             names = [f"-{other}", *names] if len(other) == 1 else [*names, f"--{other}"]
         parser.add_argument(*names, type=kinds[name], default=parameters[name].default, help=described[name])
     own: set[str | int] = {*verb.positionals, *lists, *flags, *verb.counts, *verb.also}
+    own |= inspect.signature(function).parameters.keys() - parameters.keys()
     parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
     return parser

@@ -24,6 +24,8 @@ class Verb(NamedTuple):
         positionals: parameters given by position; optional ones have a default.
         counts: whole numbers that are at least 1 where they are given.
         also: other names of parameters, of one letter or more.
+        of_run: "module:function" from the run that is named by --run (None: the newest) to the name of its system and
+            the dataclass of the options that this system adds, or None.
     """
 
     help: str
@@ -31,14 +33,16 @@ class Verb(NamedTuple):
     positionals: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     also: Mapping[str, str] = MappingProxyType({})
+    of_run: str = ""
 
 
 VERBS = {
     "generate": Verb(
         "write texts with a trained system, from prompts or from nothing",
         "depgen.evaluation.generation:generate",
-        counts=("number", "sentences", "max_new_tokens", "batch_size"),
+        counts=("number", "max_new_tokens", "batch_size"),
         also={"number": "n", "run": "checkpoint"},
+        of_run="depgen.evaluation.generation:options_of_run",
     ),
     "parse": Verb(
         "parse raw text or CoNLL-U into CoNLL-U, with a run that parses or a trained parser",

@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from depgen.decoding.sampling import Mixture, sample
+from depgen.decoding.generated import Generated
+from depgen.decoding.sampling import Mixture, log_probs_of, sample
 from depgen.decoding.settings import Sampling
 from depgen.nn.lengths import mask_of
 from depgen.progress import progress_bar
@@ -29,20 +30,21 @@ class StepState(Protocol):
 
 @runtime_checkable
 class Writer(Protocol):
-    """Any system that generates, in whatever order it writes."""
+    """Any system that generates, in whatever order; its class names the dataclass of its `generation_options`."""
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
         *,
         eos: int,
-        sampling: Sampling,
+        options: Any,  # noqa: ANN401 - the system's own dataclass
         seeds: Sequence[int],
         max_new_tokens: int,
+        number: int = 1,
         batch_size: int = 64,
         progress: bool = False,
-    ) -> list[list[int]]:
-        """A text for each prompt; see `LeftToRight.generate`."""
+    ) -> list[Generated]:
+        """Texts of each prompt, those of a prompt one after the other; see `LeftToRight.generate`."""
         ...
 
 
@@ -64,14 +66,15 @@ def generate(
     device: torch.device | str = "cpu",
     progress: bool = False,
     begin: Callable[[Sequence[int]], StepState] | None = None,
-) -> list[list[int]]:
+) -> list[Generated]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
 
     Every text has a generator of its own, so that it does not depend on the batch it was in. Texts that reach
     `max_new_tokens` before eos are cut there; their number is logged.
 
     Args:
-        step: the model. At first it gets whole prompts, padded at the left; then one token a row.
+        step: the model. At first it gets whole prompts, padded at the left; then one token a row. What it returns is
+            normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
         eos: the id that ends a text.
         sampling: how the next token is chosen.
@@ -90,7 +93,7 @@ def generate(
     for index, prompt in enumerate(prompts):
         if not prompt:
             raise ValueError(f"prompt {index} is empty: it must hold one token at least, the beginning of a text (BOS)")
-    texts: list[list[int]] = [[] for _ in prompts]
+    texts: dict[int, Generated] = {}
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     cut = 0
     with (
@@ -103,11 +106,22 @@ def generate(
             batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=torch.device(device))
             finished = batch.run(step, sampling, max_new_tokens, advance, None if begin is None else begin(items))
             cut += len(items) - finished
-            for item, text in zip(items, batch.texts, strict=True):
-                texts[item] = text
+            for item, text, log_prob in zip(items, batch.texts, batch.log_probs.tolist(), strict=True):
+                texts[item] = Generated(text, None, log_prob)
     if cut:
         logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(prompts), max_new_tokens)
-    return texts
+    return [texts[item] for item in range(len(prompts))]
+
+
+def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """Prompts in one tensor, padded at the left, and where they are; None where nothing is padded."""
+    longest = max(len(prompt) for prompt in prompts)
+    padded = [[filler] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    tokens = torch.tensor(padded, device=device)
+    if all(len(prompt) == longest for prompt in prompts):
+        return tokens, None
+    missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+    return tokens, mask_of(missing, longest)
 
 
 class _Batch:
@@ -120,13 +134,8 @@ class _Batch:
         self.eos = eos
         self.generators = generators
         self.rows = list(range(len(prompts)))
-        longest = max(len(prompt) for prompt in prompts)
-        padded = [[eos] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
-        self.tokens = torch.tensor(padded, device=device)
-        self.padding: Tensor | None = None
-        if any(len(prompt) < longest for prompt in prompts):
-            missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
-            self.padding = mask_of(missing, longest)
+        self.log_probs = torch.zeros(len(prompts), dtype=torch.float64, device=device)
+        self.tokens, self.padding = left_padded(prompts, filler=eos, device=device)
 
     def run(
         self,
@@ -141,6 +150,7 @@ class _Batch:
         for _ in range(max_new_tokens):
             distribution, state = step(self.tokens, self.padding, state)
             drawn = sample(distribution, sampling, [self.generators[row] for row in self.rows])
+            self._add(log_probs_of(distribution, drawn), running)
             self.tokens, self.padding = drawn[:, None], None
             before = len(running)
             for row, token in zip(self.rows, drawn.tolist(), strict=True):
@@ -155,6 +165,12 @@ class _Batch:
                 state = self._compact(state, running)
         advance(len(running))
         return len(self.texts) - len(running)
+
+    def _add(self, log_probs: Tensor, running: set[int]) -> None:
+        """Add the log-probabilities of new tokens to those of the texts that are not finished."""
+        places = [place for place, row in enumerate(self.rows) if row in running]
+        rows = [self.rows[place] for place in places]
+        self.log_probs[rows] += log_probs[places]
 
     def _compact(self, state: StepState, running: set[int]) -> StepState:
         kept = [place for place, row in enumerate(self.rows) if row in running]

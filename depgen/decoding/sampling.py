@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Generator, Tensor
 
 from depgen.decoding.settings import Sampling
@@ -67,6 +67,20 @@ def sample(
         return _winner(scores, uniform)
     scores, tokens = _candidates(scores, sampling)
     return tokens.gather(1, _winner(scores, uniform.gather(1, tokens))[:, None])[:, 0]
+
+
+def log_probs_of(
+    distribution: Float[Tensor, "batch vocab"] | Mixture, tokens: Int[Tensor, " batch"]
+) -> Float64[Tensor, " batch"]:
+    """Log-probabilities (nats) of one token a row, as the distribution has them before any filter.
+
+    >>> log_probs_of(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1])).exp()
+    tensor([0.7500], dtype=torch.float64)
+    """
+    if isinstance(distribution, Mixture):
+        of_parts = distribution.probabilities.take_along_dim(tokens[:, None, None], 2)[..., 0]
+        return (distribution.log_weights.double() + of_parts.double().log()).logsumexp(1)
+    return distribution.gather(1, tokens[:, None])[:, 0].double()
 
 
 def nucleus(

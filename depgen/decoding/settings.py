@@ -1,8 +1,16 @@
-"""How texts are drawn, in words alone: what reads a table's file does not wait for torch."""
+"""Options of generation, each a frozen dataclass. Nothing here imports torch: a table's file does not wait for it.
 
-from dataclasses import dataclass
+A system names its own dataclass as `generation_options`: fields with types, defaults and a line each under
+`Attributes:` are its options in `depgen generate` and in Python; values out of range raise `UserError` when it is made.
+"""
 
-from depgen.errors import UserError
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from depgen.errors import UserError, check_at_least, did_you_mean
+
+Options = TypeVar("Options")
 
 
 @dataclass(frozen=True)
@@ -38,3 +46,70 @@ class Sampling:
     def unfiltered(self) -> bool:
         """Whether tokens are drawn from the distribution as it is."""
         return self.top_p == 1 and self.temperature == 1 and not self.top_k and not self.greedy
+
+
+@dataclass(frozen=True)
+class TokenOptions(Sampling):
+    """How a text is generated token by token: sampled, or searched for.
+
+    Attributes:
+        beam_size: search for the likeliest texts with this many hypotheses a prompt, in place of sampling; several
+            texts a prompt are then the best of them, the likeliest first.
+        length_normalization: hypotheses of different lengths are compared by their log-probability over
+            tokens**length_normalization: 0 is the log-probability itself, 1 the mean per token.
+
+    Raises:
+        UserError: for a value out of range, or a beam with settings of sampling.
+    """
+
+    beam_size: int | None = None
+    length_normalization: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, beam_size=self.beam_size)
+        if not 0 <= self.length_normalization < float("inf"):
+            raise UserError(f"length_normalization: expected 0 or more, found {self.length_normalization}.")
+        if self.beam_size is None:
+            if self.length_normalization:
+                raise UserError("length_normalization compares the hypotheses of a beam: give beam_size too.")
+        elif not self.unfiltered:
+            raise UserError("A beam draws nothing: leave out top_p, temperature, top_k and greedy, or beam_size.")
+
+
+@dataclass(frozen=True)
+class DocumentOptions(Sampling):
+    """How a document is continued sentence by sentence.
+
+    Attributes:
+        sentences: new sentences of each document.
+
+    Raises:
+        UserError: for a value out of range.
+    """
+
+    sentences: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, sentences=self.sentences)
+
+
+def made_options(kind: type[Options], values: Mapping[str, Any], *, system: str) -> Options:
+    """A system's options with these values, the others as by default.
+
+    Args:
+        kind: the dataclass of the options.
+        values: by name.
+        system: whose options they are, for messages.
+
+    Raises:
+        UserError: the system has no such option, or a value is out of range.
+    """
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise UserError(
+                f"{system} has no option of generation {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}."
+            )
+    return kind(**values)

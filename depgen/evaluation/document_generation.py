@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.generated import Generated
 from depgen.decoding.generation import generate
 from depgen.decoding.settings import Sampling
 from depgen.evaluation.likelihood import DocumentIds
@@ -34,7 +35,7 @@ def continue_documents(
     max_new_tokens: int,
     batch_size: int = 64,
     progress: bool = False,
-) -> list[list[list[int]]]:
+) -> list[list[Generated]]:
     """New sentences of each document, without their ends; document k depends on its sentences and seed k alone.
 
     For each new word its sentence is read again, behind what the sentences before it have left.
@@ -52,7 +53,7 @@ def continue_documents(
     """
     reader = _Continuation(model, vocabulary)
     before = [reader.read(document, None) for document in documents]
-    written: list[list[list[int]]] = [[] for _ in documents]
+    written: list[list[Generated]] = [[] for _ in documents]
     for sentence in range(sentences):
         begun = [place for place, each in enumerate(before) if each is not None]
         others = [place for place, each in enumerate(before) if each is None]
@@ -72,7 +73,7 @@ def continue_documents(
             for place, text in zip(places, texts, strict=True):
                 written[place].append(text)
         if sentence + 1 < sentences:
-            before = [reader.read(text[-1:], left) for text, left in zip(written, before, strict=True)]
+            before = [reader.read([text[-1].ids], left) for text, left in zip(written, before, strict=True)]
     return written
 
 

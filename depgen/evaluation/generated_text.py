@@ -1,13 +1,15 @@
 """Texts that a system generates: new words after a prompt, or new sentences after those of a document."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
-from depgen.decoding.settings import Sampling
+from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.reading import Reading
@@ -30,6 +32,9 @@ class GeneratedText:
         prompt: the text before it; empty where it begins from nothing.
         text: its words in one line, or its sentences, one a line.
         seed: of its sampling.
+        log_prob: in nats, of its tokens given the prompt, under the system's own distribution, with that of the end
+            unless the text was cut; of all sentences together. With a structure, the joint log-probability.
+        structure: what the system has built over it; None from systems without structure.
         prompt_sentences: the sentences of the prompt, for systems that read documents sentence by sentence; else None.
         sentences: the new sentences, for such systems; else None. A sentence may have no word.
     """
@@ -37,6 +42,8 @@ class GeneratedText:
     prompt: str
     text: str
     seed: int
+    log_prob: float
+    structure: Any = None
     prompt_sentences: tuple[str, ...] | None = None
     sentences: tuple[str, ...] | None = None
 
@@ -46,8 +53,12 @@ class GeneratedTexts(Results[GeneratedText]):
     """Generated texts in the order of the prompts, all texts of a prompt one after the other."""
 
     def rows(self) -> list[Row]:
-        """A row for each text."""
-        return [{"prompt": each.prompt, "text": each.text, "seed": each.seed} for each in self.texts]
+        """A row for each text, with its structure where it has one."""
+        return [
+            {"prompt": each.prompt, "text": each.text, "seed": each.seed, "log_prob": each.log_prob}
+            | ({} if each.structure is None else {"structure": each.structure})
+            for each in self.texts
+        ]
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class TextGenerator:
     Attributes:
         trained: the system.
         reading: how prompts are given to it.
-        sampling: how a token is drawn from the distribution.
+        options: the system's own options, by name.
         number: texts of each prompt.
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts generated at once.
@@ -69,7 +80,7 @@ class TextGenerator:
 
     trained: Trained
     reading: Reading
-    sampling: Sampling
+    options: Mapping[str, Any] = field(default_factory=dict)
     number: int = 1
     max_new_tokens: int = 100
     batch_size: int = 64
@@ -79,47 +90,43 @@ class TextGenerator:
     def __post_init__(self) -> None:
         check_at_least(1, number=self.number, max_new_tokens=self.max_new_tokens, batch_size=self.batch_size)
 
-    def generate(self, prompts: Sequence[TextDocument], *, sentences: int | None = None) -> GeneratedTexts:
-        """New text after each prompt; `sentences` new ones (1 by default) from systems that read documents.
+    def generate(self, prompts: Sequence[TextDocument]) -> GeneratedTexts:
+        """New text after each prompt, or new sentences from systems that read documents.
 
         Raises:
-            UserError: the system does not write, reads no sentences, or can't read a text of this length.
+            UserError: the system does not write, has no such option, or can't read a text of this length.
         """
-        check_at_least(1, sentences=sentences)
-        model, checkpoint = self.trained.model, self.trained.checkpoint
-        if isinstance(model, DocumentLanguageModel):
-            return GeneratedTexts(self._documents(model, prompts, sentences or 1) if prompts else ())
-        if sentences is not None:
-            raise UserError(
-                f"{checkpoint} holds a {type(model).__name__}, which reads no sentences: leave --sentences "
-                "out, or take a system that reads documents sentence by sentence."
-            )
-        if not isinstance(model, Writer):
-            raise UserError(f"{checkpoint} holds a {type(model).__name__}, which does not write texts.")
-        return GeneratedTexts(self._texts(model, prompts) if prompts else ())
+        model = self.trained.model
+        kind, name = model.generation_options, type(model).__name__
+        if kind is None or not isinstance(model, Writer | DocumentLanguageModel):
+            raise UserError(f"{self.trained.checkpoint} holds a {name}, which does not write texts.")
+        options = made_options(kind, self.options, system=name)
+        write = self._documents if isinstance(model, DocumentLanguageModel) else self._texts
+        return GeneratedTexts(write(model, prompts, options) if prompts else ())
 
-    def _texts(self, model: Writer, prompts: Sequence[TextDocument]) -> tuple[GeneratedText, ...]:
+    def _texts(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """The sentences of a prompt are one sequence."""
         vocabulary, seeds = self.vocabulary, self._seeds(len(prompts))
         ids = [self._ids_of_all(prompt) for prompt in prompts]
         _log_unknown(ids, vocabulary)
-        texts = model.generate(
-            self._copies(ids),
+        texts: list[Generated] = model.generate(
+            ids,
             eos=vocabulary.eos,
-            sampling=self.sampling,
+            options=options,
             seeds=seeds,
+            number=self.number,
             max_new_tokens=self.max_new_tokens,
             batch_size=self.batch_size,
             progress=self.progress,
         )
-        found = zip(self._copies(prompts), texts, seeds, strict=True)
-        return tuple(GeneratedText(prompt.text, _one_line(vocabulary, each), seed) for prompt, each, seed in found)
+        return tuple(
+            GeneratedText(prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure)
+            for prompt, each, seed in zip(self._copies(prompts), texts, seeds, strict=True)
+        )
 
-    def _documents(
-        self, model: DocumentLanguageModel, prompts: Sequence[TextDocument], sentences: int
-    ) -> tuple[GeneratedText, ...]:
+    def _documents(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """Where last words are read twice, those that are generated twice are written once."""
-        self._refuse_longer(max(len(prompt.sentences) for prompt in prompts) + sentences)
+        self._refuse_longer(max(len(prompt.sentences) for prompt in prompts) + options.sentences)
         ids = [[found for each in prompt.sentences if (found := self._ids(each))] for prompt in prompts]
         _log_unknown([each for document in ids for each in document], self.vocabulary)
         seeds = self._seeds(len(prompts))
@@ -127,21 +134,23 @@ class TextGenerator:
             model,
             self._copies(ids),
             vocabulary=self.vocabulary,
-            sampling=self.sampling,
+            sampling=options,
             seeds=seeds,
-            sentences=sentences,
+            sentences=options.sentences,
             max_new_tokens=self.max_new_tokens,
             batch_size=self.batch_size,
             progress=self.progress,
         )
         return tuple(map(self._document, self._copies(prompts), documents, seeds))
 
-    def _document(self, prompt: TextDocument, document: Sequence[list[int]], seed: int) -> GeneratedText:
+    def _document(self, prompt: TextDocument, document: Sequence[Generated], seed: int) -> GeneratedText:
+        sentences = [each.ids for each in document]
         if self.reading.final_word_twice:
-            document = [self._without_repeat(ids) for ids in document]
-        lines = tuple(_one_line(self.vocabulary, ids) for ids in document)
+            sentences = [self._without_repeat(ids) for ids in sentences]
+        lines = tuple(_one_line(self.vocabulary, ids) for ids in sentences)
         before = tuple(" ".join(each.words) for each in prompt.sentences)
-        return GeneratedText(prompt.text, "\n".join(lines), seed, before, lines)
+        log_prob = math.fsum(each.log_prob for each in document)
+        return GeneratedText(prompt.text, "\n".join(lines), seed, log_prob, prompt_sentences=before, sentences=lines)
 
     @property
     def vocabulary(self) -> AnyVocabulary:

@@ -1,14 +1,16 @@
-"""`depgen generate`: texts from a trained system, the same flags for every system that writes."""
+"""`depgen generate`: texts from a trained system, with options that every system has and those of the run's system."""
 
 import json as json_format
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.generated_text import GeneratedTexts
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import read_documents
+from depgen.evaluation.trained import system_class
 from depgen.locations import check_output, write_atomically
 from depgen.trees.lines import read_lines
 from depgen.trees.text_form import FormName
@@ -21,11 +23,6 @@ def generate(
     run: str | None = None,
     prompts: Path | None = None,
     number: int = 1,
-    sentences: int | None = None,
-    top_p: float = 1.0,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    greedy: bool = False,
     max_new_tokens: int = 100,
     batch_size: int = 64,
     seed: int = 0,
@@ -33,6 +30,7 @@ def generate(
     json: bool = False,
     form: FormName | None = None,
     device: str | None = None,
+    **options: Any,  # noqa: ANN401 - of the run's system
 ) -> str | None:
     """Write texts with a trained system, from prompts or from nothing.
 
@@ -44,23 +42,20 @@ def generate(
             sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
             nothing.
         number: texts a prompt (`-n`).
-        sentences: how many sentences such systems write behind each document; 1 where nothing is said.
-        top_p: nucleus sampling: the smallest set of words with this much probability.
-        temperature: divides the log-probabilities of the (mixed) distribution.
-        top_k: only the k most likely words; 0 for all.
-        greedy: always the most likely word.
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
         seed: of the sampling.
         output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
             printed.
-        json: JSON lines with prompt, text and seed instead of bare texts; of documents, lists of sentences.
+        json: JSON lines with prompt, text, seed and log-probability (nats, of the words after the prompt, under the
+            system's own distribution) instead of bare texts; of documents, lists of sentences.
         form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
             in `depgen score`; `as_is` to leave them as they are.
         device: cpu, cuda, …; by default a GPU where there is one.
+        options: the system's own; `depgen generate --help --run RUN` lists them.
 
     Raises:
-        UserError: no such run or file, an empty file of prompts, numbers out of range.
+        UserError: no such run or file, an empty file of prompts, an option that the system lacks, numbers out of range.
     """
     if output is not None:
         check_output(output)
@@ -68,9 +63,8 @@ def generate(
     log.info("Writing with %s", system.trained.checkpoint)
     read = read_documents if system.model.reads_sentences else read_prompts
     texts = system.generate(
-        None if prompts is None else read(prompts), number=number, sentences=sentences, top_p=top_p,
-        temperature=temperature, top_k=top_k, greedy=greedy, max_new_tokens=max_new_tokens, batch_size=batch_size,
-        seed=seed, progress=sys.stderr.isatty(),
+        None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
+        batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
     )  # fmt: skip
     rows = _json(texts) if json else _lines(texts)
     content = "".join(f"{row}\n" for row in rows)
@@ -81,19 +75,23 @@ def generate(
     return None
 
 
+def options_of_run(run: str | None) -> tuple[str, type] | None:
+    """The name of a run's system and the dataclass of its options of generation; None where it has none.
+
+    Raises:
+        UserError: no such run.
+    """
+    system = system_class(run)
+    return None if system is None or system.generation_options is None else (system.__name__, system.generation_options)
+
+
 def _json(texts: GeneratedTexts) -> list[str]:
     """A line a text; prompts and texts of documents are lists of sentences."""
-    return [
-        json_format.dumps(
-            {
-                "prompt": each.prompt if each.prompt_sentences is None else each.prompt_sentences,
-                "text": each.text if each.sentences is None else each.sentences,
-                "seed": each.seed,
-            },
-            ensure_ascii=False,
-        )
-        for each in texts
-    ]
+    rows = []
+    for each, row in zip(texts, texts.rows(), strict=True):
+        sentences = {} if each.sentences is None else {"prompt": each.prompt_sentences, "text": each.sentences}
+        rows.append(json_format.dumps({**row, **sentences}, ensure_ascii=False))
+    return rows
 
 
 def _lines(texts: GeneratedTexts) -> list[str]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from depgen.data.vocabulary import AnyVocabulary
-from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.encoded_text import TextEncoder
@@ -117,15 +116,11 @@ class System:
         prompts: Iterable[Text] | None = None,
         *,
         number: int = 1,
-        sentences: int | None = None,
-        top_p: float = 1.0,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        greedy: bool = False,
         max_new_tokens: int = 100,
         batch_size: int = 64,
         seed: int = 0,
         progress: bool = False,
+        **options: Any,  # noqa: ANN401 - of the system
     ) -> GeneratedTexts:
         """New text after each prompt, without the prompt.
 
@@ -134,31 +129,30 @@ class System:
         Args:
             prompts: strings, whose words are separated by white space; "" for a text from nothing. None: one such.
             number: texts of each prompt.
-            sentences: new sentences of each text, for systems that read documents sentence by sentence; 1 by default.
-            top_p: sample from the smallest set of words with this much probability (nucleus sampling).
-            temperature: divides the log-probabilities of the (mixed) distribution.
-            top_k: sample from the k most likely words only; 0 for all.
-            greedy: always take the most likely word.
             max_new_tokens: where a text, or a sentence of a document, is cut.
             batch_size: texts generated at once.
             seed: of the sampling.
             progress: show a progress bar.
+            options: the system's own, the fields of `model.generation_options`: `top_p`, `temperature`, `top_k` and
+                `greedy` of all systems here; `beam_size` and `length_normalization` of those that read a text as one
+                sequence (`depgen.decoding.settings.TokenOptions`); `sentences` of those that read documents sentence by
+                sentence (`DocumentOptions`).
 
         Raises:
-            UserError: the system does not generate texts, numbers out of range, or prompts of such a length that the
-                system can't read them.
+            UserError: the system does not generate texts, has no such option, numbers out of range, or prompts of such
+                a length that the system can't read them.
         """
         generator = TextGenerator(
             self.trained,
             self.reading,
-            Sampling(top_p=top_p, temperature=temperature, top_k=top_k, greedy=greedy),
+            options,
             number=number,
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,
             seed=seed,
             progress=progress,
         )
-        return generator.generate(_documents([""] if prompts is None else prompts), sentences=sentences)
+        return generator.generate(_documents([""] if prompts is None else prompts))
 
     def parse(
         self,

@@ -1,5 +1,6 @@
 """A trained system out of its run folder, with the vocabulary that travels with it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +41,7 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
         UserError: there is no such run or checkpoint, it is damaged, or it neither lies in a run folder nor holds its
             vocabulary.
     """
-    alone = reference is not None and Path(reference).is_file() and run_of_checkpoint(Path(reference)) is None
-    if reference is not None and alone:
-        run, checkpoint = Path(reference).parent, Path(reference)
-    else:
-        run, checkpoint = named_checkpoint(newest_run() if reference is None else reference)
+    run, checkpoint, alone = _located(reference)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
@@ -55,6 +52,30 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
     model.enter_phase(int(content.get("phase", 0)))
     return Trained(model.eval(), vocabulary, run, checkpoint)
+
+
+def system_class(reference: str | Path | None) -> type[LanguageModel] | None:
+    """The class of the system that `load_trained` would load; None if it is not among those that are imported.
+
+    Raises:
+        UserError: there is no such run or checkpoint, or it is damaged.
+    """
+    _, checkpoint, _ = _located(reference)
+    path = (load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}).get("_class_path")
+    return next((each for each in _derived(LanguageModel) if f"{each.__module__}.{each.__qualname__}" == path), None)
+
+
+def _derived(base: type[LanguageModel]) -> Iterator[type[LanguageModel]]:
+    for each in base.__subclasses__():
+        yield each
+        yield from _derived(each)
+
+
+def _located(reference: str | Path | None) -> tuple[Path, Path, bool]:
+    """The run folder, the checkpoint, and whether the checkpoint lies in no run, so that the folder is just its own."""
+    if reference is not None and Path(reference).is_file() and run_of_checkpoint(Path(reference)) is None:
+        return Path(reference).parent, Path(reference), True
+    return *named_checkpoint(newest_run() if reference is None else reference), False
 
 
 def checked_device(name: str | None) -> str | None:

@@ -77,7 +77,7 @@ class DepgenLM(HFLM):  # type: ignore[misc]
             batch_size=len(rows),
             device=self.device,
         )
-        new = pad_sequence([torch.tensor([*each, end]) for each in found], batch_first=True, padding_value=end)
+        new = pad_sequence([torch.tensor([*each.ids, end]) for each in found], batch_first=True, padding_value=end)
         return torch.cat([context, new.to(context)], 1)
 
 

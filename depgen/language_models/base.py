@@ -12,6 +12,7 @@ from jaxtyping import Float, Float64
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torch.nn import Parameter
+from torch.optim import Optimizer
 from torchmetrics import Metric, MetricCollection
 
 from depgen.data.batch import Batch, ItemBatch
@@ -19,6 +20,7 @@ from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.training.assembly import phase_callbacks
+from depgen.training.clipping import check_clips, clip_groups, clips_by_group
 from depgen.training.hyper_parameters import plain_settings
 from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
@@ -56,6 +58,7 @@ class LanguageModel(L.LightningModule):
             all pairs, `pair_log_likelihoods`.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
+        generation_options: the dataclass of its options of generation; None: it does not generate texts.
     """
 
     likelihood: Likelihood = "exact"
@@ -63,6 +66,7 @@ class LanguageModel(L.LightningModule):
     sentences_alone: bool = False
     sentences_in_pairs: bool = False
     longest_scored: int | None = None
+    generation_options: type[Any] | None = None
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
@@ -151,13 +155,41 @@ class LanguageModel(L.LightningModule):
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
-        """The same as the optimiser is to treat it: in one group unless a system says otherwise."""
+        """The same as the optimiser is to treat it: in one group unless a system says otherwise.
+
+        A group may have options of the optimiser, such as `lr`, and `clip`, the largest norm of its gradient.
+        """
         return self.trained_parameters()
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401
         """A fresh optimiser and schedule; called at the start of every phase."""
-        monitor = self.phases[self.phase].monitor
-        return optimization(self.parameter_groups(), self._optimizer, self._scheduler, monitor=monitor)
+        monitor, groups = self.phases[self.phase].monitor, self.parameter_groups()
+        check_clips(groups)
+        return optimization(groups, self._optimizer, self._scheduler, monitor=monitor)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip each group of parameters that has a `clip` by itself, and all others together by the trainer's value.
+
+        Called once a step of the optimiser, after all batches that are accumulated. Where no group has one, and with
+        optimisers that clip by themselves, the trainer's value holds for all parameters together.
+
+        Raises:
+            UserError: the trainer clips values, not norms.
+        """
+        if not clips_by_group(optimizer):
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+            return
+        if gradient_clip_val and gradient_clip_algorithm == "value":
+            raise UserError(
+                f"{type(self).__name__} clips the gradient norm of each of its parts: leave out "
+                "trainer.gradient_clip_algorithm: value."
+            )
+        clip_groups(optimizer, others=gradient_clip_val)
 
     def setup(self, stage: str) -> None:
         """Refuse, before training, constructor arguments that a checkpoint could not store."""

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
@@ -58,6 +59,7 @@ class DocumentLanguageModel(LanguageModel):
     """
 
     reads_sentences = True
+    generation_options = DocumentOptions
 
     def __init__(
         self,

@@ -15,9 +15,11 @@ from torchmetrics import Metric
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import AnyVocabulary
+from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
-from depgen.decoding.settings import Sampling
+from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.text_search import likeliest_texts
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -39,6 +41,7 @@ class LeftToRight(LanguageModel):
 
     backbone: Backbone
     max_length: int | None = None
+    generation_options = TokenOptions
 
     def __init__(
         self,
@@ -229,20 +232,23 @@ class LeftToRight(LanguageModel):
         prompts: Sequence[Sequence[int]],
         *,
         eos: int,
-        sampling: Sampling,
+        options: Sampling,
         seeds: Sequence[int],
         max_new_tokens: int,
+        number: int = 1,
         batch_size: int = 64,
         progress: bool = False,
-    ) -> list[list[int]]:
-        """A continuation of each prompt, without the end of sequence; item k depends on prompt k and seed k alone.
+    ) -> list[Generated]:
+        """Continuations of each prompt, without the end of sequence; each depends on its prompt and seed alone.
 
         Args:
             prompts: token ids, without the `<eos>` that begins every sequence.
             eos: its id.
-            sampling: how a token is drawn from the distribution.
-            seeds: one a prompt.
+            options: how a token is drawn from the distribution; `TokenOptions` with a beam: how the likeliest texts
+                are searched for.
+            seeds: one a continuation; a search needs none of them.
             max_new_tokens: where a continuation is cut; how many were is logged.
+            number: continuations of each prompt, which follow one another.
             batch_size: prompts written at once.
             progress: show a progress bar.
 
@@ -257,11 +263,17 @@ class LeftToRight(LanguageModel):
                 f"does not fit into the {self.max_length} positions of this model. "
                 f"{_remedy(self.max_length + 1 - longest)}"
             )
+        begun = [[eos, *prompt] for prompt in prompts]
+        if isinstance(options, TokenOptions) and options.beam_size is not None:
+            return likeliest_texts(
+                self.generation_step, begun, eos=eos, options=options, max_new_tokens=max_new_tokens, number=number,
+                batch_size=batch_size, device=self.device, progress=progress,
+            )  # fmt: skip
         return generate(
             self.drawing_step,
-            [[eos, *prompt] for prompt in prompts],
+            [prompt for prompt in begun for _ in range(number)],
             eos=eos,
-            sampling=sampling,
+            sampling=options,
             seeds=list(seeds),
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,

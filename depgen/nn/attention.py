@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from depgen.nn.branches import Places, attend_by_rows
 from depgen.nn.dropout import dropped
 from depgen.nn.growing import Growing
 
@@ -84,10 +85,14 @@ class Visibility:
 
 
 class KeyValues:
-    """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice."""
+    """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice.
 
-    def __init__(self, keys: Growing, values: Growing) -> None:
-        self._keys, self._values = keys, values
+    As long as no row is repeated, they lie row by row. From the first time on that one is, as by hypotheses of a beam,
+    what a token leaves lies in one slot of a pool that all rows share: see `depgen.nn.branches`.
+    """
+
+    def __init__(self, keys: Growing, values: Growing, places: Places | None = None) -> None:
+        self._keys, self._values, self.places = keys, values, places
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "KeyValues":
@@ -96,21 +101,60 @@ class KeyValues:
 
     @property
     def keys(self) -> Float[Tensor, "batch attention_heads context size"]:
-        """All keys so far."""
-        return self._keys.tensor
+        """All keys so far; a copy, where they lie in slots."""
+        return self._of_rows(self._keys)
 
     @property
     def values(self) -> Float[Tensor, "batch attention_heads context size"]:
-        """All values so far."""
-        return self._values.tensor
+        """All values so far; a copy, where they lie in slots."""
+        return self._of_rows(self._values)
+
+    def _of_rows(self, held: Growing) -> Tensor:
+        return held.tensor if self.places is None else held.tensor[self.places.table].transpose(1, 2)
+
+    def attended(
+        self, queries: Float[Tensor, "batch attention_heads 1 size"], visibility: Visibility, added: Tensor | None
+    ) -> Float[Tensor, "batch attention_heads 1 size"]:
+        """Values that lie in slots mixed for one query a row, as by `attend`."""
+        assert self.places is not None
+        keys, values, tree = self._keys.tensor, self._values.tensor, self.places.tree
+        if tree.is_narrow:
+            return tree.attend(queries, keys, values, mask=visibility.mask, added=added)
+        return attend_by_rows(queries, keys, values, self.places.table, mask=visibility.mask, added=added)
 
     def extended(self, keys: Tensor, values: Tensor) -> "KeyValues":
         """These and further keys and values."""
-        return KeyValues(self._keys.extended(keys), self._values.extended(values))
+        if self.places is None:
+            return KeyValues(self._keys.extended(keys), self._values.extended(values))
+        places = self.places.extended(len(self._keys), keys.size(2))
+        return KeyValues(self._keys.extended(_in_slots(keys)), self._values.extended(_in_slots(values)), places)
 
-    def select(self, rows: Int[Tensor, " kept"]) -> "KeyValues":
-        """Some rows of the batch."""
-        return KeyValues(self._keys.select(rows), self._values.select(rows))
+    def select(self, rows: Int[Tensor, " kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
+        """Some rows of the batch.
+
+        Args:
+            rows: their numbers; those that come more than once share what they have so far.
+            like: the same rows of another layer of the network, which lie as these do.
+        """
+        if self.places is not None:
+            places = self.places.select(rows) if like is None else like.places
+            return KeyValues(self._keys, self._values, places)
+        if like is None:
+            shared = len(rows) > 1 and len(torch.unique(rows)) < len(rows)
+            places = Places.of(len(self.keys), len(self._keys), rows) if shared else None
+        else:
+            places = like.places
+        if places is None:
+            return KeyValues(self._keys.select(rows), self._values.select(rows))
+        keys, values = (Growing.of(_in_slots(each), dim=0) for each in (self.keys, self.values))
+        return KeyValues(keys, values, places)
+
+
+def _in_slots(
+    entries: Float[Tensor, "batch attention_heads length size"],
+) -> Float[Tensor, "slots attention_heads size"]:
+    """Keys or values one after the other, those of a row together."""
+    return entries.transpose(1, 2).flatten(0, 1)
 
 
 class SelfAttention(nn.Module):
@@ -168,18 +212,56 @@ class SelfAttention(nn.Module):
         present = None
         if past is not None:
             present = past.extended(keys, values)
-            keys, values = present.keys, present.values
         elif carry:
             present = KeyValues.of(keys, values)
-        added = None if scores is None else scores(queries, keys)
-        if added is not None and visibility.padded_queries is not None:
-            added = added.masked_fill(visibility.padded_queries, 0.0)
-        dropout = self.dropout if self.training else 0.0
-        mixed, log_probs = attend(
-            queries, keys, values, visibility, added=added, weigh=weigh, dropout=dropout, with_attention=with_attention
-        )
+        mixed, log_probs = attend_with_past(
+            queries, KeyValues.of(keys, values) if present is None else present, visibility, scores=scores, weigh=weigh,
+            dropout=self.dropout if self.training else 0.0, with_attention=with_attention,
+        )  # fmt: skip
         output = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return output, log_probs, present if carry else None
+
+
+def attend_with_past(
+    queries: Float[Tensor, "batch attention_heads length size"],
+    present: KeyValues,
+    visibility: Visibility,
+    *,
+    scores: Scores | None = None,
+    weigh: Weigh | None = None,
+    dropout: float = 0.0,
+    with_attention: bool = False,
+) -> tuple[
+    Float[Tensor, "batch attention_heads length value_size"],
+    Float[Tensor, "batch attention_heads length context"] | None,
+]:
+    """What `attend` returns over all keys carried; hypotheses that share a past are mixed without a copy of it.
+
+    Args:
+        queries: of the last positions.
+        present: keys and values of all; several heads may share them.
+        visibility: which keys each query sees.
+        scores: what is added to the scaled products, from queries and keys.
+        weigh: see `attend`.
+        dropout: of the weights.
+        with_attention: see `attend`.
+    """
+    heads, added = queries.size(1), None
+    if scores is not None:
+        added = scores(queries, _for_heads(present.keys, heads))
+    if added is not None and visibility.padded_queries is not None:
+        added = added.masked_fill(visibility.padded_queries, 0.0)
+    if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
+        return present.attended(queries, visibility, added), None
+    keys, values = _for_heads(present.keys, heads), _for_heads(present.values, heads)
+    return attend(
+        queries, keys, values, visibility, added=added, weigh=weigh, dropout=dropout, with_attention=with_attention
+    )
+
+
+def _for_heads(held: Tensor, heads: int) -> Tensor:
+    """Keys or values repeated for the heads that share them."""
+    return held if held.size(1) == heads else held.repeat_interleave(heads // held.size(1), 1)
 
 
 def attend(

@@ -73,6 +73,86 @@ def test_padding_at_the_left_is_the_librarys(model):
     torch.testing.assert_close(logits(model, tokens, padding=padding)[~padding], expected[~padding])
 
 
+# -- score functions and hooks ----------------------------------------------------------------------------------------
+
+
+def slopes(layer, queries, keys):
+    """The further away a key, the less, by a slope of the head; nothing in layer 1."""
+    if layer == 1:
+        return None
+    heads = 2.0 ** -torch.arange(1, queries.size(1) + 1)
+    distance = torch.arange(keys.size(2)) - torch.arange(keys.size(2) - queries.size(2), keys.size(2))[:, None]
+    return -heads[:, None, None] * distance.abs()
+
+
+@torch.no_grad()
+def test_a_score_function_and_a_hook_against_the_formula_of_gpt2():
+    model, tokens, extra = small(dropout=0.0).double().eval(), words(2, 6), torch.randn(2, 6, 8).double()
+    gpt2, linear = model.network.transformer, lambda layer, states: states @ layer.weight + layer.bias
+    hidden = gpt2.wte(tokens) + gpt2.wpe(torch.arange(6))
+    for index, block in enumerate(gpt2.h):
+        joined = linear(block.attn.c_attn, block.ln_1(hidden)).view(2, 6, 3, 4, 2)
+        queries, keys, values = joined.permute(2, 0, 3, 1, 4)
+        scores = torch.einsum("bhis,bhjs->bhij", queries, keys) / 2**0.5
+        if index != 1:
+            for head, i, j in torch.cartesian_prod(*map(torch.arange, (4, 6, 6))).tolist():
+                scores[:, head, i, j] -= 2.0 ** -(head + 1) * abs(i - j)
+        scores = scores.masked_fill(torch.ones(6, 6, dtype=torch.bool).triu(1), -torch.inf)
+        mixed = (scores.softmax(-1) @ values).transpose(1, 2).reshape(2, 6, 8)
+        hidden = hidden + linear(block.attn.c_proj, mixed)
+        inner = torch.nn.functional.gelu(linear(block.mlp.c_fc, block.ln_2(hidden)), approximate="tanh")
+        hidden = hidden + linear(block.mlp.c_proj, inner) + (extra if index == 1 else 0)
+    expected = gpt2.ln_f(hidden)
+
+    def after_layer(index, hidden):
+        return hidden + extra if index == 1 else hidden
+
+    for attention_layer in (None, 0, 1):
+        output = model(tokens, score_function=slopes, after_layer=after_layer, attention_layer=attention_layer)
+        torch.testing.assert_close(output.hidden, expected, atol=1e-9, rtol=1e-9)
+    assert not model.network.transformer.h[1]._forward_hooks
+
+
+@torch.no_grad()
+def test_a_score_function_reads_the_very_products_that_it_adds_to(model):
+    """Once they are taken away, every query sees all its keys alike."""
+
+    def opposite(layer, queries, keys):
+        return -(queries @ keys.mT) / queries.size(-1) ** 0.5
+
+    for layer in range(3):
+        weights = model(words(2, 5), score_function=opposite, attention_layer=layer).attention.exp()
+        even = torch.ones(5, 5).tril() / torch.arange(1, 6)[:, None]
+        torch.testing.assert_close(weights, even.expand_as(weights), atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_score_function_and_a_hook_that_do_nothing_change_nothing(model):
+    tokens, seen = words(3, 6), []
+    plain = model(tokens, all_layers=True)
+    output = model(
+        tokens, all_layers=True, score_function=lambda *_: None, after_layer=lambda k, h: seen.append(h) or h
+    )
+    for one, other in zip([plain.hidden, *plain.layers], [output.hidden, *output.layers], strict=True):
+        assert torch.equal(one, other)
+    assert all(torch.equal(*pair) for pair in zip(seen[:-1], plain.layers[1:-1], strict=True))
+    changed = model(tokens, all_layers=True, after_layer=lambda k, h: 2 * h if k == 0 else h).layers
+    torch.testing.assert_close(changed[1], 2 * plain.layers[1])
+
+
+@torch.no_grad()
+def test_score_functions_work_with_carried_keys_and_padding(model):
+    tokens = words(2, 8)
+    whole = model(tokens[:, 2:], score_function=slopes).hidden
+    padding = torch.zeros(2, 8, dtype=torch.bool)
+    padding[:, :2] = model.config.model_type != "opt"
+    first = 2 if model.config.model_type == "opt" else 0
+    start = model(tokens[:, first:6], padding=padding[:, first:6], score_function=slopes, carry=True)
+    end = model(tokens[:, 6:], state=start.state, score_function=slopes)
+    joined = torch.cat((start.hidden[:, 2 - first :], end.hidden), 1)
+    torch.testing.assert_close(joined, whole, atol=1e-5, rtol=1e-5)
+
+
 def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
     model = small(dropout=0.0, attention_dropout=0.5).train()
     tokens = words(2, 7)
@@ -87,9 +167,9 @@ def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
 
 def test_one_layer_alone_is_computed_in_the_open(monkeypatch):
     fused, model = [], small()
-    real = module.attend
+    real = module.attend_with_past
     monkeypatch.setattr(
-        module, "attend", lambda *args, **kw: fused.append(not kw["with_attention"]) or real(*args, **kw)
+        module, "attend_with_past", lambda *args, **kw: fused.append(not kw["with_attention"]) or real(*args, **kw)
     )
     model(words(2, 5), attention_layer=-2)
     assert fused == [True, False, True]

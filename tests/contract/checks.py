@@ -15,7 +15,8 @@ from depgen.data.sentence_pairs import EncodedPair, PairBatch, PairItems, collat
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.settings import Sampling
+from depgen.decoding.generated import Generated
+from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.base import LanguageModel
@@ -257,15 +258,37 @@ def it_writes_by_its_scores(model: LanguageModel, folder: Path) -> None:
 BEGINNINGS: list[Document] = [DOCUMENTS[0][:2], DOCUMENTS[1], []]
 
 
-def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[list[int]]:
+def generated(model: LanguageModel, sampling: Sampling, *, batch_size: int = 3) -> list[Generated]:
     """A continuation of each beginning: tokens, or the words of the next sentence."""
-    options = {"sampling": sampling, "max_new_tokens": LONGEST, "batch_size": batch_size, "seeds": range(3)}
+    options = {"max_new_tokens": LONGEST, "batch_size": batch_size, "seeds": range(3)}
     if isinstance(model, DocumentLanguageModel):
-        texts = continue_documents(model, BEGINNINGS, vocabulary=STARTING, sentences=1, **options)
+        texts = continue_documents(model, BEGINNINGS, vocabulary=STARTING, sentences=1, sampling=sampling, **options)
         return [sentence for (sentence,) in texts]
     assert isinstance(model, LeftToRight)
     prompts = [[token for sentence in document for token in sentence] for document in BEGINNINGS]
-    return model.generate(prompts, eos=PLAIN.eos, **options)
+    return model.generate(prompts, eos=PLAIN.eos, options=sampling, **options)
+
+
+def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[list[int]]:
+    """The tokens of the continuations."""
+    return [each.ids for each in generated(model, sampling, batch_size=batch_size)]
+
+
+def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path) -> None:
+    """What a text is generated with, whatever the filters, is what its tokens score after the prompt."""
+    compared = 0
+    drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
+    searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
+    for sampling in drawn + searched:
+        for document, text in zip(BEGINNINGS, generated(model, sampling), strict=True):
+            if not text.ids:
+                continue
+            whole = [[*document, text.ids]]
+            (found,) = model.sentence_log_probs(whole, vocabulary=vocabulary_of(model))
+            expected = found[-1][: LONGEST if len(text.ids) == LONGEST else None].sum()
+            assert abs(text.log_prob - expected) < 1e-9, f"{text.log_prob} and {expected}"
+            compared += 1
+    assert compared >= 3
 
 
 def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -> None:
@@ -273,6 +296,9 @@ def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -
     drawn = written(model, Sampling(top_p=0.9), batch_size=3)
     assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
     assert len({tuple(text) for text in drawn}) > 1
+    if isinstance(model, LeftToRight):
+        beam = TokenOptions(beam_size=3)
+        assert written(model, beam, batch_size=9) == written(model, beam, batch_size=1)
     greedy = written(model, Sampling(greedy=True), batch_size=3)
     for document, text in zip(BEGINNINGS, greedy, strict=True):
         last = text or [3]  # where nothing is written, its place has the scores of the end
@@ -364,7 +390,11 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "masked": (every_other_word_moves_a_score, attention_depends_on_its_own_words),
     "exact": (every_token_has_a_distribution, texts_score_as_batches_do),
     "pseudo": (every_hidden_word_has_a_distribution, sentences_score_as_batches_do),
-    "generates": (it_writes_by_its_scores, texts_are_written_alike_in_every_batch),
+    "generates": (
+        it_writes_by_its_scores,
+        texts_are_written_alike_in_every_batch,
+        texts_have_the_log_probs_of_their_tokens,
+    ),
     "parses": (trees_depend_on_their_own_words,),
     "carries state": (segments_score_as_the_whole_stream,),
 }

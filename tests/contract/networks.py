@@ -124,7 +124,7 @@ def _same_as_alone(
 
 @torch.no_grad()
 def a_state_continues_the_text(network: Backbone) -> None:
-    """A text in parts has the states and the attention of the whole; a state serves twice, and row by row."""
+    """A text in parts has the states and the attention of the whole; a state serves twice, row by row, and repeated."""
     if not network.causal:
         return
     tokens = words(3, 9)
@@ -144,6 +144,17 @@ def a_state_continues_the_text(network: Backbone) -> None:
     rows = torch.tensor([2, 0])
     same(network(tokens[:, 7:], state=before).hidden, whole.hidden[:, 7:])
     same(network(tokens[rows, 7:], state=before.select(rows)).hidden, whole.hidden[rows, 7:])
+    texts, state = tokens[:, :7], before
+    for step, rows in enumerate(([2, 0, 2, 1, 2], [4, 3, 3, 0, 1, 4], [5, 0, 1, 0], [3, 2, 1])):  # as a beam does
+        more = words(len(rows), 1, seed=6 + step)
+        texts, state = torch.cat((texts[rows], more), 1), state.select(torch.tensor(rows))
+        for layer in layers_of(network):
+            found = network(more, state=state, attention_layer=layer, carry=True)
+            expected = network(texts, attention_layer=layer)
+            same(found.hidden, expected.hidden[:, -1:])
+            if layer is not None:
+                same(found.attention, expected.attention[:, :, -1:])
+        state = found.state
 
 
 @torch.no_grad()

@@ -109,6 +109,11 @@ class WritesTheUnlikely(Bigrams):
         return (-self.table[tokens[:, -1]]).log_softmax(-1), Nothing()
 
 
+class SumsOtherwise(Bigrams):
+    def generate(self, prompts, **options):
+        return [replace(each, log_prob=each.log_prob + 0.01) for each in super().generate(prompts, **options)]
+
+
 class ForgetsItsState(CausalLM):
     def log_probs(self, batch):
         return super().log_probs(replace(batch, segment=None))

@@ -46,7 +46,9 @@ def counting_step(batch_sizes: list[int]):
 def count_down(prompts, sizes=None, **changes):
     options = {"eos": EOS, "sampling": Sampling(), "seeds": list(range(len(prompts))), "max_new_tokens": 50}
     step = counting_step([] if sizes is None else sizes)
-    return generate(step, prompts, **{**options, "batch_size": 4, **changes})
+    texts = generate(step, prompts, **{**options, "batch_size": 4, **changes})
+    assert [text.log_prob for text in texts] == [0.0] * len(prompts)  # there is never a choice
+    return [text.ids for text in texts]
 
 
 def test_texts_come_in_the_order_of_the_prompts_without_eos():
@@ -98,15 +100,17 @@ def transformer_step(model: Transformer):
 
 
 def plain_text(model, prompt, seed, sampling, most):
-    """One text by the book: the whole prefix is run again for each token."""
-    generator, text = torch.Generator().manual_seed(seed), []
+    """One text by the book, with its log-probability: the whole prefix is run again for each token."""
+    generator, text, total = torch.Generator().manual_seed(seed), [], 0.0
     for _ in range(most):
         hidden = model(torch.tensor([[*prompt, *text]])).hidden[:, -1]
-        token = sample((hidden @ model.output_weight.T).log_softmax(-1), sampling, [generator]).item()
+        log_probs = (hidden @ model.output_weight.T).log_softmax(-1)
+        token = sample(log_probs, sampling, [generator]).item()
+        total += log_probs[0, token].item()
         if token == EOS:
             break
         text.append(token)
-    return text
+    return text, total
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.8, temperature=1.2)], ids=str)
@@ -118,7 +122,7 @@ def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling):
     prompts = [[EOS, *range(1, 1 + item % 7)] for item in range(16)]
     seeds = [100 + item for item in range(16)]
     expected = [plain_text(model, p, s, sampling, 30) for p, s in zip(prompts, seeds, strict=True)]
-    assert len({len(text) for text in expected}) > 3
+    assert len({len(text) for text, _ in expected}) > 3
     for batch_size in (1, 7, 64):
         texts = generate(
             transformer_step(model),
@@ -129,4 +133,6 @@ def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling):
             max_new_tokens=30,
             batch_size=batch_size,
         )
-        assert texts == expected
+        assert [text.ids for text in texts] == [text for text, _ in expected]
+        assert [text.log_prob for text in texts] == pytest.approx([total for _, total in expected], abs=1e-9)
+        assert all(text.structure is None for text in texts)

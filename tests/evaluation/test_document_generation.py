@@ -12,6 +12,7 @@ import yaml
 from depgen.cli import main
 from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.generated import Generated
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents, stacked
@@ -96,7 +97,8 @@ def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabular
 
 def written(model, vocabulary, documents, seeds, **options):
     settings = {"sampling": Sampling(), "sentences": 3, "max_new_tokens": 6, "batch_size": 64, **options}
-    return continue_documents(model, documents, vocabulary=vocabulary, seeds=seeds, **settings)
+    texts = continue_documents(model, documents, vocabulary=vocabulary, seeds=seeds, **settings)
+    return [[sentence.ids for sentence in text] for text in texts]
 
 
 @pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", *TRANSFORMERS])
@@ -201,7 +203,8 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
 
 
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
-    texts = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
+    ids = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
+    texts = [[Generated(sentence, None, -2.0) for sentence in text] for text in ids]
     monkeypatch.setattr("depgen.evaluation.generated_text.continue_documents", lambda *_, **__: texts)
     rows = [json.loads(line) for line in generate(run=str(run), number=4, sentences=2, json=True).splitlines()]
     assert [bool("".join(row["text"])) for row in rows] == [True, False, True, False]
@@ -230,7 +233,7 @@ def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, 
 
     def continued(model, documents, **options):
         read.extend(documents)
-        return [[[5, 6, 6], [7, 7], [8, 9], [4], [3, 3, 3, 3]]]
+        return [[Generated(ids, None, -1.5) for ids in ([5, 6, 6], [7, 7], [8, 9], [4], [3, 3, 3, 3])]]
 
     monkeypatch.setattr("depgen.evaluation.generated_text.continue_documents", continued)
     (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
@@ -244,6 +247,7 @@ def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, 
     vocabulary = load_trained(run).vocabulary
     written = [[5, 6], [7], [8, 9], [4], [3, 3, 3, 3]]  # the last was cut, so that its last word is not its end
     assert row["text"] == [vocabulary.decode(ids) for ids in written]
+    assert row["log_prob"] == 5 * -1.5
 
 
 def test_a_run_tested_on_segments_writes_no_longer_documents(run_of, tmp_path):

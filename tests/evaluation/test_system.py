@@ -137,8 +137,14 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].hidden_states(TEXTS, 3)
     with pytest.raises(UserError, match=r"text-1:1: .*sentence .*39 tokens"):
         systems["causal"].hidden_states(["a " * 40])
-    with pytest.raises(UserError, match=r"CausalLM, which reads no sentences"):
+    with pytest.raises(UserError, match=r"CausalLM has no option of generation 'sentences'\. It has top_p, "):
         systems["causal"].generate(TEXTS, sentences=2)
+    with pytest.raises(UserError, match=r"DCLM has no option of generation 'beamsize'\. It has top_p, .*, sentences"):
+        systems["documents"].generate(TEXTS, beamsize=2)
+    with pytest.raises(UserError, match=r"'beamsize'\. Did you mean 'beam_size'"):
+        systems["causal"].generate(TEXTS, beamsize=2)
+    with pytest.raises(UserError, match="sentences: expected at least 1, found 0"):
+        systems["documents"].generate(TEXTS, sentences=0)
     with pytest.raises(UserError, match="number: expected at least 1, found 0"):
         systems["causal"].generate(TEXTS, number=0)
     with pytest.raises(UserError, match="leave out reads='sentence'"):
@@ -238,14 +244,43 @@ def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(sy
     system = systems[name]
     texts = system.generate(GENERATED, **OPTIONS)
     assert [each.prompt for each in texts] == [prompt for prompt in GENERATED for _ in range(2)]
-    assert texts == system.generate(GENERATED, batch_size=1, **OPTIONS)
-    assert texts[:2] == system.generate(GENERATED[:1], **OPTIONS).texts
-    assert texts != system.generate(GENERATED, **{**OPTIONS, "seed": 4})
+    assert_same_texts(texts, system.generate(GENERATED, batch_size=1, **OPTIONS))
+    assert_same_texts(texts[:2], system.generate(GENERATED[:1], **OPTIONS).texts)
+    assert words_of(texts) != words_of(system.generate(GENERATED, **{**OPTIONS, "seed": 4}))
     assert system.generate([]).texts == ()
     assert system.generate(seed=3, max_new_tokens=6)[0].prompt == ""
     frame = texts.to_frame()
     assert frame["text"].tolist() == [each.text for each in texts]
     assert frame["seed"].tolist() == [each.seed for each in texts]
+    assert frame["log_prob"].tolist() == [each.log_prob for each in texts]
+
+
+def words_of(texts):
+    """All but the log-probabilities, which are rounded by the batch."""
+    return [replace(text, log_prob=0.0) for text in texts]
+
+
+def assert_same_texts(texts, others):
+    assert words_of(texts) == words_of(others)
+    assert [each.log_prob for each in texts] == pytest.approx([each.log_prob for each in others], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
+def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
+    """Of texts that were cut, so that they have no end; the prompt's last sentence and the text are one line."""
+    system, compared = systems[name], 0
+    for text in system.generate(["the cat", "", "dogs ran"], number=9, top_p=0.7, max_new_tokens=3, seed=1):
+        if len(text.text.split()) == 3 and "<" not in text.text:
+            new = text.text.split()
+            if name == "documents":
+                scored = system.score([text.text], given=text.prompt)[0].words
+            else:
+                scored = system.score([f"{text.prompt} {text.text}"], reads="document")[0].words
+            words = [word for word in scored if not word.is_end][-3:]
+            assert len(words) == len(new)
+            assert text.log_prob == pytest.approx(sum(word.log_prob for word in words), abs=1e-5)
+            compared += 1
+    assert compared
 
 
 def test_systems_of_documents_generate_sentences(systems):
@@ -255,6 +290,23 @@ def test_systems_of_documents_generate_sentences(systems):
     first = systems["documents"].generate(GENERATED, **OPTIONS)
     assert [each.sentences for each in first] == [each.sentences[:1] for each in texts]
     assert systems["causal"].generate(GENERATED, **OPTIONS)[0].sentences is None
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture"])
+def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
+    system, options = systems[name], {"beam_size": 40, "max_new_tokens": 3}
+    texts = system.generate(["the cat", "dogs"], number=3, **options)
+    assert [text.prompt for text in texts] == ["the cat"] * 3 + ["dogs"] * 3
+    for first in (0, 3):
+        best = [text.log_prob for text in texts[first : first + 3]]
+        assert best == sorted(best, reverse=True)
+        sampled = system.generate([texts[first].prompt], number=200, max_new_tokens=3)
+        ended = [text.log_prob for text in sampled if len(text.text.split()) < 3]
+        assert len(ended) > 20
+        assert max(ended) == pytest.approx(best[0], abs=1e-5)
+    assert words_of(texts) == words_of(system.generate(["the cat", "dogs"], number=3, seed=0, batch_size=1, **options))
+    with pytest.raises(UserError, match="A beam of 2 hypotheses has no 3 texts of a prompt"):
+        system.generate(["the cat"], number=3, beam_size=2, max_new_tokens=3)
 
 
 def test_greedy_words_are_those_of_rank_1(systems):

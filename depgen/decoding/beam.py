@@ -1,0 +1,248 @@
+"""Beam search over pairs of a state and a score, for many items at once.
+
+Hypotheses are flat rows, those of an item together, the best first; items may have different numbers of them. A step
+gives each row the log-probabilities of its candidates. The candidates are pruned on that matrix alone: only for those
+that survive is a state selected or built. What a candidate is (a token, a number of dependents, an action) is up to the
+step. Scores are sums of log-probabilities in float64.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from depgen.errors import UserError
+
+State = TypeVar("State")
+WAIT = -1
+"""The candidate of a hypothesis that has produced its word while others of the batch have not."""
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """The candidates that pruning keeps: those of an item together, the best first.
+
+    Attributes:
+        rows: the hypothesis that each extends.
+        candidates: which of its candidates.
+        items: the item of each.
+        scores: with the candidate's own log-probability.
+    """
+
+    rows: Int[Tensor, " kept"]
+    candidates: Int[Tensor, " kept"]
+    items: Int[Tensor, " kept"]
+    scores: Float64[Tensor, " kept"]
+
+    def of(self, places: Tensor) -> "Survivors":
+        """Some of them, by a mask or by their places."""
+        return Survivors(self.rows[places], self.candidates[places], self.items[places], self.scores[places])
+
+
+def pruned(
+    scores: Float64[Tensor, " rows"],
+    log_probs: Float[Tensor, "rows candidates"],
+    items: Int[Tensor, " rows"],
+    *,
+    beam_size: int,
+) -> Survivors:
+    """The `beam_size` best candidates of each item; of equal ones the earlier row's, then the earlier candidate.
+
+    A candidate of log-probability -inf never survives.
+
+    Args:
+        scores: of the hypotheses so far.
+        log_probs: of each candidate of each hypothesis.
+        items: the item of each hypothesis.
+        beam_size: the most candidates of an item.
+
+    Raises:
+        UserError: all candidates of an item have -inf, or one has NaN.
+
+    >>> found = pruned(torch.zeros(2).double(), torch.tensor([[-1.0, -3.0], [-2.0, -9.0]]), torch.tensor([0, 0]),
+    ...                beam_size=2)
+    >>> found.rows.tolist(), found.candidates.tolist(), found.scores.tolist()
+    ([0, 1], [0, 0], [-1.0, -2.0])
+    """
+    possible = log_probs.masked_fill(scores.isneginf()[:, None], -torch.inf)
+    rows, candidates = _best_of_rows(possible, min(beam_size, log_probs.size(1)))
+    totals = scores[rows] + log_probs[rows, candidates].double()
+    order = totals.sort(descending=True, stable=True).indices
+    order = order[items[rows[order]].sort(stable=True).indices]
+    of_items = items[rows[order]]
+    sizes = torch.bincount(of_items, minlength=int(items.max()) + 1 if len(items) else 0)
+    place = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[of_items]
+    before = torch.bincount(items, minlength=len(sizes))
+    if bool(((sizes == 0) & (before > 0)).any()):
+        empty = int(((sizes == 0) & (before > 0)).nonzero()[0])
+        raise UserError(
+            f"item {empty}: all candidates of its {int(before[empty])} hypotheses have the log-probability -inf, so "
+            "that its beam would be empty. Widen the beam, or leave the item out."
+        )
+    order = order[place < beam_size]
+    return Survivors(rows[order], candidates[order], items[rows[order]], totals[order])
+
+
+def _best_of_rows(log_probs: Float[Tensor, "rows candidates"], count: int) -> tuple[Tensor, Tensor]:
+    """Rows and candidates of the best `count` of each row and of all that equal the last of these, but none of -inf.
+
+    Raises:
+        UserError: a candidate has NaN.
+    """
+    best = log_probs.topk(count, 1).values  # NaN comes first
+    if bool(best.isnan().any()):
+        raise UserError("The log-probability of a candidate is NaN: the model has diverged, or its scores overflow.")
+    rows, candidates = ((log_probs >= best[:, -1:]) & ~log_probs.isneginf()).nonzero(as_tuple=True)
+    return rows, candidates
+
+
+@dataclass(frozen=True)
+class Beam(Generic[State]):
+    """Hypotheses of several items.
+
+    Attributes:
+        state: of all rows; has `select(rows)`.
+        items: the item of each row, in ascending order.
+        scores: the log-probability (nats) of each row.
+    """
+
+    state: State
+    items: Int[Tensor, " rows"]
+    scores: Float64[Tensor, " rows"]
+
+    @classmethod
+    def of(cls, state: State, items: int, *, device: torch.device | str = "cpu") -> "Beam[State]":
+        """One hypothesis an item, of log-probability 0."""
+        return cls(state, torch.arange(items, device=device), torch.zeros(items, dtype=torch.float64, device=device))
+
+    def scored(self, log_probs: Float[Tensor, " rows"], state: State) -> "Beam[State]":
+        """The hypotheses after a step without a choice, such as a token that is given: one log-probability a row."""
+        return Beam(state, self.items, self.scores + log_probs.double())
+
+    def expanded(
+        self,
+        log_probs: Float[Tensor, "rows candidates"],
+        build: Callable[[State, Tensor, Tensor], State],
+        *,
+        beam_size: int,
+    ) -> "Beam[State]":
+        """The best candidates of each item; see `pruned`.
+
+        Args:
+            log_probs: of each candidate of each row; -inf for one that is not possible.
+            build: makes the state of the survivors from that of all rows, the rows that they extend, and the numbers of
+                their candidates; most begin by `state.select(rows)`.
+            beam_size: the most hypotheses of an item.
+
+        Raises:
+            UserError: all candidates of an item have -inf.
+        """
+        kept = pruned(self.scores, log_probs, self.items, beam_size=beam_size)
+        return Beam(build(self.state, kept.rows, kept.candidates), kept.items, kept.scores)
+
+    def only(self, rows: Tensor) -> "Beam[State]":
+        """Some rows, by a mask or in ascending order by number."""
+        places = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        state: Any = self.state
+        return Beam(state.select(places), self.items[places], self.scores[places])
+
+    def marginals(self, items: int) -> Float64[Tensor, " items"]:
+        """The log-probability (nats) of each item over all its hypotheses; -inf without any."""
+        best = self.scores.new_full((items,), -torch.inf).scatter_reduce(0, self.items, self.scores, "amax")
+        shift = best.masked_fill(best.isneginf(), 0)
+        sums = torch.zeros_like(best).index_add(0, self.items, (self.scores - shift[self.items]).exp())
+        return shift + sums.log()
+
+    def best(self) -> Int[Tensor, " items_at_hand"]:
+        """The row of the best hypothesis of each item that has any; of equal ones the first."""
+        order = self.scores.sort(descending=True, stable=True).indices
+        order = order[self.items[order].sort(stable=True).indices]
+        items = self.items[order]
+        return order[torch.cat((items.new_ones(1, dtype=torch.bool), items[1:] != items[:-1]))[: len(items)]]
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What may follow each hypothesis.
+
+    Attributes:
+        log_probs: of each candidate; -inf for one that is not possible.
+        produces: True at candidates that produce the word, False at structural ones.
+    """
+
+    log_probs: Float[Tensor, "rows candidates"]
+    produces: Bool[Tensor, "#rows candidates"]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Hypotheses in which some have produced their word."""
+
+    beam: Beam[Any]
+    waits: Bool[Tensor, " rows"]
+
+
+def with_next_word(
+    beam: Beam[State],
+    expand: Callable[[Beam[State], Bool[Tensor, " rows"]], Expansion],
+    build: Callable[[State, Tensor, Tensor], State],
+    *,
+    beam_size: int,
+    max_actions: int,
+    word_beam_size: int | None = None,
+) -> Beam[State]:
+    """The hypotheses once each has produced its next word, by any structural actions before it (Stern et al. 2017).
+
+    Those that have produced their word wait for the others with the score that they have, and compete with them.
+
+    Args:
+        beam: hypotheses that have all produced as many words.
+        expand: the candidates of each row; with the rows that wait, whose candidates do not count.
+        build: as in `Beam.expanded`; the candidate of rows that wait is `WAIT`: their state stays, or takes a padded
+            column.
+        beam_size: the most hypotheses of an item while actions are taken.
+        max_actions: the most candidates up to the word, the word included; hypotheses without it are then dropped.
+        word_beam_size: the most hypotheses of an item once all have their word; None: as `beam_size`.
+
+    Raises:
+        UserError: all candidates of an item have -inf, or none of its hypotheses has produced a word.
+    """
+    now = _Waiting(beam, torch.zeros_like(beam.items, dtype=torch.bool))
+    for _ in range(max_actions):
+        if bool(now.waits.all()):
+            break
+        now = _one_action(now, expand(now.beam, now.waits), build, beam_size)
+    without = {*beam.items.tolist()} - {*now.beam.items[now.waits].tolist()}
+    if without:
+        raise UserError(
+            f"item {min(without)}: no hypothesis has produced the next word after {max_actions} actions. Allow more "
+            "actions, or widen the beam."
+        )
+    waiting = now.beam if bool(now.waits.all()) else now.beam.only(now.waits)
+    if word_beam_size is None or word_beam_size >= beam_size:
+        return waiting
+    kept = pruned(waiting.scores, waiting.scores.new_zeros(len(waiting.scores), 1), waiting.items,
+                  beam_size=word_beam_size)  # fmt: skip
+    return replace(waiting.only(kept.rows), scores=kept.scores)
+
+
+def _one_action(
+    now: _Waiting, expansion: Expansion, build: Callable[[Any, Tensor, Tensor], Any], beam_size: int
+) -> _Waiting:
+    """One candidate more for the rows that do not wait."""
+    log_probs, waits = expansion.log_probs.double(), now.waits[:, None]
+    stay = torch.where(waits, 0.0, -torch.inf).to(log_probs)
+    log_probs = torch.cat((log_probs.masked_fill(waits, -torch.inf), stay), 1)
+    kept = pruned(now.beam.scores, log_probs, now.beam.items, beam_size=beam_size)
+    waited = kept.candidates == log_probs.size(1) - 1
+    candidates = kept.candidates.masked_fill(waited, WAIT)
+    produces = expansion.produces.expand(len(log_probs), -1)
+    produced = produces[kept.rows, candidates.clamp_min(0)] & ~waited
+    state = build(now.beam.state, kept.rows, candidates)
+    return _Waiting(Beam(state, kept.items, kept.scores), waited | produced)

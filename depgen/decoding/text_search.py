@@ -1,0 +1,148 @@
+"""The likeliest texts from a step function, by a beam of tokens."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgen.decoding.beam import Survivors, pruned
+from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Step, StepState, left_padded
+from depgen.decoding.sampling import Mixture
+from depgen.decoding.settings import TokenOptions
+from depgen.errors import UserError
+from depgen.progress import progress_bar
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """A text, with the value that texts of a prompt are compared by."""
+
+    value: float
+    text: Generated
+
+
+def likeliest_texts(
+    step: Step,
+    prompts: Sequence[Sequence[int]],
+    *,
+    eos: int,
+    options: TokenOptions,
+    max_new_tokens: int,
+    number: int = 1,
+    batch_size: int = 64,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> list[Generated]:
+    """The `number` best texts that a beam finds after each prompt, the best first, those of a prompt together.
+
+    A text that reaches `max_new_tokens` before eos is cut there, and comes after all those that are not. A prompt is
+    done when no hypothesis can become better than the texts at hand, which holds for log-probabilities at most 0.
+
+    Args:
+        step: the model, as in `depgen.decoding.generation.generate`.
+        prompts: token ids, at least one each.
+        eos: the id that ends a text.
+        options: size of the beam, and how lengths are compared.
+        max_new_tokens: the most tokens of a text, eos included.
+        number: texts of each prompt; at most the size of the beam.
+        batch_size: hypotheses at once, but those of a prompt are never parted.
+        device: where tokens live.
+        progress: show a progress bar, in prompts.
+
+    Raises:
+        UserError: more texts than the beam has hypotheses, or than there are.
+    """
+    size = options.beam_size
+    assert size is not None
+    if number > size:
+        raise UserError(f"A beam of {size} hypotheses has no {number} texts of a prompt: raise beam_size, or lower -n.")
+    by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+    found: dict[int, list[Generated]] = {}
+    at_once = max(1, batch_size // size)
+    with torch.inference_mode(), progress_bar("searching", total=len(prompts), unit="prompts", shown=progress) as shown:
+        for start in range(0, len(prompts), at_once):
+            chosen = by_length[start : start + at_once]
+            search = _Search(options, number, max_new_tokens, eos, len(chosen))
+            search.run(step, [prompts[index] for index in chosen], torch.device(device), shown)
+            found |= zip(chosen, map(search.texts, range(len(chosen))), strict=True)
+    texts = [text for index in range(len(prompts)) for text in found[index]]
+    if cut := sum(len(text.ids) == max_new_tokens for text in texts):
+        logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(texts), max_new_tokens)
+    return texts
+
+
+class _Search:
+    """The search after some prompts; `finished` and `cut` hold the texts of each."""
+
+    def __init__(self, options: TokenOptions, number: int, max_new_tokens: int, eos: int, prompts: int) -> None:
+        self.beam_size, self.power = options.beam_size or 1, options.length_normalization
+        self.number, self.most, self.eos = number, max_new_tokens, eos
+        self.finished: list[list[_Finished]] = [[] for _ in range(prompts)]
+        self.cut: list[list[_Finished]] = [[] for _ in range(prompts)]
+
+    def run(self, step: Step, prompts: list[Sequence[int]], device: torch.device, shown: Callable[[int], None]) -> None:
+        """Search until every prompt is done."""
+        tokens, padding = left_padded(prompts, filler=self.eos, device=device)
+        state: Any = None
+        ids = tokens.new_empty(len(prompts), 0)
+        items, scores = torch.arange(len(prompts), device=device), torch.zeros(len(prompts), device=device).double()
+        running = len(prompts)
+        for length in range(1, self.most + 1):
+            distribution, state = step(tokens, padding, state)
+            log_probs = distribution.log_probs if isinstance(distribution, Mixture) else distribution
+            kept = pruned(scores, log_probs, items, beam_size=self.beam_size)
+            kept, longer = self._without_finished(kept, ids, length)
+            shown(running - len(torch.unique(kept.items)))
+            running = len(torch.unique(kept.items))
+            if length == self.most or not running:
+                self._add(self.cut, kept, longer, length)
+                break
+            selected: StepState = state.select(kept.rows)
+            state, ids, items, scores = selected, longer, kept.items, kept.scores
+            tokens, padding = kept.candidates[:, None], None
+        shown(running)
+
+    def texts(self, prompt: int) -> list[Generated]:
+        """The best texts of a prompt, the best first.
+
+        Raises:
+            UserError: there are fewer.
+        """
+        value = attrgetter("value")
+        best = [
+            *sorted(self.finished[prompt], key=value, reverse=True), *sorted(self.cut[prompt], key=value, reverse=True)
+        ]  # fmt: skip
+        if len(best) < self.number:
+            raise UserError(
+                f"The beam has found {len(best)} texts of a prompt, and {self.number} are wanted: raise beam_size or "
+                "max_new_tokens, or lower -n."
+            )
+        return [each.text for each in best[: self.number]]
+
+    def _without_finished(self, kept: Survivors, ids: Tensor, length: int) -> tuple[Survivors, Tensor]:
+        """The hypotheses that have not ended, of prompts that are not done, and their tokens."""
+        longer = torch.cat((ids[kept.rows], kept.candidates[:, None]), 1)
+        ended = kept.candidates == self.eos
+        if bool(ended.any()):
+            self._add(self.finished, kept.of(ended), longer[ended, :-1], length)
+        places = ~ended & ~self._done(kept, ended)
+        return kept.of(places), longer[places]
+
+    def _add(self, to: list[list[_Finished]], kept: Survivors, ids: Tensor, length: int) -> None:
+        for item, score, text in zip(kept.items.tolist(), kept.scores.tolist(), ids.tolist(), strict=True):
+            to[item].append(_Finished(score / length**self.power, Generated(text, None, score)))
+
+    def _done(self, kept: Survivors, ended: Tensor) -> Tensor:
+        """True at hypotheses of prompts in which none can become better than the texts at hand."""
+        reachable = torch.full((len(self.finished),), -torch.inf, dtype=torch.float64, device=ended.device)
+        reachable.scatter_reduce_(0, kept.items[~ended], kept.scores[~ended] / self.most**self.power, "amax")
+        enough = [sorted((each.value for each in texts), reverse=True) for texts in self.finished]
+        least = [texts[self.number - 1] if len(texts) >= self.number else -torch.inf for texts in enough]
+        return (reachable <= reachable.new_tensor(least))[kept.items]

@@ -1,0 +1,297 @@
+"""Beams against exhaustive search on small sizes; items together against items alone; what pruning may not change."""
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from zlib import crc32
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depgen.decoding.beam import WAIT, Beam, Expansion, pruned, with_next_word
+from depgen.errors import UserError
+
+INF = math.inf
+
+
+VALUES = st.one_of(st.integers(-4, 0).map(float), st.just(-INF))
+
+
+@st.composite
+def matrices(draw):
+    """Scores, candidates and items of hypotheses, with many equal values; every item has a possible candidate."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    candidates = draw(st.integers(1, 5))
+    items = [item for item, size in enumerate(sizes) for _ in range(size)]
+    rows = draw(
+        st.lists(st.lists(VALUES, min_size=candidates, max_size=candidates), min_size=len(items), max_size=len(items))
+    )
+    scores = draw(st.lists(st.integers(-3, 0).map(float), min_size=len(items), max_size=len(items)))
+    for item in range(len(sizes)):
+        rows[items.index(item)][0] = 0.0
+    return torch.tensor(scores).double(), torch.tensor(rows), torch.tensor(items)
+
+
+def literally_pruned(scores, log_probs, items, beam_size):
+    """The best of each item by a sorted list."""
+    found = []
+    for item in sorted(set(items.tolist())):
+        every = [
+            (-(scores[row].item() + log_probs[row, candidate].item()), row, candidate)
+            for row in range(len(items))
+            for candidate in range(log_probs.shape[1])
+            if items[row] == item
+        ]
+        kept = sorted(each for each in every if each[0] < INF)[:beam_size]
+        found += [(item, row, candidate, -cost) for cost, row, candidate in kept]
+    return found
+
+
+def as_list(kept):
+    parts = (kept.items, kept.rows, kept.candidates, kept.scores)
+    return list(zip(*(part.tolist() for part in parts), strict=True))
+
+
+@given(matrices(), st.integers(1, 7))
+@settings(max_examples=300, deadline=None)
+def test_pruning_is_that_of_a_sorted_list(found, beam_size):
+    kept = pruned(*found, beam_size=beam_size)
+    assert as_list(kept) == literally_pruned(*found, beam_size)
+    assert kept.scores.dtype == torch.float64
+    assert kept.scores.isfinite().all()
+
+
+@given(matrices(), st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_items_are_pruned_together_as_alone(found, beam_size):
+    scores, log_probs, items = found
+    alone = []
+    for item in items.unique():
+        rows = (items == item).nonzero()[:, 0]
+        kept = pruned(scores[rows], log_probs[rows], torch.zeros_like(rows), beam_size=beam_size)
+        alone += as_list(replace(kept, rows=rows[kept.rows], items=torch.full_like(kept.items, item)))
+    assert as_list(pruned(*found, beam_size=beam_size)) == alone
+
+
+@given(matrices(), st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_what_pruning_does_not_depend_on(found, beam_size):
+    scores, log_probs, items = found
+    kept = pruned(*found, beam_size=beam_size)
+    shifted = pruned(scores + 8.0 * (items + 1), log_probs, items, beam_size=beam_size)
+    assert (shifted.rows.tolist(), shifted.candidates.tolist()) == (kept.rows.tolist(), kept.candidates.tolist())
+    survivors = torch.full_like(log_probs, -INF)
+    survivors[kept.rows, kept.candidates] = log_probs[kept.rows, kept.candidates]
+    assert as_list(pruned(scores, survivors, items, beam_size=beam_size)) == as_list(kept)
+    wider = pruned(*found, beam_size=beam_size + 1)
+    for item in items.unique():
+        narrow = as_list(kept.of(kept.items == item))
+        assert as_list(wider.of(wider.items == item))[: len(narrow)] == narrow
+
+
+def test_an_item_whose_candidates_are_impossible_is_named():
+    log_probs = torch.tensor([[0.0, -1.0], [-INF, -INF], [-INF, -INF], [-INF, -2.0]])
+    with pytest.raises(UserError, match=r"item 1: all candidates of its 2 hypotheses have the log-probability -inf"):
+        pruned(torch.zeros(4).double(), log_probs, torch.tensor([0, 1, 1, 2]), beam_size=3)
+    with pytest.raises(UserError, match="item 0: all candidates of its 1 hyp"):
+        pruned(torch.tensor([-INF]).double(), torch.zeros(1, 2), torch.tensor([0]), beam_size=3)
+    with pytest.raises(UserError, match="NaN"):
+        pruned(torch.zeros(1).double(), torch.tensor([[0.0, math.nan]]), torch.tensor([0]), beam_size=2)
+
+
+def test_scores_are_summed_in_double_precision():
+    beam = Beam.of(Choices([()]), 1)
+    for _ in range(3000):
+        beam = beam.expanded(torch.tensor([[-10.1]]), Choices.chosen, beam_size=1)
+    assert beam.scores.item() == pytest.approx(3000 * torch.tensor(-10.1).double().item(), rel=1e-12)
+
+
+class Choices:
+    """A state that remembers what was chosen, and how many states were ever built."""
+
+    built = 0
+
+    def __init__(self, histories):
+        self.histories = histories
+
+    def select(self, rows):
+        return Choices([self.histories[row] for row in rows.tolist()])
+
+    def chosen(self, rows, candidates):
+        Choices.built += len(rows)
+        pairs = zip(self.select(rows).histories, candidates.tolist(), strict=True)
+        return Choices([history if candidate == WAIT else (*history, candidate) for history, candidate in pairs])
+
+
+def random_log_probs(*parts, size, possible=False):
+    """A distribution that depends on its name alone; one candidate is impossible unless all are `possible`."""
+    generator = torch.Generator().manual_seed(crc32(repr(parts).encode()))
+    drawn = torch.randn(size, generator=generator, dtype=torch.float64)
+    if not possible:
+        drawn[torch.randint(size, (), generator=generator)] = -INF
+    return drawn.log_softmax(0)
+
+
+# -- given tokens, structure chosen between them ----------------------------------------------------------------------
+
+COUNTS = 3
+
+
+def token_log_prob(name, history, place):
+    return random_log_probs("token", name, history, place, size=5, possible=True)[0 if place else 1].item()
+
+
+def marginal_prefixes(name, length):
+    """By all structures: the log-probability of each prefix of the tokens."""
+    beams, found = {(): 0.0}, []
+    for place in range(length):
+        scored = {history: score + token_log_prob(name, history, place) for history, score in beams.items()}
+        found.append(torch.tensor([*scored.values()], dtype=torch.float64).logsumexp(0).item())
+        beams = {
+            (*history, count): score + log_prob
+            for history, score in scored.items()
+            for count, log_prob in enumerate(random_log_probs("count", name, history, size=COUNTS).tolist())
+            if log_prob > -INF
+        }
+    return found, beams
+
+
+def searched_prefixes(sentences, beam_size):
+    """The same by beams over sentences of several lengths at once, and the hypotheses of each at its end."""
+    beam, found, ends = Beam.of(Choices([()] * len(sentences)), len(sentences)), defaultdict(list), {}
+    for place in range(max(length for _, length in sentences)):
+        names = [sentences[item][0] for item in beam.items.tolist()]
+        histories = beam.state.histories
+        tokens = [token_log_prob(name, history, place) for name, history in zip(names, histories, strict=True)]
+        beam = beam.scored(torch.tensor(tokens, dtype=torch.float64), beam.state)
+        for item, marginal in enumerate(beam.marginals(len(sentences)).tolist()):
+            if marginal > -INF:
+                found[item].append(marginal)
+        pairs = zip(names, histories, strict=True)
+        counts = torch.stack([random_log_probs("count", name, history, size=COUNTS) for name, history in pairs])
+        beam = beam.expanded(counts, Choices.chosen, beam_size=beam_size)
+        over = torch.tensor([sentences[item][1] == place + 1 for item in beam.items.tolist()])
+        for row in over.nonzero()[:, 0].tolist():
+            ends.setdefault(beam.items[row].item(), {})[beam.state.histories[row]] = beam.scores[row].item()
+        beam = beam.only(~over)
+    return [found[item] for item in range(len(sentences))], [ends[item] for item in range(len(sentences))]
+
+
+SENTENCES = st.lists(st.tuples(st.integers(0, 99), st.integers(1, 5)), min_size=1, max_size=3)
+
+
+@given(SENTENCES)
+@settings(max_examples=30, deadline=None)
+def test_a_beam_that_is_wide_enough_is_exhaustive(sentences):
+    prefixes, ends = searched_prefixes(sentences, COUNTS**5)
+    for (name, length), found, end in zip(sentences, prefixes, ends, strict=True):
+        expected, beams = marginal_prefixes(name, length)
+        assert found == pytest.approx(expected, abs=1e-9)
+        assert end == pytest.approx(beams, abs=1e-9)
+
+
+@given(SENTENCES, st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_sentences_are_searched_together_as_alone(sentences, beam_size):
+    together = searched_prefixes(sentences, beam_size)
+    alone = [searched_prefixes([sentence], beam_size) for sentence in sentences]
+    assert together[0] == [prefixes for (prefixes,), _ in alone]
+    assert together[1] == [ends for _, (ends,) in alone]
+    wide, _ = searched_prefixes(sentences, COUNTS**5)
+    for found, bound in zip(together[0], wide, strict=True):
+        assert all(one <= other + 1e-9 for one, other in zip(found, bound, strict=True))
+
+
+def test_states_are_built_for_survivors_alone():
+    beam = Beam.of(Choices([()] * 4), 4)
+    Choices.built = 0
+    for width in (2, 3, 3):
+        beam = beam.expanded(torch.randn(len(beam.items), 50).log_softmax(1), Choices.chosen, beam_size=width)
+    assert Choices.built == 4 * (2 + 3 + 3)
+    assert beam.items.tolist() == [item for item in range(4) for _ in range(3)]
+
+
+def test_the_best_hypothesis_of_each_item():
+    scores = torch.tensor([-3.0, -1.0, -1.0, -2.0, -9.0, -5.0]).double()
+    beam = Beam(Choices([(row,) for row in range(6)]), torch.tensor([0, 0, 0, 2, 2, 5]), scores)
+    assert beam.best().tolist() == [1, 3, 5]
+    assert beam.only(beam.best()).state.histories == [(1,), (3,), (5,)]
+    expected = [math.log(math.exp(-3) + 2 * math.exp(-1)), -INF, math.log(math.exp(-2) + math.exp(-9)), -INF, -INF, -5]
+    assert beam.marginals(6).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+# -- words after structural actions -----------------------------------------------------------------------------------
+
+ACTIONS = 4
+PRODUCES = torch.tensor([[False, False, True, True]])
+"""Two structural actions and two words."""
+
+
+def action_log_probs(name, history):
+    return random_log_probs("action", name, history, size=ACTIONS)
+
+
+def every_hypothesis(name, words, most):
+    """All ways to produce some words, each by at most `most` actions."""
+    beams = {(): 0.0}
+    for _ in range(words):
+        produced, fringe = {}, beams
+        for _ in range(most):
+            longer = {
+                (*history, action): score + log_prob
+                for history, score in fringe.items()
+                for action, log_prob in enumerate(action_log_probs(name, history).tolist())
+                if log_prob > -INF
+            }
+            produced |= {history: score for history, score in longer.items() if history[-1] >= 2}
+            fringe = {history: score for history, score in longer.items() if history[-1] < 2}
+        beams = produced
+    return beams
+
+
+def searched(names, words, most, *, beam_size, **options):
+    beam, waited = Beam.of(Choices([()] * len(names)), len(names)), []
+
+    def expand(beam, waits):
+        waited.append(int(waits.sum()))
+        pairs = zip(beam.items.tolist(), beam.state.histories, strict=True)
+        return Expansion(torch.stack([action_log_probs(names[item], history) for item, history in pairs]), PRODUCES)
+
+    for _ in range(words):
+        beam = with_next_word(beam, expand, Choices.chosen, beam_size=beam_size, max_actions=most, **options)
+    found = [{} for _ in names]
+    for item, history, score in zip(beam.items.tolist(), beam.state.histories, beam.scores.tolist(), strict=True):
+        found[item][history] = score
+    return found, waited
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=3), st.integers(1, 2), st.integers(2, 3))
+@settings(max_examples=25, deadline=None)
+def test_words_are_produced_by_all_actions_where_the_beam_is_wide_enough(names, words, most):
+    found, waited = searched(names, words, most, beam_size=10_000)
+    assert max(waited) > 0
+    for name, hypotheses in zip(names, found, strict=True):
+        assert hypotheses == pytest.approx(every_hypothesis(name, words, most), abs=1e-9)
+
+
+@given(st.lists(st.integers(0, 99), min_size=2, max_size=3), st.integers(4, 6), st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_words_are_searched_together_as_alone(names, beam_size, word_beam_size):
+    options = {"beam_size": beam_size, "word_beam_size": word_beam_size}
+    together, _ = searched(names, 3, 8, **options)
+    assert together == [searched([name], 3, 8, **options)[0][0] for name in names]
+    for hypotheses in together:
+        assert len(hypotheses) <= word_beam_size
+        assert all(sum(action >= 2 for action in history) == 3 for history in hypotheses)
+        assert all(history[-1] >= 2 for history in hypotheses)
+
+
+def test_a_word_that_is_not_produced_is_named():
+    def expand(beam, waits):
+        words = torch.tensor([-0.1, -INF])[beam.items]
+        return Expansion(torch.stack((torch.full_like(words, -0.2), words), 1), torch.tensor([[False, True]]))
+
+    with pytest.raises(UserError, match="item 1: no hypothesis has produced the next word after 3 actions"):
+        with_next_word(Beam.of(Choices([(), ()]), 2), expand, Choices.chosen, beam_size=4, max_actions=3)
