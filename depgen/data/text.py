@@ -2,9 +2,9 @@
 
 import json
 import logging
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
 
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.trees.annotator import Annotator
@@ -40,11 +41,9 @@ class EncodedSplit(Dataset[TokenItem]):
     ids: Int[np.ndarray, " tokens"]
     offsets: Int[np.ndarray, " items_and_one"]
     heads: Int[np.ndarray, " tokens"] | None
-    eos: int
-    unk: int
+    vocabulary: Vocabulary
     word_ends: Bool[np.ndarray, " tokens"] | None = None
     relations: Shaped[np.ndarray, " tokens"] | None = None
-    mask_id: int | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,7 +61,7 @@ class EncodedSplit(Dataset[TokenItem]):
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
         items = [self[int(index)] for index in share.indices]
-        return ItemBatch(items, share.global_tokens, self.eos, self.unk, mask_id=self.mask_id)
+        return ItemBatch(items, share.global_tokens, self.vocabulary)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
@@ -105,15 +104,19 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
 
-    def _own_vocabulary(self) -> AnyVocabulary:
-        """Built once, remembered on disk under a file lock, so that all ranks share one."""
-        keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
+    def _own_vocabulary(self) -> Vocabulary:
+        """Built once, remembered on disk under a file lock, so that all ranks share one.
+
+        Raises:
+            UserError: the builder reads trees, and a split that the vocabulary may see gets none.
+        """
+        keys = [self._vocabulary_source(split) for split in self.vocabulary_splits]
         splits = " ".join(self.vocabulary_splits)
         parts = [FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)]
         folder = cache_root() / "vocabularies" / lines_sha256(parts)[:32]
         made_once(
             folder,
-            lambda: self.builder.build(self._word_counts()).save(folder),
+            lambda: self.builder.build(self._vocabulary_documents()).save(folder),
             is_made=(folder / VOCABULARY_FILE).is_file,
         )
         return load_vocabulary(folder)
@@ -125,14 +128,30 @@ class CorpusData(EncodedData[EncodedSplit]):
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
-    def _word_counts(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
+    def _vocabulary_source(self, split: Split) -> str:
+        """The digest of what the builder sees of a split."""
+        if not reads_trees(self.builder):
+            return self.corpus.fingerprint(split)
+        if self.annotator is None or split not in self.trees_for:
+            raise UserError(
+                f"The vocabulary is built from trees, and the {split} split gets none: set data.init_args.annotator, "
+                "and trees_for to all of vocabulary_splits."
+            )
+        return annotation_fingerprint(
+            self.corpus,
+            split,
+            self.annotator,
+            whole_documents=self.joining == "whole",
+            max_documents=self._limit(split),
+        )
+
+    def _vocabulary_documents(self) -> Iterator[Document]:
+        """What the builder sees: the documents of its splits, with their trees if it reads them."""
         for split in self.vocabulary_splits:
-            for index, document in enumerate(self.corpus.documents(split)):
-                if split == "train" and self.max_documents is not None and index >= self.max_documents:
-                    break
-                counts.update(document.words())
-        return counts
+            if reads_trees(self.builder):
+                yield from map(_document, self._table(split))
+            else:
+                yield from islice(self.corpus.documents(split), self._limit(split))
 
     # -- splits ---------------------------------------------------------------------------------------------------
 
@@ -200,8 +219,7 @@ class CorpusData(EncodedData[EncodedSplit]):
         if len(ids) != len(types):
             word_ends = np.zeros(len(ids), dtype=bool)
             word_ends[piece_offsets[1:] - 1] = True
-        special = self.vocabulary
-        return EncodedSplit(ids, offsets, heads, special.eos, special.unk, word_ends, relations, special.mask_id)
+        return EncodedSplit(ids, offsets, heads, self.vocabulary, word_ends, relations)
 
     def _joined_heads(self, table: Any, pieces_of_word: Int[np.ndarray, " words"]) -> Int[np.ndarray, " tokens"]:  # noqa: ANN401
         """Heads over each document's tokens: sentences joined, words split into pieces."""
@@ -244,7 +262,7 @@ class CorpusData(EncodedData[EncodedSplit]):
         """
         data = self.filled_split("train")
         counts = np.bincount(data.ids, minlength=self.vocabulary_size)
-        counts[data.eos] += len(data)
+        counts[self.vocabulary.eos] += len(data)
         return counts
 
 
@@ -346,5 +364,6 @@ def _document(row: dict[str, Any]) -> Document:
     """The document of a row of an annotated table."""
     ends = np.cumsum(row["sentence_lengths"])
     parts = [slice(end - length, end) for end, length in zip(ends, row["sentence_lengths"], strict=True)]
-    sentences = tuple(Sentence(tuple(row["words"][part]), heads=tuple(row["heads"][part])) for part in parts)
-    return Document(sentences, "")
+    columns = {name: row[name] for name in ("words", "heads", "relations") if name in row}
+    sentences = [Sentence(**{name: tuple(column[part]) for name, column in columns.items()}) for part in parts]
+    return Document(tuple(sentences), "")

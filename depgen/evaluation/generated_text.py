@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Writer
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least
@@ -144,7 +144,7 @@ class TextGenerator:
         return GeneratedText(prompt.text, "\n".join(lines), seed, before, lines)
 
     @property
-    def vocabulary(self) -> AnyVocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The system's."""
         return self.trained.vocabulary
 
@@ -186,12 +186,12 @@ class TextGenerator:
         return [prompt for prompt in prompts for _ in range(self.number)]
 
 
-def _one_line(vocabulary: AnyVocabulary, ids: Sequence[int]) -> str:
+def _one_line(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     """The words of a text; one line, whatever the pieces hold."""
     return " ".join(vocabulary.decode(ids).split())
 
 
-def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: AnyVocabulary) -> None:
+def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: Vocabulary) -> None:
     ids = [each for prompt in prompts for each in prompt]
     if unknown := ids.count(vocabulary.unk):
         log.info("%d of the prompts' %d tokens are unknown to the model and read as <unk>.", unknown, len(ids))

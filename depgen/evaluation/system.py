@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.attention import Attention, Kind, sentence_attention
@@ -51,7 +51,7 @@ class System:
         return self.trained.model
 
     @property
-    def tokenizer(self) -> AnyVocabulary:
+    def tokenizer(self) -> Vocabulary:
         """The vocabulary: `pieces(word)` are the ids of a word, `decode(ids)` the text of ids."""
         return self.trained.vocabulary
 

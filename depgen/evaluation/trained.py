@@ -7,7 +7,8 @@ import lightning as L
 import torch
 
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.saved_vocabulary import load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
@@ -26,7 +27,7 @@ class Trained:
     """
 
     model: LanguageModel
-    vocabulary: AnyVocabulary
+    vocabulary: Vocabulary
     run: Path
     checkpoint: Path
 

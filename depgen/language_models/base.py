@@ -15,7 +15,7 @@ from torch.nn import Parameter
 from torchmetrics import Metric, MetricCollection
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.training.assembly import phase_callbacks
@@ -92,7 +92,7 @@ class LanguageModel(L.LightningModule):
         raise NotImplementedError(f"{type(self).__name__} has no item_scores")
 
     def sentence_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: AnyVocabulary
+        self, documents: Sequence[Sequence[Sequence[int]]], *, vocabulary: Vocabulary
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """Log-probabilities (nats) of each document's tokens, sentence by sentence; documents are read as one batch.
 
@@ -109,7 +109,7 @@ class LanguageModel(L.LightningModule):
         raise UserError(f"{type(self).__name__} gives texts no likelihood.")
 
     def pair_log_likelihoods(
-        self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
         """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
 

@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.vocabulary import (
-    SubwordPieces,
-    SubwordVocabulary,
-    Vocabulary,
-    WordVocabulary,
-    encode,
-    load_vocabulary,
-)
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import SubwordPieces, SubwordVocabulary, Vocabulary, WordVocabulary, encode
 from depgen.errors import UserError
 
 COUNTS = Counter({"the": 9, "cat": 4, "dog": 4, "purrs": 1, "<unk>": 3, "<eos>": 7})

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from depgen.data.annotated import annotated_split
+from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.treebank import ConlluTreebank
-from depgen.data.vocabulary import load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation import induced_trees
 from depgen.evaluation.induced_trees import InducedTrees

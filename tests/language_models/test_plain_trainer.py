@@ -11,9 +11,9 @@ from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import TokenBatch
+from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
-from depgen.data.vocabulary import vocabulary_of_checkpoint
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM, DependencyBatch
