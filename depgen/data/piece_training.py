@@ -6,6 +6,7 @@ Each word is a text with one space before it, so that no piece spans two words.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from depgen.errors import UserError
@@ -62,7 +63,7 @@ def trained_unigram(counts: Mapping[str, int], *, size: int, specials: Sequence[
     )
     tokenizer.train_from_iterator(_texts(counts), trainer)
     scores = {piece: round(score, 9) for piece, score in _learnt(tokenizer) if piece not in specials}
-    _join_markers(scores, counts)
+    _join_markers(scores, counts, room=size - len(specials) - len(scores))
     scores[MARKER] = NEVER
     pieces = sorted(scores.items(), key=lambda each: (-each[1], each[0]))
     tokenizer.model = models.Unigram([*((special, NEVER) for special in specials), *pieces], 1, False)
@@ -78,13 +79,17 @@ def _learnt(tokenizer: Any) -> list[tuple[str, float]]:  # noqa: ANN401 - the li
     return [(piece, score) for piece, score in json.loads(tokenizer.to_str())["model"]["vocab"]]
 
 
-def _join_markers(scores: dict[str, float], counts: Mapping[str, int]) -> None:
-    """Put the mark joined with each first character of a word in place of the least probable pieces."""
+def _join_markers(scores: dict[str, float], counts: Mapping[str, int], *, room: int) -> None:
+    """Add the mark joined with each first character of a word: `room` such pieces, then in place of the least probable.
+
+    A new piece has the score of the one that it replaces, or the lowest of all.
+    """
     firsts: Counter[str] = Counter()
     for word, count in counts.items():
         firsts[MARKER + word[:1]] += count
     missing = sorted(firsts.keys() - scores.keys(), key=lambda piece: (-firsts[piece], piece))
     learnt = (piece for piece in scores if len(piece) > 1 and piece not in firsts)
     spare = sorted(learnt, key=lambda piece: (scores[piece], piece))
-    for piece, given_up in zip(missing, spare, strict=False):
-        scores[piece] = scores.pop(given_up)
+    lowest = min(scores.values(), default=0.0)
+    for piece, given_up in zip(missing, chain(repeat("", room), spare), strict=False):
+        scores[piece] = scores.pop(given_up, lowest)

@@ -56,7 +56,7 @@ class Vocabulary:
         tokenizer: as its own JSON.
         specials: from the name of each special token to its spelling in the tokenizer. `eos` is required. `unk`,
             `mask_id`, `start` and `pad` have a meaning; systems give others theirs.
-        tables: side tables, which a builder makes and a system reads.
+        tables: side tables by name, which a builder makes and a system reads: strings, or rows of strings.
 
     Attributes:
         special_ids: from the name of each special token to its id.
@@ -74,9 +74,7 @@ class Vocabulary:
     (6, (5,), 'the cat <unk>', 3)
     """
 
-    def __init__(
-        self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Table] | None = None
-    ) -> None:
+    def __init__(self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Any] | None = None) -> None:
         self._json, self._tokenizer = tokenizer, _tokenizer(tokenizer)
         self.specials, self.tables = dict(specials), _checked_tables(tables or {})
         self.special_ids = {name: self._id_of_special(name, spelt) for name, spelt in self.specials.items()}
@@ -91,7 +89,7 @@ class Vocabulary:
 
     @classmethod
     def of_words(
-        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
+        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Any] | None = None
     ) -> "Vocabulary":
         """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens, then the words in their order.
 
@@ -117,7 +115,7 @@ class Vocabulary:
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         return cls(tokenizer.to_str(), specials=named, tables=tables)
 
-    def with_tables(self, tables: Mapping[str, Table]) -> "Vocabulary":
+    def with_tables(self, tables: Mapping[str, Any]) -> "Vocabulary":
         """The same vocabulary with more side tables."""
         return Vocabulary(self._json, specials=self.specials, tables={**self.tables, **tables})
 
@@ -222,17 +220,21 @@ def _tokenizer(content: str) -> Any:  # noqa: ANN401 - the library has no types
     return tokenizer
 
 
-def _checked_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
-    """Side tables as lists, once it is certain that JSON keeps them."""
+def _checked_tables(tables: Mapping[str, Any]) -> dict[str, Table]:
+    """Side tables as lists, once it is certain that they are strings or rows of strings."""
     found: dict[str, Table] = {}
     for name, rows in tables.items():
-        flat = all(isinstance(row, str) for row in rows)
-        if not flat and any(isinstance(row, str) or not all(isinstance(each, str) for each in row) for row in rows):
-            raise UserError(
-                f"Table {name!r} of the vocabulary: expected strings, or rows of strings, found {rows!r:.80}."
-            )
-        found[name] = [str(row) for row in rows] if flat else [list(row) for row in rows]
+        if _is_list(rows) and all(isinstance(row, str) for row in rows):
+            found[name] = list(rows)
+        elif _is_list(rows) and all(_is_list(row) and all(isinstance(each, str) for each in row) for row in rows):
+            found[name] = [list(row) for row in rows]
+        else:
+            raise UserError(f"Table {name!r}: expected strings, or rows of strings, found {str(rows)[:80]}.")
     return found
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def encode(vocabulary: Vocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:

@@ -10,6 +10,7 @@ from depgen.data.stream import Columns, Segments, segment_lengths
 from depgen.data.text import EncodedSplit
 from depgen.errors import UserError
 from depgen.models.dmlm import collate_dependents
+from tests.vocabularies import NO_WORDS
 
 EOS = 0
 
@@ -18,7 +19,7 @@ def encoded(lengths, *, trees=False):
     ids = np.arange(1, sum(lengths) + 1, dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     heads = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32) if trees else None
-    return EncodedSplit(ids, offsets, heads, EOS, -1)
+    return EncodedSplit(ids, offsets, heads, NO_WORDS)
 
 
 def stream_of(split):

@@ -16,7 +16,7 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.models.udgn import UDGN
 
-VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
+VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 
 
 @pytest.fixture(params=[NoContext, ContextToContext, ContextToOutput])

@@ -35,7 +35,7 @@ from depgen.trees.tree import check_tree
 from tests.oracles import score_of_tree, tree_by_n_calls
 
 OFFSETS = {"next": 1, "last": -1, "after-next": 2, "before-last": -2}
-KNOWN = Vocabulary(list(OFFSETS), masks=True)
+KNOWN = Vocabulary.of_words(list(OFFSETS), specials=["mask_id"])
 SENTENCES = [
     ["next", "next", "zebra"],
     [],

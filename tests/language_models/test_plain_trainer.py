@@ -175,13 +175,13 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     model = CausalLM(TINY, data.vocabulary_size)
     fitted.fit(model, data)
     path = tmp_path / "checkpoints" / "best.ckpt"
-    assert vocabulary_of_checkpoint(load_checkpoint(path)).words == data.vocabulary.words
+    assert vocabulary_of_checkpoint(load_checkpoint(path)).types == data.vocabulary.types
     alone = depgen.load(path, device="cpu")
-    assert alone.tokenizer.words == data.vocabulary.words
+    assert alone.tokenizer.types == data.vocabulary.types
     assert alone.score(["a b c"])[0].log_prob < 0
     fitted.test(model, data, ckpt_path=path, weights_only=True, verbose=False)
     (tmp_path / "train.txt").write_text("x y z x y\n" * 12)
     other = TextData(TextLines(str(tmp_path)), tokens_per_batch=20)
-    assert other.vocabulary.words != data.vocabulary.words
+    assert other.vocabulary.types != data.vocabulary.types
     with pytest.raises(UserError, match=r"another vocabulary.*use_vocabulary"):
         trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)
