@@ -8,6 +8,7 @@ from typing import Any
 from depgen.data.vocabulary import TOKENIZER_FILE, VOCABULARY_FILE, Vocabulary
 from depgen.errors import UserError
 from depgen.locations import lines_sha256, text_of_file
+from depgen.training.checkpoints import load_checkpoint
 
 
 def load_vocabulary(folder: Path) -> Vocabulary:
@@ -62,6 +63,24 @@ def _of_content(content: object, text_of: Callable[[str], str]) -> Vocabulary:
             return Vocabulary(text_of(TOKENIZER_FILE), specials={"eos": eos} | ({} if unk is None else {"unk": unk}))
         case _:
             raise UserError(f"expected a vocabulary, or words and their kind, found {str(content)[:80]}.")
+
+
+def checked_vocabulary_size(size: int, checkpoint: Path | None) -> int:
+    """The number of token types, once it is certain that the system of a checkpoint has an embedding for as many.
+
+    Systems whose hyper-parameters do not say the number are not checked, nor is it without a checkpoint.
+
+    Raises:
+        UserError: the system was trained with another number.
+    """
+    settings = {} if checkpoint is None else load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
+    expected = settings.get("vocabulary_size", size)
+    if size != expected:
+        raise UserError(
+            f"{checkpoint}: expected the vocabulary that it was trained with, of {expected} token types, found one of "
+            f"{size}. Copy the run's own vocabulary folder again."
+        )
+    return size
 
 
 def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | None:
