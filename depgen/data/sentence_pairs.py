@@ -17,7 +17,7 @@ from depgen.data.batch import Batch
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.saved_vocabulary import checked_vocabulary_size, load_vocabulary
+from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.sts import SentencePair
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
@@ -200,9 +200,7 @@ class SentencePairs(EncodedData[PairSplit]):
 
     def _own_vocabulary(self) -> Vocabulary:
         """The encoder's; a run takes it over and needs the encoder's no more."""
-        vocabulary = load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
-        checked_vocabulary_size(vocabulary.size, self.encoder_checkpoint)
-        return vocabulary
+        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     # -- splits ---------------------------------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class Vocabulary:
 
     def with_tables(self, tables: Mapping[str, Any]) -> "Vocabulary":
         """The same vocabulary with more side tables."""
-        return Vocabulary(self._json, specials=self.specials, tables={**self.tables, **tables})
+        return type(self)(self._json, specials=self.specials, tables={**self.tables, **tables})
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class Vocabulary:
             write_atomically(folder / name, text)
 
     def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
-        return partial(Vocabulary, specials=self.specials, tables=self.tables), (self._json,)
+        return partial(type(self), specials=self.specials, tables=self.tables), (self._json,)
 
     def _id_of_special(self, name: str, spelt: str) -> int:
         found = self._tokenizer.token_to_id(spelt)
