@@ -62,7 +62,7 @@ class ByWord(MaskedLanguageModel):
         for row, length in enumerate(lengths.tolist()):
             assert (tokens[row, length:] == KNOWN.unk).all()
             for place in range(length):
-                offset = OFFSETS.get(KNOWN.words[tokens[row, place]])
+                offset = OFFSETS.get(KNOWN.types[tokens[row, place]])
                 if offset is not None:
                     found[row, place, place + offset] = 0.9
         return found
