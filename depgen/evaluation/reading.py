@@ -55,7 +55,8 @@ class Reading:
         """Token ids of words in the form; `begins` says whether they are the first of a text.
 
         >>> from depgen.data.vocabulary import Vocabulary
-        >>> Reading(final_word_twice=True).encode(["the", "cat"], Vocabulary.of_words(["the", "cat"])).word_of_piece.tolist()
+        >>> vocabulary = Vocabulary.of_words(["the", "cat"])
+        >>> Reading(final_word_twice=True).encode(["the", "cat"], vocabulary).word_of_piece.tolist()
         [0, 1, 1]
         """
         found = encode(vocabulary, words, first_word_space=self.first_word_space or not begins)
