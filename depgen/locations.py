@@ -238,3 +238,15 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
         folder.replace(old)
     part.replace(folder)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def text_of_file(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        UserError: there is none, or it is not in UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: expected a text in UTF-8, found: {error}. Copy the file again.") from error

@@ -124,7 +124,7 @@ def test_a_checkpoint_with_former_arguments_is_loaded(tmp_path):
     content = {
         "state_dict": model.state_dict(), "pytorch-lightning_version": "2.6.0",
         "hyper_parameters": {"_instantiator": "lightning.pytorch.cli.instantiate_module", **former},
-        "TextData": {"vocabulary": Vocabulary(list("abc")).files()},
+        "TextData": {"vocabulary": Vocabulary.of_words(list("abc")).files()},
     }  # fmt: skip
     torch.save(content, tmp_path / "old.ckpt")
     loaded = load_trained(tmp_path / "old.ckpt", device="cpu").model

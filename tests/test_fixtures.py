@@ -6,6 +6,7 @@
 import csv
 import json
 import math
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import torch
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.scores import attachment_scores
 from depgen.cli import main
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.trained import load_trained
 from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.conllu import read_conllu
@@ -78,6 +81,29 @@ def test_a_run_writes_and_parses_as_it_did(verb, place, capsys):
             more += ["--attention_head", "[1,0]"] if kind == "masked_transformer" else []
         assert main([verb, *more, *common(place, kind)]) == 0
         assert capsys.readouterr().out.splitlines() == SYSTEMS[kind][verb], kind
+
+
+REFUSED = {
+    "score": ["text.txt", "--device", "cpu"],
+    "generate": ["-n", "1", "--device", "cpu"],
+    "test": ["--trainer.accelerator", "cpu"],
+    "fit": [],
+}
+"""The options of verbs that need a run's vocabulary; `text.txt` is a file of the fixtures."""
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+def test_a_vocabulary_of_another_size_than_the_system_is_refused(verb, place, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(place / "runs" / "transformer" / ("interrupted" if verb == "fit" else "finished"), run)
+    vocabulary = load_vocabulary(run / "vocabulary")
+    for more, size in ((["xyzzy"], vocabulary.size + 1), ([], vocabulary.size - 2)):
+        words = [*vocabulary.types[2:], *more] if more else vocabulary.types[2:-2]
+        Vocabulary.of_words(words).save(run / "vocabulary")
+        options = [str(place / each) if each == "text.txt" else each for each in REFUSED[verb]]
+        assert main([verb, *options, "--resume" if verb == "fit" else "--run", str(run)]) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("depgen: ")]
+        assert all(each in line for each in (".ckpt: ", f"of {vocabulary.size} token types", f"found one of {size}."))
 
 
 def common(place, kind):

@@ -20,6 +20,7 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.data.run_record import DataRecord, other_data, other_trees
+from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
@@ -174,7 +175,7 @@ class RunCLI(LightningCLI):
         """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
         if self.source is not None and hasattr(data, "use_vocabulary"):
             data.use_vocabulary(self.source / "vocabulary")
-        return int(data.vocabulary_size)
+        return checked_vocabulary_size(int(data.vocabulary_size), self.checkpoint)
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""

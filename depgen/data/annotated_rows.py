@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, SentenceError, has_self_loops, leaves_out, structure_of
 from depgen.trees.graph import check_graph
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.tree import check_tree
 
 Row = dict[str, Any]
@@ -50,6 +52,18 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
     return rows
 
 
+def document_of_row(row: Row) -> Document:
+    """The document of a row, with the trees and graphs that it has."""
+    ends = np.cumsum(row["sentence_lengths"]).tolist()
+    sentences = []
+    for end, length in zip(ends, row["sentence_lengths"], strict=True):
+        part = slice(end - length, end)
+        columns = {name: tuple(row[name][part]) for name in ("words", "heads", "relations") if name in row}
+        edges = _edges_of(row["edges"][part]) if "edges" in row else None
+        sentences.append(Sentence(**columns, edges=edges))
+    return Document(tuple(sentences), row["identifier"])
+
+
 def _place(documents: Sequence[Document], number: int) -> str:
     """Document and sentence within it of the sentence with this number (from 1) among all of them."""
     places = (
@@ -82,6 +96,12 @@ def _check_structure(found: Sentence, where: str, annotator: Annotator) -> None:
         raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no heads.")
     if not (left and all(head == -1 for head in found.heads)):
         check_tree(found.heads, by, words=found.words)
+
+
+def _edges_of(words: Sequence[Sequence[Row]]) -> tuple[Edge, ...] | None:
+    """The edges of a sentence, in the order in which a sentence has them; None where it has no graph."""
+    edges = [(edge["head"], word, edge["label"]) for word, of_word in enumerate(words, 1) for edge in of_word]
+    return None if any(head == -1 for head, _, _ in edges) else tuple(edges)
 
 
 def _edges_by_word(sentence: Sentence) -> list[list[Row]]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from depgen.data.vocabulary import EOS, UNK
+from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 
@@ -74,21 +74,17 @@ class ItemBatch:
     Attributes:
         items: the items, `TokenItem` unless the data module gives others; or stretches of a stream, one a row.
         global_tokens: target tokens of the whole global batch.
-        eos: id of the end of sequence, which also stands in front.
-        unk: id of the unknown word.
+        vocabulary: whose ids the items hold.
         segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
             before.
         learning_rate_scale: see `TokenBatch`.
-        mask_id: id that stands for a masked word; None where the vocabulary has none.
     """
 
     items: Sequence[Any]
     global_tokens: int
-    eos: int = EOS
-    unk: int = UNK
+    vocabulary: Vocabulary
     segment: int | None = None
     learning_rate_scale: float = 1.0
-    mask_id: int | None = None
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -168,12 +164,12 @@ class TokenBatch(Batch):
 
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
-    stretches = batch.stretches
+    stretches, eos = batch.stretches, batch.vocabulary.eos
     lengths = np.array([each.stop - each.start for each in stretches], dtype=np.int64)
-    inputs = np.full((len(stretches), int(lengths.max())), batch.eos, dtype=np.int64)
+    inputs = np.full((len(stretches), int(lengths.max())), eos, dtype=np.int64)
     targets = inputs.copy()
     for row, (stretch, length) in enumerate(zip(stretches, lengths, strict=True)):
-        text = np.concatenate([[batch.eos], *(np.append(item.ids, batch.eos) for item in stretch.items)])
+        text = np.concatenate([[eos], *(np.append(item.ids, eos) for item in stretch.items)])
         inputs[row, :length] = text[stretch.start : stretch.stop]
         targets[row, :length] = text[stretch.start + 1 : stretch.stop + 1]
     return TokenBatch(
@@ -183,7 +179,7 @@ def collate_tokens(batch: ItemBatch) -> TokenBatch:
         words=torch.tensor([_words(each) for each in stretches]),
         items=torch.tensor([each.index for each in stretches]),
         global_tokens=batch.global_tokens,
-        unk=batch.unk,
+        unk=batch.vocabulary.unk,
         segment=batch.segment,
         learning_rate_scale=batch.learning_rate_scale,
     )
@@ -229,14 +225,15 @@ def collate_words(batch: ItemBatch) -> WordBatch:
     Raises:
         UserError: the vocabulary has no `<mask>`.
     """
-    if batch.mask_id is None:
+    unk, mask_id = batch.vocabulary.unk, batch.vocabulary.mask_id
+    if mask_id is None:
         raise UserError(
             "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
             "depgen.data.vocabulary.WordVocabulary with masks: true."
         )
     items = [item for stretch in batch.stretches for item in stretch.items]
     lengths = np.array([len(item.ids) for item in items], dtype=np.int64)
-    tokens = np.full((len(items), int(lengths.max())), batch.unk, dtype=np.int64)
+    tokens = np.full((len(items), int(lengths.max())), unk, dtype=np.int64)
     heads = np.full(tokens.shape, -1, dtype=np.int64)
     for row, item in enumerate(items):
         tokens[row, : lengths[row]] = item.ids
@@ -247,7 +244,7 @@ def collate_words(batch: ItemBatch) -> WordBatch:
         tokens=torch.from_numpy(tokens),
         lengths=torch.from_numpy(lengths),
         items=torch.tensor([item.index for item in items]),
-        unk=batch.unk,
-        mask_id=batch.mask_id,
+        unk=unk,
+        mask_id=mask_id,
         heads=torch.from_numpy(heads) if annotated else None,
     )

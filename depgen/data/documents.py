@@ -26,7 +26,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
-from depgen.data.vocabulary import EOS, UNK, AnyVocabulary
+from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of
 
@@ -53,9 +53,7 @@ class SegmentBatch:
     items: Sequence[SegmentItem]
     global_tokens: int
     global_items: int
-    eos: int = EOS
-    unk: int = UNK
-    start: int = EOS
+    vocabulary: Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +103,8 @@ def collate_documents(batch: SegmentBatch) -> DocumentBatch:
     lengths = np.zeros((len(batch.items), most), dtype=np.int64)
     for row, item in enumerate(batch.items):
         lengths[row, : len(item.sentences)] = [len(ids) + 1 for ids in item.sentences]
-    inputs = np.full((*lengths.shape, int(lengths.max())), batch.start, dtype=np.int64)
-    targets = np.full_like(inputs, batch.eos)
+    inputs = np.full((*lengths.shape, int(lengths.max())), batch.vocabulary.start, dtype=np.int64)
+    targets = np.full_like(inputs, batch.vocabulary.eos)
     for row, item in enumerate(batch.items):
         for place, ids in enumerate(item.sentences):
             inputs[row, place, 1 : len(ids) + 1] = ids
@@ -118,20 +116,18 @@ def collate_documents(batch: SegmentBatch) -> DocumentBatch:
         items=torch.tensor([item.index for item in batch.items]),
         global_tokens=batch.global_tokens,
         global_items=batch.global_items,
-        unk=batch.unk,
+        unk=batch.vocabulary.unk,
     )
 
 
-def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary) -> DocumentBatch:
+def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary) -> DocumentBatch:
     """A batch of documents whose sentences are given as token ids, without beginning and end."""
     items = [
         SegmentItem(place, [np.array(ids, dtype=np.int64) for ids in sentences])
         for place, sentences in enumerate(documents)
     ]
     tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
-    return collate_documents(
-        SegmentBatch(items, tokens, len(items), eos=vocabulary.eos, unk=vocabulary.unk, start=vocabulary.start)
-    )
+    return collate_documents(SegmentBatch(items, tokens, len(items), vocabulary))
 
 
 def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
@@ -154,7 +150,6 @@ class SegmentedSplit(Dataset[SegmentItem]):
         longest: sentences of a segment; None for whole documents.
         segmentation: see D1.
         duplicate_final_word: see D2.
-        start: id of what stands in front of a sentence.
     """
 
     def __init__(
@@ -164,13 +159,12 @@ class SegmentedSplit(Dataset[SegmentItem]):
         longest: int | None,
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
-        start: int = EOS,
     ) -> None:
         assert encoded.sentences is not None
         assert encoded.documents is not None
         assert np.diff(encoded.sentences).all(), "corpora leave out sentences without words"
         assert np.diff(encoded.documents).all(), "corpora leave out documents without sentences"
-        self.encoded, self.duplicate_final_word, self.start = encoded, duplicate_final_word, start
+        self.encoded, self.duplicate_final_word = encoded, duplicate_final_word
         self.bounds = encoded.sentences  # sentence k: from entry k up to the next
         self.segments: list[tuple[int, int]] = []  # first sentence, the one after its last
         for first, end in pairwise(encoded.documents.tolist()):
@@ -197,9 +191,7 @@ class SegmentedSplit(Dataset[SegmentItem]):
     def __getitems__(self, share: Share) -> SegmentBatch:
         """The segments of one rank's share of a batch (called by torch's fetcher)."""
         items = [self[int(index)] for index in share.indices]
-        return SegmentBatch(
-            items, share.global_tokens, share.global_items, self.encoded.eos, self.encoded.unk, self.start
-        )
+        return SegmentBatch(items, share.global_tokens, share.global_items, self.encoded.vocabulary)
 
 
 class DocumentData(CorpusData):
@@ -268,7 +260,6 @@ class DocumentData(CorpusData):
             longest=longest,
             segmentation=self.segmentation,
             duplicate_final_word=self.duplicate_final_word,
-            start=self.vocabulary.start,
         )
 
     def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
@@ -276,7 +267,7 @@ class DocumentData(CorpusData):
         data = self.segmented("train", longest=None)
         sentences = [ids for item in map(data.__getitem__, range(len(data))) for ids in item.sentences]
         counts = np.bincount(np.concatenate(sentences), minlength=self.vocabulary_size)
-        counts[data.encoded.eos] += len(sentences)
+        counts[self.vocabulary.eos] += len(sentences)
         return counts
 
     def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from depgen.data.batch import Edges
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
 
@@ -84,7 +84,7 @@ class Encoding:
 
 def encoded_table(
     table: Any,  # noqa: ANN401  (datasets carries no types)
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     *,
     joining: DocumentJoining,
     left_dependents: LeftDependents,
@@ -146,7 +146,7 @@ def _mapped(path: Path) -> np.ndarray:
 
 def _encode(
     table: Any,  # noqa: ANN401
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     folder: Path,
     *,
     joining: DocumentJoining,
@@ -208,7 +208,7 @@ class _Encoder:
         unknown: how many tokens were `<unk>`.
     """
 
-    def __init__(self, vocabulary: AnyVocabulary, joining: DocumentJoining, left_dependents: LeftDependents) -> None:
+    def __init__(self, vocabulary: Vocabulary, joining: DocumentJoining, left_dependents: LeftDependents) -> None:
         self.vocabulary, self.joining, self.left_dependents = vocabulary, joining, left_dependents
         self.relations, self.labels = {"": 0}, {"": 0}
         self.any_head = self.pieces_differ = False

@@ -10,7 +10,8 @@ from torch.utils.data import Dataset
 
 from depgen.data.corpus import Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, drawn_epoch
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.saved_vocabulary import load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.seeds import checked_seed
 
@@ -40,17 +41,17 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         check_at_least(0, workers=workers)
         self.collate = collate
         self.workers, self.seed = workers, checked_seed(seed)
-        self._vocabulary: AnyVocabulary | None = None
+        self._vocabulary: Vocabulary | None = None
         self._splits: dict[Split, Encoded] = {}
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _own_vocabulary(self) -> AnyVocabulary:
+    def _own_vocabulary(self) -> Vocabulary:
         """The vocabulary of a new run."""
 
     @property
-    def vocabulary(self) -> AnyVocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The data's own, or that of the run whose data these are."""
         if self._vocabulary is None:
             self._vocabulary = self._own_vocabulary()

@@ -1,14 +1,16 @@
 """A vocabulary that another run has built, for a run that must not build its own."""
 
 import hashlib
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import Vocabulary
+from depgen.trees.sentence import Document
 
 
 class ReadyVocabulary:
-    """Takes a vocabulary that was saved before, whatever the words are.
+    """Takes a vocabulary that was saved before, whatever the documents are.
 
     Args:
         folder: where it lies, such as `RUN/vocabulary`.
@@ -17,7 +19,7 @@ class ReadyVocabulary:
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder).expanduser()
 
-    def build(self, counts: Counter[str]) -> AnyVocabulary:
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The saved one."""
         return load_vocabulary(self.folder)
 

@@ -17,8 +17,9 @@ from depgen.data.batch import Batch
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.sts import SentencePair
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import named_checkpoint
@@ -197,7 +198,7 @@ class SentencePairs(EncodedData[PairSplit]):
         """
         return load_checkpoint(self.encoder_checkpoint)
 
-    def _own_vocabulary(self) -> AnyVocabulary:
+    def _own_vocabulary(self) -> Vocabulary:
         """The encoder's; a run takes it over and needs the encoder's no more."""
         return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 

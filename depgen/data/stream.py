@@ -125,8 +125,7 @@ class Columns(Dataset[Stretch]):
         return ItemBatch(
             rows,
             int(within.sum()),
-            self.encoded.eos,
-            self.encoded.unk,
+            self.encoded.vocabulary,
             segment=segment.number,
             learning_rate_scale=segment.learning_rate_scale,
         )

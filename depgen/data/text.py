@@ -2,9 +2,9 @@
 
 import json
 import logging
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,17 +12,20 @@ import numpy as np
 from jaxtyping import Bool, Int
 from torch.utils.data import Dataset
 
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated_rows import document_of_row
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
 from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, Encoding, encoded_table
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.vocabulary import VOCABULARY_FILE, AnyVocabulary, VocabularyBuilder, WordVocabulary, load_vocabulary
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.trees.annotator import Annotator
 from depgen.trees.pieces import LeftDependents
+from depgen.trees.sentence import Document
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +43,9 @@ class EncodedSplit(Dataset[TokenItem]):
     ids: Int[np.ndarray, " tokens"]
     offsets: Int[np.ndarray, " items_and_one"]
     heads: Int[np.ndarray, " tokens"] | None
-    eos: int
-    unk: int
+    vocabulary: Vocabulary
     word_ends: Bool[np.ndarray, " tokens"] | None = None
     relations: Coded | None = None
-    mask_id: int | None = None
     edges: CodedEdges | None = None
     sentences: Int[np.ndarray, " sentences_and_one"] | None = None
     documents: Int[np.ndarray, " items_and_one"] | None = None
@@ -83,7 +84,7 @@ class BatchedItems(Dataset[Any]):
     """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
 
     items: Items
-    vocabulary: AnyVocabulary
+    vocabulary: Vocabulary
 
     def __len__(self) -> int:
         return len(self.items.lengths)
@@ -93,8 +94,7 @@ class BatchedItems(Dataset[Any]):
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
-        items, special = [self.items[int(index)] for index in share.indices], self.vocabulary
-        return ItemBatch(items, share.global_tokens, special.eos, special.unk, mask_id=special.mask_id)
+        return ItemBatch([self.items[int(index)] for index in share.indices], share.global_tokens, self.vocabulary)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
@@ -137,15 +137,19 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
 
-    def _own_vocabulary(self) -> AnyVocabulary:
-        """Built once, remembered on disk under a file lock, so that all ranks share one."""
-        keys = [self.corpus.fingerprint(split) for split in self.vocabulary_splits]
+    def _own_vocabulary(self) -> Vocabulary:
+        """Built once, remembered on disk under a file lock, so that all ranks share one.
+
+        Raises:
+            UserError: the builder reads trees, and a split that the vocabulary may see gets none.
+        """
+        keys = [self._vocabulary_source(split) for split in self.vocabulary_splits]
         splits = " ".join(self.vocabulary_splits)
         parts = [FORMAT, splits, *keys, self.builder.fingerprint(), str(self.max_documents)]
         folder = cache_root() / "vocabularies" / lines_sha256(parts)[:32]
         made_once(
             folder,
-            lambda: self.builder.build(self._word_counts()).save(folder),
+            lambda: self.builder.build(self._vocabulary_documents()).save(folder),
             is_made=(folder / VOCABULARY_FILE).is_file,
         )
         return load_vocabulary(folder)
@@ -166,14 +170,30 @@ class CorpusData(EncodedData[EncodedSplit]):
         """The vocabulary and `reading`."""
         return {**super().state_dict(), "reading": self.reading}
 
-    def _word_counts(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
+    def _vocabulary_source(self, split: Split) -> str:
+        """The digest of what the builder sees of a split."""
+        if not reads_trees(self.builder):
+            return self.corpus.fingerprint(split)
+        if self.annotator is None or split not in self.trees_for:
+            raise UserError(
+                f"The vocabulary is built from trees, and the {split} split gets none: set data.init_args.annotator, "
+                "and trees_for to all of vocabulary_splits."
+            )
+        return annotation_fingerprint(
+            self.corpus,
+            split,
+            self.annotator,
+            whole_documents=self.joining == "whole",
+            max_documents=self._limit(split),
+        )
+
+    def _vocabulary_documents(self) -> Iterator[Document]:
+        """What the builder sees: the documents of its splits, with their trees if it reads them."""
         for split in self.vocabulary_splits:
-            for index, document in enumerate(self.corpus.documents(split)):
-                if split == "train" and self.max_documents is not None and index >= self.max_documents:
-                    break
-                counts.update(document.words())
-        return counts
+            if reads_trees(self.builder):
+                yield from map(document_of_row, self._table(split))
+            else:
+                yield from islice(self.corpus.documents(split), self._limit(split))
 
     # -- splits ---------------------------------------------------------------------------------------------------
 
@@ -200,10 +220,9 @@ class CorpusData(EncodedData[EncodedSplit]):
         return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
 
     def _split_of(self, found: Encoding) -> EncodedSplit:
-        special = self.vocabulary
         return EncodedSplit(
-            found.ids, found.offsets, found.heads, special.eos, special.unk, found.word_ends, found.relations,
-            special.mask_id, found.edges, found.sentences, found.documents,
+            found.ids, found.offsets, found.heads, self.vocabulary, found.word_ends, found.relations, found.edges,
+            found.sentences, found.documents,
         )  # fmt: skip
 
     def documents(self, split: Split) -> int:
@@ -252,7 +271,7 @@ class CorpusData(EncodedData[EncodedSplit]):
         """
         data = self.filled_split("train")
         counts = np.bincount(data.ids, minlength=self.vocabulary_size)
-        counts[data.eos] += len(data)
+        counts[self.vocabulary.eos] += len(data)
         return counts
 
 

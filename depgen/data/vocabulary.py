@@ -1,32 +1,39 @@
-"""Vocabularies: whole words or subword pieces, built from a corpus, saved with the run as plain JSON.
+"""Vocabularies: token types of a `tokenizers.Tokenizer` with named special ones and side tables, saved with the run.
 
-Both kinds begin with the same two ids: 0 is the end of sequence, which also stands in front as the beginning
-(fairseq and the DMLM code read `</s>` first), and 1 the unknown word. A vocabulary of words may have `<mask>` next, for
-masked language models, and a beginning of its own, `<s>`. Padding has no id: a mask says what is a token.
+The types are whole words (WordLevel) or pieces of words (byte-level BPE, Unigram). Every text is encoded word by word.
+The vocabularies that are built here begin with `<eos>`, which also begins a sequence (fairseq and the DMLM code read
+`</s>` first), `<unk>`, and the other special tokens. Padding needs no id: a mask says what is a token.
 """
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
+from depgen.data.piece_training import BYTES, trained_bpe, trained_unigram
 from depgen.errors import UserError
 from depgen.hub import required_folder
-from depgen.locations import file_sha256, write_atomically
+from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
+from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
-EOS_WORD, UNK_WORD, MASK_WORD, START_WORD = "<eos>", "<unk>", "<mask>", "<s>"
-SPECIAL, BYTES = 2, 256
+EOS_WORD, UNK_WORD = "<eos>", "<unk>"
+SPELLINGS = {"eos": EOS_WORD, "unk": UNK_WORD, "mask_id": "<mask>", "start": "<s>", "pad": "<pad>"}
+"""How the special tokens with a meaning are spelt; any other name is its own spelling."""
+SPACE_MARKERS = "Ġ▁"
+"""With which the first piece of a word begins: in byte-level BPE, in Unigram."""
 VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
 
-log = logging.getLogger(__name__)
+Table = list[str] | list[list[str]]
+"""A side table: strings, or rows of strings."""
 
 
 @dataclass(frozen=True)
@@ -42,264 +49,228 @@ class Encoding:
     word_of_piece: Int[np.ndarray, " pieces"]
 
 
-@runtime_checkable
-class AnyVocabulary(Protocol):
-    """What data modules and decoding need of a vocabulary.
+class Vocabulary:
+    """The token types of a tokenizer, whose ids are kept.
+
+    Args:
+        tokenizer: as its own JSON.
+        specials: from the name of each special token to its spelling in the tokenizer. `eos` is required. `unk`,
+            `mask_id`, `start` and `pad` have a meaning; systems give others theirs.
+        tables: side tables by name, which a builder makes and a system reads: strings, or rows of strings.
 
     Attributes:
+        special_ids: from the name of each special token to its id.
         eos: the end of a sequence.
-        unk: the unknown word.
-        mask_id: a masked word; None where no word can be masked.
-        start: what stands in front of a sequence: its own id, or `eos`.
+        unk: the unknown word; -1 if there is none.
+        mask_id: a masked word; None if no word can be masked.
+        start: the beginning of a sequence; `eos` if it has no id for itself.
+        size: number of token types: one more than the largest id.
+
+    Raises:
+        UserError: a damaged tokenizer, one of an unknown kind or without a special token, or a damaged table.
+
+    >>> vocabulary = Vocabulary.of_words(["the", "cat"], specials=["mask_id", "[nsubj]"])
+    >>> vocabulary.size, vocabulary.pieces("cat"), vocabulary.decode([4, 5, 1]), vocabulary.special_ids["[nsubj]"]
+    (6, (5,), 'the cat <unk>', 3)
     """
 
-    eos: int
-    unk: int
-    mask_id: int | None
-    start: int
+    def __init__(self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Any] | None = None) -> None:
+        self._json, self._tokenizer = tokenizer, _tokenizer(tokenizer)
+        self.specials, self.tables = dict(specials), _checked_tables(tables or {})
+        self.special_ids = {name: self._id_of_special(name, spelt) for name, spelt in self.specials.items()}
+        self.eos: int = self.special_ids["eos"]
+        self.unk: int = self.special_ids.get("unk", -1)
+        self.mask_id: int | None = self.special_ids.get("mask_id")
+        self.start: int = self.special_ids.get("start", self.eos)
+        self.splits_words = type(self._tokenizer.model).__name__ != "WordLevel"
+        self.size: int = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        self._known: tuple[dict[str, tuple[int, ...]], ...] = ({}, {})  # without and with a space before the word
+        self._special = frozenset(self.special_ids.values())
 
-    @property
-    def size(self) -> int:
-        """Number of token types, end of sequence and unknown included."""
-        ...
+    @classmethod
+    def of_words(
+        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Any] | None = None
+    ) -> "Vocabulary":
+        """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens, then the words in their order.
 
-    def pieces(self, word: str) -> Sequence[int]:
-        """The ids of one word."""
-        ...
+        Args:
+            words: without the special tokens.
+            specials: names of the other special tokens.
+            tables: side tables.
+
+        Raises:
+            UserError: a word is listed twice, or is a special token.
+        """
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        named = special_tokens(specials)
+        listed = Counter(words)
+        if both := [spelt for spelt in named.values() if spelt in listed]:
+            raise UserError(f"The vocabulary lists {both[0]!r} as a word, which is a special token: leave it out.")
+        if twice := len(words) - len(listed):
+            first = next(word for word, count in listed.items() if count > 1)
+            raise UserError(f"The vocabulary lists {twice} words twice, such as {first!r}.")
+        ids = {word: index for index, word in enumerate((*named.values(), *listed))}
+        tokenizer = Tokenizer(models.WordLevel(ids, named["unk"]))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return cls(tokenizer.to_str(), specials=named, tables=tables)
+
+    def with_tables(self, tables: Mapping[str, Any]) -> "Vocabulary":
+        """The same vocabulary with more side tables."""
+        return type(self)(self._json, specials=self.specials, tables={**self.tables, **tables})
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The spelling of every token type, by id, as in the tokenizer; empty where an id has none."""
+        return tuple(self._tokenizer.id_to_token(index) or "" for index in range(self.size))
+
+    @cached_property
+    def opens_word(self) -> Bool[np.ndarray, " vocab"]:
+        """Whether each token type is the first of a word's pieces; `<unk>` is one in a vocabulary of words.
+
+        The first word of a text that is encoded without a space before it is not seen, and a word with a space or a
+        literal `▁` inside seems to be several.
+
+        Raises:
+            UserError: the tokenizer does not mark the beginnings of words.
+        """
+        if not self.splits_words:
+            return np.array([index == self.unk or index not in self._special for index in range(self.size)])
+        marked = [np.array([each.startswith(marker) for each in self.types]) for marker in SPACE_MARKERS]
+        found = max(marked, key=np.sum)
+        if not found.any():
+            raise UserError(f"Expected a tokenizer whose words begin with {' or '.join(SPACE_MARKERS)}, found neither.")
+        found[list(self._special)] = False
+        return found
+
+    def pieces(self, word: str, *, space: bool = True) -> tuple[int, ...]:
+        """The ids of a word, at least one; pieces by default with a space before the word.
+
+        A word that is spelt like a special token never gets its id: it is unknown, or cut into other pieces.
+        """
+        known = self._known[space].get(word)
+        return self._encoded(word, space) if known is None else known
+
+    def _encoded(self, word: str, space: bool) -> tuple[int, ...]:
+        """The ids of a word that is new, which are remembered."""
+        if self.splits_words:
+            ids = self._tokenizer.encode(f" {word}" if space else word, add_special_tokens=False).ids
+        else:
+            ids = [self._tokenizer.token_to_id(word)]
+        found = tuple(self.unk if each is None or each in self._special else each for each in ids) or (self.unk,)
+        if -1 in found:
+            raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
+        self._known[space][word] = found
+        return found
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text: words with a space between."""
-        ...
+        """Text: words with a space between; of pieces, the tokenizer's own spacing without a leading space."""
+        text = str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        return text.strip() if self.splits_words else text
 
     def files(self) -> dict[str, str]:
         """The vocabulary as JSON files, by name: what a run folder and a checkpoint hold."""
-        ...
+        content = {"specials": self.specials, "tables": self.tables, "sha256": lines_sha256([self._json])}
+        return {TOKENIZER_FILE: self._json, VOCABULARY_FILE: json.dumps(content, ensure_ascii=False, indent=1) + "\n"}
 
     def save(self, folder: Path) -> None:
         """Write `files` into a folder."""
-        ...
+        for name, text in self.files().items():
+            write_atomically(folder / name, text)
+
+    def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
+        return partial(type(self), specials=self.specials, tables=self.tables), (self._json,)
+
+    def _id_of_special(self, name: str, spelt: str) -> int:
+        found = self._tokenizer.token_to_id(spelt)
+        if found is None:
+            raise UserError(
+                f"The tokenizer has no token {spelt!r} to be its {name}; name one that it has (its end-of-text token "
+                "by eos_token)."
+            )
+        return int(found)
 
 
-def encode(vocabulary: AnyVocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:
+def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:
+    """The spelling of `eos`, `unk` and the named special tokens, in the order of their ids.
+
+    >>> special_tokens(["mask_id", "[nsubj]"])
+    {'eos': '<eos>', 'unk': '<unk>', 'mask_id': '<mask>', '[nsubj]': '[nsubj]'}
+    """
+    named = {name: SPELLINGS.get(name, name) for name in ("eos", "unk", *names)}
+    if len(set(named.values())) < 2 + len(names):
+        raise UserError(f"Expected special tokens of different names and spellings, found {', '.join(names)}.")
+    return named
+
+
+def _tokenizer(content: str) -> Any:  # noqa: ANN401 - the library has no types
+    """The tokenizer of a JSON text, which takes a literal special token for text."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_str(content)
+    except Exception as error:  # the library raises nothing narrower
+        raise UserError(
+            f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. Copy the file again."
+        ) from error
+    kind = type(tokenizer.model).__name__
+    if kind not in ("WordLevel", "BPE", "Unigram"):
+        raise UserError(f"Expected a tokenizer of kind WordLevel, BPE or Unigram ({TOKENIZER_FILE}), found {kind}.")
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _checked_tables(tables: Mapping[str, Any]) -> dict[str, Table]:
+    """Side tables as lists, once it is certain that they are strings or rows of strings."""
+    found: dict[str, Table] = {}
+    for name, rows in tables.items():
+        if _is_list(rows) and all(isinstance(row, str) for row in rows):
+            found[name] = list(rows)
+        elif _is_list(rows) and all(_is_list(row) and all(isinstance(each, str) for each in row) for row in rows):
+            found[name] = [list(row) for row in rows]
+        else:
+            raise UserError(f"Table {name!r}: expected strings, or rows of strings, found {str(rows)[:80]}.")
+    return found
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def encode(vocabulary: Vocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:
     """The ids of a word sequence and the word that each piece belongs to.
 
-    Without `first_word_space` a subword vocabulary encodes the first word without a space before it.
+    Without `first_word_space` a vocabulary of pieces encodes the first word without a space before it.
     """
     pieces = [vocabulary.pieces(word) for word in words]
-    if not first_word_space and words and isinstance(vocabulary, SubwordVocabulary):
+    if pieces and not first_word_space:
         pieces[0] = vocabulary.pieces(words[0], space=False)
     counts = [len(piece) for piece in pieces]
-    ids = np.fromiter((i for piece in pieces for i in piece), dtype=np.int32, count=sum(counts))
+    ids = np.fromiter(chain.from_iterable(pieces), dtype=np.int32, count=sum(counts))
     return Encoding(ids, np.repeat(np.arange(len(words), dtype=np.int32), counts))
 
 
-def is_unknown(vocabulary: AnyVocabulary, word: str) -> bool:
-    """Whether nothing but `<unk>` stands for a word.
+def is_unknown(vocabulary: Vocabulary, word: str) -> bool:
+    """Whether a word, or a part of it, is encoded as `<unk>`.
 
-    >>> [is_unknown(Vocabulary(["the"]), word) for word in ("the", "cat", "<unk>")]
+    >>> [is_unknown(Vocabulary.of_words(["the"]), word) for word in ("the", "cat", "<unk>")]
     [False, True, True]
     """
-    return tuple(vocabulary.pieces(word)) == (vocabulary.unk,)
+    return vocabulary.unk in vocabulary.pieces(word)
 
 
-class Vocabulary:
-    """Whole words: 0 `<eos>`, 1 `<unk>`, then `<mask>` and `<s>` where there are such, then by frequency.
-
-    >>> vocabulary = Vocabulary(["the", "cat"])
-    >>> vocabulary.size, vocabulary.decode([2, 3, 1])
-    (4, 'the cat <unk>')
-    """
-
-    eos = EOS
-    unk = UNK
-
-    def __init__(self, words: Sequence[str], *, masks: bool = False, starts: bool = False) -> None:
-        """Words in the order of their ids, without the special ones; `masks` adds `<mask>`, `starts` adds `<s>`."""
-        special = special_words(masks=masks, starts=starts)
-        self.mask_id: int | None = special.index(MASK_WORD) if masks else None
-        self.start = special.index(START_WORD) if starts else EOS
-        self.words: tuple[str, ...] = (*special, *words)
-        self._special = len(special)
-        self._ids = {word: index for index, word in enumerate(self.words)}
-        if len(self._ids) != len(self.words):
-            raise UserError(f"The vocabulary lists {len(self.words) - len(self._ids)} words twice.")
-
-    @property
-    def size(self) -> int:
-        """Number of token types, the special ones included."""
-        return len(self.words)
-
-    def pieces(self, word: str) -> tuple[int, ...]:
-        """The id of a word, `<unk>`'s for words outside; a literal `<eos>` in a text is an unknown word."""
-        index = self._ids.get(word, UNK)
-        return (UNK if index < self._special else index,)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Words with a space between."""
-        return " ".join(self.words[i] for i in ids)
-
-    def files(self) -> dict[str, str]:
-        """`vocabulary.json`."""
-        content: dict[str, object] = {"kind": "word", "words": list(self.words[self._special :])}
-        flags = {"masks": self.mask_id is not None, "starts": self.start != EOS}
-        content |= {name: True for name, given in flags.items() if given}
-        return {VOCABULARY_FILE: json.dumps(content, ensure_ascii=False, indent=0) + "\n"}
-
-    def save(self, folder: Path) -> None:
-        """Write `files` into a folder."""
-        _write(self.files(), folder)
-
-    @classmethod
-    def from_counts(
-        cls,
-        counts: Counter[str],
-        *,
-        min_count: int = 1,
-        max_size: int | None = None,
-        masks: bool = False,
-        starts: bool = False,
-    ) -> "Vocabulary":
-        """Words seen `min_count` times or more, at most `max_size` types with the special ones; ties by spelling."""
-        special = special_words(masks=masks, starts=starts)
-        kept = [word for word, count in counts.items() if count >= min_count and word not in special]
-        kept.sort(key=lambda word: (-counts[word], word))
-        return cls(kept[: None if max_size is None else max(0, max_size - len(special))], masks=masks, starts=starts)
-
-
-def special_words(*, masks: bool = False, starts: bool = False) -> tuple[str, ...]:
-    """The words that are no words, in the order of their ids."""
-    return (EOS_WORD, UNK_WORD, *([MASK_WORD] if masks else []), *([START_WORD] if starts else []))
-
-
-class SubwordVocabulary:
-    """Subword pieces of a Hugging Face tokenizer, each word encoded by itself with a space before it.
-
-    The tokenizer's own ids are kept; its end-of-text symbol is our end of sequence.
-    """
-
-    mask_id: int | None = None
-
-    def __init__(self, tokenizer_json: str, *, eos_token: str = EOS_WORD, unk_token: str | None = UNK_WORD) -> None:
-        """A tokenizer as its own JSON, and the names of the special tokens in it (`unk_token` None: it has none)."""
-        from tokenizers import Tokenizer
-
-        self._json, self.eos_token, self.unk_token = tokenizer_json, eos_token, unk_token
-        try:
-            self._tokenizer = Tokenizer.from_str(tokenizer_json)
-        except Exception as error:  # the library raises nothing narrower
-            raise UserError(
-                f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. "
-                "Copy the file again."
-            ) from error
-        self._tokenizer.encode_special_tokens = True  # a literal end-of-text in a corpus is text, not an end
-        eos = self._tokenizer.token_to_id(eos_token)
-        if eos is None:
-            raise UserError(f"The tokenizer has no token {eos_token!r}; name its end-of-text token by eos_token.")
-        unk = None if unk_token is None else self._tokenizer.token_to_id(unk_token)
-        self.eos: int = eos
-        self.start: int = eos
-        self.unk: int = -1 if unk is None else unk
-        self._memory: dict[str, tuple[int, ...]] = {}
-
-    @property
-    def size(self) -> int:
-        """One more than the largest id: the rows of an embedding."""
-        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
-
-    def pieces(self, word: str, *, space: bool = True) -> tuple[int, ...]:
-        """The ids of a word, at least one; by default with a space before it."""
-        text = f" {word}" if space else word
-        known = self._memory.get(text)
-        if known is None:
-            known = tuple(self._tokenizer.encode(text, add_special_tokens=False).ids) or (self.unk,)
-            if known == (-1,):
-                raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
-            self._memory[text] = known
-        return known
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Text with the tokenizer's own spacing, without a leading space."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
-
-    def files(self) -> dict[str, str]:
-        """`tokenizer.json` and `vocabulary.json`."""
-        content = {"kind": "subword", "eos_token": self.eos_token, "unk_token": self.unk_token}
-        return {TOKENIZER_FILE: self._json, VOCABULARY_FILE: json.dumps(content) + "\n"}
-
-    def save(self, folder: Path) -> None:
-        """Write `files` into a folder."""
-        _write(self.files(), folder)
-
-
-def _write(files: Mapping[str, str], folder: Path) -> None:
-    for name, text in files.items():
-        write_atomically(folder / name, text)
-
-
-def load_vocabulary(folder: Path) -> Vocabulary | SubwordVocabulary:
-    """The vocabulary saved in a folder.
-
-    Raises:
-        UserError: there is none, or it is of an unknown kind.
-    """
-    path = folder / VOCABULARY_FILE
-    if not path.is_file():
-        raise UserError(f"No vocabulary at {path}. A run folder carries its own; name one that `depgen fit` made.")
-    return vocabulary_of_files(lambda name: _text(folder / name), folder)
-
-
-def vocabulary_of_files(text_of: Callable[[str], str], where: Path | str) -> Vocabulary | SubwordVocabulary:
-    """The vocabulary whose `files` these are.
-
-    Args:
-        text_of: from a file's name to its text.
-        where: what the files lie in, for messages.
-
-    Raises:
-        UserError: a file is missing or damaged, or the vocabulary is of an unknown kind.
-    """
-    path = f"{where}/{VOCABULARY_FILE}"
-    try:
-        content = json.loads(text_of(VOCABULARY_FILE))
-    except ValueError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path}: expected JSON, found: {error}. Copy the file again.") from error
-    match content:
-        case {"kind": "word", "words": list(words), **others}:
-            return Vocabulary(words, masks=bool(others.get("masks")), starts=bool(others.get("starts")))
-        case {"kind": "subword", "eos_token": eos_token, "unk_token": unk_token}:
-            return SubwordVocabulary(text_of(TOKENIZER_FILE), eos_token=eos_token, unk_token=unk_token)
-        case _:
-            raise UserError(f"{path}: expected a vocabulary of kind word or subword, found {str(content)[:80]}.")
-
-
-def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | SubwordVocabulary | None:
-    """The vocabulary that a checkpoint holds; None for checkpoints without one.
-
-    Args:
-        content: of the checkpoint, in which a data module keeps its state under its class name.
-    """
-    for name, state in content.items():
-        files = state.get("vocabulary") if isinstance(state, Mapping) else None
-        if isinstance(files, Mapping) and VOCABULARY_FILE in files:
-            return vocabulary_of_files(files.__getitem__, f"checkpoint, {name}")
-    return None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a text in UTF-8, found: {error}. Copy the file again.") from error
+# -- building ---------------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class VocabularyBuilder(Protocol):
-    """How a vocabulary is made from words; named in YAML by class path."""
+    """How a vocabulary is built from documents; named in YAML by class path.
 
-    def build(self, counts: Counter[str]) -> AnyVocabulary:
-        """A vocabulary from the word counts of the splits it may see."""
+    A builder with a true attribute `reads_trees` is given annotated documents.
+    """
+
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """A vocabulary from the documents of the splits that it may see."""
         ...
 
     def fingerprint(self) -> str:
@@ -307,36 +278,57 @@ class VocabularyBuilder(Protocol):
         ...
 
 
+def reads_trees(builder: VocabularyBuilder) -> bool:
+    """Whether a builder is to be given annotated documents."""
+    return bool(getattr(builder, "reads_trees", False))
+
+
+def word_counts(documents: Iterable[Document]) -> Counter[str]:
+    """How often each word occurs."""
+    return Counter(word for document in documents for word in document.words())
+
+
 class WordVocabulary:
-    """Builds a word-level vocabulary.
+    """Builds a vocabulary of whole words.
 
     Args:
         min_count: words seen less often become `<unk>`.
         max_size: keep at most so many types, the special ones included; at least one more than these.
         masks: whether there is a `<mask>`, which masked language models need.
-        starts: whether sequences begin with a `<s>` of their own instead of `<eos>`.
+        starts: whether sequences begin with `<s>` instead of `<eos>`.
+        specials: names of further special tokens.
     """
 
     def __init__(
-        self, min_count: int = 1, max_size: int | None = None, masks: bool = False, starts: bool = False
+        self,
+        min_count: int = 1,
+        max_size: int | None = None,
+        masks: bool = False,
+        starts: bool = False,
+        specials: Sequence[str] = (),
     ) -> None:
-        special = special_words(masks=masks, starts=starts)
-        if max_size is not None and max_size <= len(special):
+        self.min_count, self.max_size = min_count, max_size
+        self.specials = (*(["mask_id"] if masks else []), *(["start"] if starts else []), *specials)
+        self._special = list(special_tokens(self.specials).values())
+        if max_size is not None and max_size <= len(self._special):
             raise UserError(
-                f"max_size must be at least {len(special) + 1}: {', '.join(special)} and a word; found {max_size}."
+                f"max_size must be at least {len(self._special) + 1}: {', '.join(self._special)} and a word; found "
+                f"{max_size}."
             )
-        self.min_count, self.max_size, self.masks, self.starts = min_count, max_size, masks, starts
 
-    def build(self, counts: Counter[str]) -> AnyVocabulary:
-        """The most frequent words."""
-        return Vocabulary.from_counts(
-            counts, min_count=self.min_count, max_size=self.max_size, masks=self.masks, starts=self.starts
-        )
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """The most frequent words, ties by spelling."""
+        counts = word_counts(documents)
+        kept = [word for word, count in counts.items() if count >= self.min_count and word not in self._special]
+        kept.sort(key=lambda word: (-counts[word], word))
+        most = None if self.max_size is None else self.max_size - len(self._special)
+        return Vocabulary.of_words(kept[:most], specials=self.specials)
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        flags = f"{' masks' if self.masks else ''}{' starts' if self.starts else ''}"
-        return f"word min_count={self.min_count} max_size={self.max_size}{flags}"
+        former = {"mask_id": " masks", "start": " starts"}
+        more = "".join(former.get(name, f" {name!r}") for name in self.specials)
+        return f"word min_count={self.min_count} max_size={self.max_size}{more}"
 
 
 class SubwordPieces:
@@ -346,41 +338,58 @@ class SubwordPieces:
         size: number of types to learn, the special ones and the 256 bytes included; not used with `tokenizer`.
         tokenizer: path of a `tokenizer.json`, or what `depgen.hub` finds a model's folder by.
         eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
+        specials: names of further special tokens; a ready tokenizer must have them.
     """
 
-    def __init__(self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD) -> None:
-        if tokenizer is None and size < SPECIAL + BYTES:
+    def __init__(
+        self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD, specials: Sequence[str] = ()
+    ) -> None:
+        self.size, self.tokenizer, self.eos_token, self.specials = size, tokenizer, eos_token, tuple(specials)
+        spelt = special_tokens(specials).values()
+        if tokenizer is None and size < len(spelt) + BYTES:
             raise UserError(
-                f"size must be at least {SPECIAL + BYTES}: {EOS_WORD}, {UNK_WORD} and the {BYTES} bytes; found {size}."
+                f"size must be at least {len(spelt) + BYTES}: {', '.join(spelt)} and the {BYTES} bytes; found {size}."
             )
-        self.size, self.tokenizer, self.eos_token = size, tokenizer, eos_token
 
-    def build(self, counts: Counter[str]) -> AnyVocabulary:
-        """Pieces learnt from the word counts, or the ready ones."""
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """Pieces learnt from the words of the documents, or the ready ones."""
+        named = special_tokens(self.specials)
         if self.tokenizer is not None:
-            return SubwordVocabulary(_text(self._file()), eos_token=self.eos_token, unk_token=None)
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=self.size,
-            special_tokens=[EOS_WORD, UNK_WORD],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
-        words = (f" {word}" for word, count in sorted(counts.items()) for _ in range(count))
-        tokenizer.train_from_iterator(words, trainer)
-        return SubwordVocabulary(tokenizer.to_str())
+            del named["unk"]
+            return Vocabulary(text_of_file(self._file()), specials={**named, "eos": self.eos_token})
+        tokenizer = trained_bpe(word_counts(documents), size=self.size, specials=list(named.values()))
+        return Vocabulary(tokenizer, specials=named)
 
     def fingerprint(self) -> str:
         """The options, as a string; a ready tokenizer by its content."""
+        more = "".join(f" {name!r}" for name in self.specials)
         if self.tokenizer is None:
-            return f"bpe size={self.size}"
-        return f"tokenizer {file_sha256(self._file())} eos={self.eos_token}"
+            return f"bpe size={self.size}{more}"
+        return f"tokenizer {file_sha256(self._file())} eos={self.eos_token}{more}"
 
     def _file(self) -> Path:
         assert self.tokenizer is not None
         path = Path(self.tokenizer).expanduser()
         return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
+
+
+class UnigramPieces:
+    """Builds a Unigram vocabulary, as SentencePiece does; see `depgen.data.piece_training.trained_unigram`.
+
+    Args:
+        size: number of types to learn, the special ones and all characters of the documents included.
+        specials: names of further special tokens.
+    """
+
+    def __init__(self, size: int = 8000, specials: Sequence[str] = ()) -> None:
+        self.size, self.specials = size, tuple(specials)
+
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """Pieces learnt from the words of the documents."""
+        named = special_tokens(self.specials)
+        tokenizer = trained_unigram(word_counts(documents), size=self.size, specials=list(named.values()))
+        return Vocabulary(tokenizer, specials=named)
+
+    def fingerprint(self) -> str:
+        """The options, as a string."""
+        return f"unigram size={self.size}" + "".join(f" {name!r}" for name in self.specials)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from depgen.data.vocabulary import AnyVocabulary, Encoding, encode
+from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.tabular import Row, Tabular
 from depgen.language_models.left_to_right import LeftToRight
@@ -79,7 +79,7 @@ class Attention(Tabular):
 @torch.inference_mode()
 def sentence_attention(
     model: nn.Module,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     words: Sequence[str],
     *,
     encoding: Encoding | None = None,
@@ -126,7 +126,7 @@ def sentence_attention(
 
 
 def _dependency(
-    model: nn.Module, ids: list[int], vocabulary: AnyVocabulary, layer: int | None, attention_head: int | None
+    model: nn.Module, ids: list[int], vocabulary: Vocabulary, layer: int | None, attention_head: int | None
 ) -> tuple[Tensor, int | None]:
     """The dependency attention, and the layer that it is of."""
     if not isinstance(model, DependencyAttention):
@@ -137,7 +137,7 @@ def _dependency(
 
 
 def _self_attention(
-    model: nn.Module, ids: list[int], vocabulary: AnyVocabulary, layer: int, attention_head: int | None
+    model: nn.Module, ids: list[int], vocabulary: Vocabulary, layer: int, attention_head: int | None
 ) -> tuple[Tensor, int]:
     """The weights of a layer, and its number from 0."""
     device = next(model.parameters()).device

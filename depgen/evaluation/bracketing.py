@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 
 from depgen.backbones.backbone import DistanceNetwork
-from depgen.data.vocabulary import AnyVocabulary, encode, is_unknown
+from depgen.data.vocabulary import Vocabulary, encode, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.locations import find_data, matching
@@ -122,7 +122,7 @@ def treebank_sentences(
 
 
 def word_distances(
-    network: DistanceNetwork, vocabulary: AnyVocabulary, sentences: Sequence[Sequence[str]], *, batch_size: int
+    network: DistanceNetwork, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], *, batch_size: int
 ) -> list[Distances]:
     """The distance before each word of each sentence, read from `<eos>` on; a word has that of its first piece."""
     assert isinstance(network, torch.nn.Module)

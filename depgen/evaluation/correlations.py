@@ -21,7 +21,7 @@ from torch import Tensor
 from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.experiment import data_of
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
@@ -194,7 +194,7 @@ def correlations_of(trained: Trained, sentences: Sequence[Sentence]) -> HeadCorr
 
 def correlate_heads(
     model: LanguageModel,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     *,
     along: Sequence[Sentence] | None = None,

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import generate
 from depgen.decoding.settings import Sampling
@@ -28,7 +28,7 @@ def continue_documents(
     model: DocumentLanguageModel,
     documents: Sequence[DocumentIds],
     *,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sampling: Sampling,
     seeds: Sequence[int],
     sentences: int,
@@ -110,7 +110,7 @@ class _Continuation:
     """Reads on from what the sentences before have left."""
 
     model: DocumentLanguageModel
-    vocabulary: AnyVocabulary
+    vocabulary: Vocabulary
 
     def read(self, sentences: DocumentIds, before: Any) -> Any:  # noqa: ANN401
         """What these sentences leave."""
@@ -127,9 +127,7 @@ class _Continuation:
         return _drawable(log_probs, self.vocabulary), _Sentence(state.before, so_far)
 
 
-def _drawable(
-    log_probs: Float[Tensor, "documents vocab"], vocabulary: AnyVocabulary
-) -> Float[Tensor, "documents vocab"]:
+def _drawable(log_probs: Float[Tensor, "documents vocab"], vocabulary: Vocabulary) -> Float[Tensor, "documents vocab"]:
     """The same without `<s>`; no longer normalised."""
     if vocabulary.start == vocabulary.eos:
         return log_probs

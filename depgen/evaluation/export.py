@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from depgen.backbones.pretrained import PretrainedTransformer
-from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
+from depgen.data.vocabulary import TOKENIZER_FILE
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.language_models.left_to_right import LeftToRight
@@ -37,12 +37,15 @@ def export_pretrained(*, to: Path, run: str | None = None) -> str:
     eos = trained.vocabulary.eos
     model.backbone.save(to, eos=eos)
     trained.vocabulary.save(to)
-    if isinstance(trained.vocabulary, SubwordVocabulary):
+    if trained.vocabulary.splits_words:
         from transformers import PreTrainedTokenizerFast
 
-        end, unknown = trained.vocabulary.eos_token, trained.vocabulary.unk_token
+        specials = trained.vocabulary.specials
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=str(to / TOKENIZER_FILE), bos_token=end, eos_token=end, unk_token=unknown
+            tokenizer_file=str(to / TOKENIZER_FILE),
+            bos_token=specials["eos"],
+            eos_token=specials["eos"],
+            unk_token=specials.get("unk"),
         )
         tokenizer.save_pretrained(to)
     return f"model\t{to.absolute()}"

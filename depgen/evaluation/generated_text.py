@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
 from depgen.decoding.settings import made_options
@@ -153,7 +153,7 @@ class TextGenerator:
         return GeneratedText(prompt.text, "\n".join(lines), seed, log_prob, prompt_sentences=before, sentences=lines)
 
     @property
-    def vocabulary(self) -> AnyVocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The system's."""
         return self.trained.vocabulary
 
@@ -195,12 +195,12 @@ class TextGenerator:
         return [prompt for prompt in prompts for _ in range(self.number)]
 
 
-def _one_line(vocabulary: AnyVocabulary, ids: Sequence[int]) -> str:
+def _one_line(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     """The words of a text; one line, whatever the pieces hold."""
     return " ".join(vocabulary.decode(ids).split())
 
 
-def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: AnyVocabulary) -> None:
+def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: Vocabulary) -> None:
     ids = [each for prompt in prompts for each in prompt]
     if unknown := ids.count(vocabulary.unk):
         log.info("%d of the prompts' %d tokens are unknown to the model and read as <unk>.", unknown, len(ids))

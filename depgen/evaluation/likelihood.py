@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 
 from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
@@ -23,7 +23,7 @@ def score_documents(
     model: LanguageModel,
     documents: Sequence[DocumentIds],
     *,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     tokens_per_batch: int | None = None,
     batch_size: int | None = None,
     progress: bool = False,

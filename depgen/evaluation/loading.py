@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from depgen.data.vocabulary import TOKENIZER_FILE, SubwordVocabulary
+from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary
 from depgen.errors import UserError, check_one_of, did_you_mean
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.system import System
@@ -94,7 +94,7 @@ def load_pretrained(
     return System(Trained(model.eval(), vocabulary, folder, folder), reading, form)
 
 
-def _vocabulary(folder: Path) -> SubwordVocabulary:
+def _vocabulary(folder: Path) -> Vocabulary:
     """The tokenizer of a pretrained model, with the token that begins and ends a text.
 
     Raises:
@@ -111,7 +111,7 @@ def _vocabulary(folder: Path) -> SubwordVocabulary:
             f"{folder / 'config.json'}: expected one token that begins and ends a text, as GPT-2 has, found "
             f"bos_token_id {begin} and eos_token_id {end}. Train a run on top of such a model, or take another."
         )
-    vocabulary = SubwordVocabulary(content, eos_token=str(tokenizer.id_to_token(end)), unk_token=None)
+    vocabulary = Vocabulary(content, specials={"eos": str(tokenizer.id_to_token(end))})
     first, *others = _PROBE
     found = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
     if found != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:

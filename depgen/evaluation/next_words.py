@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
@@ -44,7 +44,7 @@ class WordFigures:
 
 @torch.inference_mode()
 def figures_of_next_words(
-    model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: AnyVocabulary, progress: bool = False
+    model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: Vocabulary, progress: bool = False
 ) -> list[list[WordFigures]]:
     """Entropies and ranks of all tokens of each document, sentence by sentence.
 
@@ -69,14 +69,14 @@ def figures_of_next_words(
 
 
 def _of_sequences(
-    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: AnyVocabulary, progress: bool
+    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary, progress: bool
 ) -> list[list[WordFigures]]:
     found: list[list[WordFigures]] = [[] for _ in documents]
     with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
         for places in batches_of(documents, tokens_per_batch=TOKENS_AT_ONCE):
             items = [TokenItem(place, np.concatenate(documents[place])) for place in places]
             tokens = sum(len(item.ids) + 1 for item in items)
-            batch = collate_tokens(ItemBatch(items, tokens, eos=vocabulary.eos, unk=vocabulary.unk)).to(model.device)
+            batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
             columns, state = [], None
             for position in range(batch.inputs.size(1)):
                 log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
@@ -91,7 +91,7 @@ def _of_sequences(
     return found
 
 
-def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: AnyVocabulary) -> list[WordFigures]:
+def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: Vocabulary) -> list[WordFigures]:
     before, found = None, []
     for ids in document:
         inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)

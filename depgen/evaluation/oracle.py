@@ -34,7 +34,8 @@ import yaml
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
-from depgen.data.vocabulary import encode, load_vocabulary
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import encode
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import sequence_losses
 from depgen.evaluation.outcome import MeasuredItems

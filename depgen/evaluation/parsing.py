@@ -19,7 +19,7 @@ from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
-from depgen.data.vocabulary import AnyVocabulary, is_unknown
+from depgen.data.vocabulary import Vocabulary, is_unknown
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
@@ -197,7 +197,7 @@ def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: 
 
 def score_parser(
     network: HeadNetwork,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     *,
     seeds: int = 5,
@@ -250,7 +250,7 @@ def accuracies(
 
 def predicted_heads(
     network: HeadNetwork,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sequence[str]],
     *,
     decoding: Decoding,
@@ -277,7 +277,7 @@ def predicted_heads(
 def _heads_by(
     decodings: Sequence[Decoding],
     network: HeadNetwork,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
     batch_size: int | None = None,
@@ -294,7 +294,7 @@ def _heads_by(
 
 
 def _own_heads(
-    network: OwnDecoder, vocabulary: AnyVocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
+    network: OwnDecoder, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> Heads:
     """Heads by the rule of the network's own paper."""
     found: Heads = [[] for _ in sentences]
@@ -318,7 +318,7 @@ def decoded_heads(
 def _answers(
     network: HeadNetwork,
     ask: Callable[[Tensor, Tensor], Tensor],
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
     batch_size: int | None = None,

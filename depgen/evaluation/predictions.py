@@ -18,7 +18,7 @@ from torch import Tensor
 from depgen.data.batch import TokenBatch, WordBatch
 from depgen.data.corpus import Corpus
 from depgen.data.text import CorpusData
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.parsing import decoded_heads
 from depgen.language_models.masked import HeadNetwork
@@ -121,7 +121,7 @@ class Bracketings(Predictions):
 
     kind, path = "bracketings", BRACKETINGS
 
-    def __init__(self, vocabulary: AnyVocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
     def rows(self, prediction: Float[Tensor, "layers batch words"], batch: TokenBatch) -> Iterator[Row]:

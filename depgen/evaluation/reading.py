@@ -10,7 +10,7 @@ import numpy as np
 
 from depgen.data.documents import Segmentation, segment_bounds
 from depgen.data.experiment import data_of
-from depgen.data.vocabulary import AnyVocabulary, Encoding, encode
+from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.evaluation.forms import kept_reading
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
@@ -51,11 +51,12 @@ class Reading:
         spelt = FORMS[self.form].spelt
         return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
 
-    def encode(self, words: Sequence[str], vocabulary: AnyVocabulary, *, begins: bool = True) -> Encoding:
+    def encode(self, words: Sequence[str], vocabulary: Vocabulary, *, begins: bool = True) -> Encoding:
         """Token ids of words in the form; `begins` says whether they are the first of a text.
 
         >>> from depgen.data.vocabulary import Vocabulary
-        >>> Reading(final_word_twice=True).encode(["the", "cat"], Vocabulary(["the", "cat"])).word_of_piece.tolist()
+        >>> vocabulary = Vocabulary.of_words(["the", "cat"])
+        >>> Reading(final_word_twice=True).encode(["the", "cat"], vocabulary).word_of_piece.tolist()
         [0, 1, 1]
         """
         found = encode(vocabulary, words, first_word_space=self.first_word_space or not begins)

@@ -7,7 +7,7 @@ from itertools import repeat
 import numpy as np
 from jaxtyping import Float
 
-from depgen.data.vocabulary import EOS_WORD, AnyVocabulary
+from depgen.data.vocabulary import EOS_WORD, Vocabulary
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.next_words import WordFigures, figures_of_next_words
@@ -196,7 +196,7 @@ class Scorer:
         return [each for unit in found for each in unit]
 
     @property
-    def vocabulary(self) -> AnyVocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The run's own."""
         return self.trained.vocabulary
 

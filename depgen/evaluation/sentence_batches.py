@@ -6,12 +6,12 @@ import numpy as np
 
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
 from depgen.data.sampler import TokenBudgetBatches
-from depgen.data.vocabulary import AnyVocabulary, encode
+from depgen.data.vocabulary import Vocabulary, encode
 from depgen.trees.sentence import Sentence
 
 
 def sentence_batches(
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     *,
     tokens_per_batch: int,
@@ -36,7 +36,7 @@ def sentence_batches(
         for places in (alike[first : first + most] for first in range(0, len(alike), most)):
             items = [_item(place, encoded[place], sentences[place].heads) for place in places]
             tokens = int(lengths[places].sum())
-            yield collate_words(ItemBatch(items, tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
+            yield collate_words(ItemBatch(items, tokens, vocabulary))
 
 
 def _item(place: int, ids: np.ndarray, heads: Sequence[int] | None) -> TokenItem:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.encoded_text import TextEncoder
@@ -50,7 +50,7 @@ class System:
         return self.trained.model
 
     @property
-    def tokenizer(self) -> AnyVocabulary:
+    def tokenizer(self) -> Vocabulary:
         """The vocabulary: `pieces(word)` are the ids of a word, `decode(ids)` the text of ids."""
         return self.trained.vocabulary
 

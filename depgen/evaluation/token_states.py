@@ -10,7 +10,7 @@ from torch import Tensor
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words
 from depgen.data.documents import whole_documents
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
@@ -28,7 +28,7 @@ def token_states(
     model: LanguageModel,
     documents: Sequence[DocumentIds],
     *,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     layer: int = -1,
     tokens_per_batch: int = 8192,
     batch_size: int | None = None,
@@ -64,7 +64,7 @@ def token_states(
     return found
 
 
-StatesOf = Callable[[Sequence[DocumentIds], AnyVocabulary, int], list[list[States]]]
+StatesOf = Callable[[Sequence[DocumentIds], Vocabulary, int], list[list[States]]]
 
 
 def _states_by(model: LanguageModel) -> StatesOf:
@@ -83,12 +83,12 @@ def _states_by(model: LanguageModel) -> StatesOf:
 
 
 def _of_sequences(
-    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: AnyVocabulary, layer: int
+    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary, layer: int
 ) -> list[list[States]]:
     """A document is one sequence after `<eos>`."""
     items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
     tokens = sum(len(item.ids) + 1 for item in items)
-    batch = collate_tokens(ItemBatch(items, tokens, eos=vocabulary.eos, unk=vocabulary.unk)).to(model.device)
+    batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
     output = model.backbone(batch.inputs, all_layers=layer != -1)
     states = _numpy(_chosen(output.layers, output.undropped, layer, model))
     return [
@@ -98,20 +98,20 @@ def _of_sequences(
 
 
 def _of_sentences(
-    model: MaskedLanguageModel, documents: Sequence[DocumentIds], vocabulary: AnyVocabulary, layer: int
+    model: MaskedLanguageModel, documents: Sequence[DocumentIds], vocabulary: Vocabulary, layer: int
 ) -> list[list[States]]:
     """Each sentence by itself."""
     sentences = [np.asarray(ids) for document in documents for ids in document]
     items = [TokenItem(place, ids) for place, ids in enumerate(sentences)]
     tokens = sum(map(len, sentences))
-    batch = collate_words(ItemBatch(items, tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id)).to(model.device)
+    batch = collate_words(ItemBatch(items, tokens, vocabulary)).to(model.device)
     output = model.encode(batch.tokens, batch.lengths, all_layers=layer != -1)
     states = iter(_numpy(_chosen(output.layers, output.hidden, layer, model)))
     return [[next(states)[: len(ids)] for ids in document] for document in documents]
 
 
 def _of_documents(
-    model: DocumentLanguageModel, documents: Sequence[DocumentIds], vocabulary: AnyVocabulary, layer: int
+    model: DocumentLanguageModel, documents: Sequence[DocumentIds], vocabulary: Vocabulary, layer: int
 ) -> list[list[States]]:
     """Each sentence after `<s>` and what the sentences before it have left; a long document sentence by sentence."""
     if layer != -1:

@@ -8,7 +8,8 @@ import lightning as L
 import torch
 
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
-from depgen.data.vocabulary import AnyVocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.saved_vocabulary import checked_vocabulary_size, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import load_checkpoint
@@ -27,7 +28,7 @@ class Trained:
     """
 
     model: LanguageModel
-    vocabulary: AnyVocabulary
+    vocabulary: Vocabulary
     run: Path
     checkpoint: Path
 
@@ -38,13 +39,14 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     Nothing pickled is executed: checkpoints are read with `weights_only`.
 
     Raises:
-        UserError: there is no such run or checkpoint, it is damaged, or it neither lies in a run folder nor holds its
-            vocabulary.
+        UserError: there is no such run or checkpoint, it is damaged, it neither lies in a run folder nor holds its
+            vocabulary, or the vocabulary has another size than the system.
     """
     run, checkpoint, alone = _located(reference)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
+    checked_vocabulary_size(vocabulary.size, checkpoint)
     content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
     arguments = content.get("hyper_parameters") or {}  # those of today

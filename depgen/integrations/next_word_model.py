@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Int
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedTokenizerFast
 from transformers.modeling_outputs import CausalLMOutput
 
-from depgen.data.vocabulary import TOKENIZER_FILE, UNK_WORD, SubwordVocabulary, Vocabulary
+from depgen.data.vocabulary import TOKENIZER_FILE
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
@@ -78,13 +78,14 @@ class SystemTokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
     """
 
     def __init__(self, system: System) -> None:
-        end, tokenizer = _tokenizer(system)
+        end = system.tokenizer.specials["eos"]
+        tokenizer = Tokenizer.from_str(system.tokenizer.files()[TOKENIZER_FILE])
         super().__init__(
             tokenizer_object=tokenizer, bos_token=end, eos_token=end, pad_token=end, padding_side="right",
             model_input_names=["input_ids", "attention_mask"],
         )  # fmt: skip
         self._reading: Reading = system.reading
-        self._pieces = isinstance(system.tokenizer, SubwordVocabulary)
+        self._pieces = system.tokenizer.splits_words
 
     def __call__(self, text: str | Sequence[str], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401, D102
         texts = self.spelt(text) if isinstance(text, str) else list(map(self.spelt, text))
@@ -102,14 +103,3 @@ class SystemTokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         words = self._reading.words(Sentence(tuple(text.removeprefix(end).removesuffix(end).split())))
         space = " " if words and self._pieces and self._reading.first_word_space else ""
         return f"{before}{space}{' '.join(words)}{after}"
-
-
-def _tokenizer(system: System) -> tuple[str, Tokenizer]:
-    """The name of the end of sequence, and the tokenizer."""
-    vocabulary = system.tokenizer
-    if isinstance(vocabulary, SubwordVocabulary):
-        return vocabulary.eos_token, Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
-    assert isinstance(vocabulary, Vocabulary)
-    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(vocabulary.words)}, UNK_WORD))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return vocabulary.words[vocabulary.eos], tokenizer

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torchmetrics import Metric, MetricCollection
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.training.assembly import phase_callbacks
@@ -99,7 +99,7 @@ class LanguageModel(L.LightningModule):
         self,
         documents: Sequence[Sequence[Sequence[int]]],
         *,
-        vocabulary: AnyVocabulary,
+        vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """Log-probabilities (nats) of each document's tokens, sentence by sentence; documents are read as one batch.
@@ -128,7 +128,7 @@ class LanguageModel(L.LightningModule):
             )
 
     def pair_log_likelihoods(
-        self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
         """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
 

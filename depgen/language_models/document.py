@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
@@ -133,7 +133,7 @@ class DocumentLanguageModel(LanguageModel):
         self,
         documents: Sequence[Sequence[Sequence[int]]],
         *,
-        vocabulary: AnyVocabulary,
+        vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; every sentence ends with `<eos>`.
@@ -166,7 +166,7 @@ class DocumentLanguageModel(LanguageModel):
             yield word_log_probs(features[0], self.output_weight, self.output_bias, targets)
 
     def _whole_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: AnyVocabulary
+        self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """Those of documents in one batch."""
         batch = whole_documents(documents, vocabulary).to(self.device)
@@ -178,7 +178,7 @@ class DocumentLanguageModel(LanguageModel):
 
     @torch.inference_mode()
     def pair_log_likelihoods(
-        self, sentences: Sequence[Sequence[int]], *, vocabulary: AnyVocabulary
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
     ) -> Float64[np.ndarray, "sentences before"] | None:
         """See `LanguageModel`; where features have two summands, for about the cost of encoding the sentences once."""
         if not self.sentences_in_pairs:

@@ -14,7 +14,7 @@ from torchmetrics import Metric
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
@@ -150,7 +150,7 @@ class LeftToRight(LanguageModel):
         self,
         documents: Sequence[Sequence[Sequence[int]]],
         *,
-        vocabulary: AnyVocabulary,
+        vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`.
@@ -162,7 +162,7 @@ class LeftToRight(LanguageModel):
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)
-        batch = collate_tokens(ItemBatch(items, tokens, eos=vocabulary.eos, unk=vocabulary.unk)).to(self.device)
+        batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(self.device)
         scores = self.log_probs(batch).cpu().numpy()
         return [
             np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))

@@ -16,7 +16,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.text import TextData
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, Likelihood
 from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
@@ -264,7 +264,7 @@ class MaskedLanguageModel(LanguageModel):
         self,
         documents: Sequence[Sequence[Sequence[int]]],
         *,
-        vocabulary: AnyVocabulary,
+        vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; each word is hidden in turn and predicted from all others of its sentence.
@@ -290,7 +290,7 @@ class MaskedLanguageModel(LanguageModel):
         return [[next(found) for _ in document] for document in documents]
 
     def _hidden_in_turn(
-        self, sentences: Sequence[Int[np.ndarray, " _"]], vocabulary: AnyVocabulary
+        self, sentences: Sequence[Int[np.ndarray, " _"]], vocabulary: Vocabulary
     ) -> list[Float[np.ndarray, " words"]]:
         """Each word's log-probability where it alone is hidden; copies of sentences are read in bounded batches."""
         lengths = np.array([len(ids) for ids in sentences])
@@ -299,7 +299,7 @@ class MaskedLanguageModel(LanguageModel):
         log_probs = torch.empty(len(places), dtype=torch.float64)
         for share in TokenBudgetBatches(lengths[copied], tokens_per_batch=MASKED_AT_ONCE, shuffle=False):
             items = [TokenItem(int(copy), sentences[copied[copy]]) for copy in share.indices]
-            batch = collate_words(ItemBatch(items, share.global_tokens, unk=vocabulary.unk, mask_id=vocabulary.mask_id))
+            batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary))
             batch = batch.to(self.device)
             chosen = torch.zeros_like(batch.is_word)
             chosen[torch.arange(len(items)), torch.from_numpy(places[share.indices])] = True

@@ -107,7 +107,11 @@ def collate_dependents(
     if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
         return DependencyBatch(**shared)
     arcs_of = partial(
-        _item_arcs, eos=batch.eos, root_target=root_target, eos_target=eos_target, relation_weights=relation_weights
+        _item_arcs,
+        eos=batch.vocabulary.eos,
+        root_target=root_target,
+        eos_target=eos_target,
+        relation_weights=relation_weights,
     )
     width, columns = tokens.inputs.shape[1], []
     for number, stretch in enumerate(batch.stretches):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import lightning as L
 import numpy as np
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.attention import BEGIN, Attention, DependencyAttention, sentence_attention
 from depgen.evaluation.loading import load_run
@@ -94,7 +94,7 @@ class AttentionPicture(L.Callback):
         """Draw and log."""
         if trainer.sanity_checking or not trainer.is_global_zero or trainer.current_epoch % self.every_n_epochs:
             return
-        vocabulary: AnyVocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
+        vocabulary: Vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
         attention = sentence_attention(pl_module, vocabulary, self.sentence.split(), kind="dependency")
         drawing = attention_figure(attention)
         if not _log_to_wandb(trainer, drawing):

@@ -13,6 +13,7 @@ from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from tests.backbones.conftest import VOCABULARY, words
 from tests.models.conftest import items
+from tests.vocabularies import NO_WORDS
 
 SMALL = {"embedding_size": 4, "hidden_size": 6, "slots": 3, "lookback": 2}
 
@@ -215,7 +216,7 @@ def test_it_learns_a_few_sentences_by_heart():
     options = {"embedding_size": 24, "hidden_size": 32, "dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
     model = CausalLM(partial(PRPN, **options), 13)
     texts = [torch.randint(1, 13, (6,)).int().numpy() for _ in range(8)]
-    batch = collate_tokens(ItemBatch([TokenItem(k, ids) for k, ids in enumerate(texts)], 56))
+    batch = collate_tokens(ItemBatch([TokenItem(k, ids) for k, ids in enumerate(texts)], 56, NO_WORDS))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()

@@ -48,7 +48,7 @@ def corpus(documents):
 
 @pytest.mark.usefixtures("two_threads")
 def test_coherence():
-    vocabulary = Vocabulary([f"w{word}" for word in range(WORDS)], starts=True)
+    vocabulary = Vocabulary.of_words([f"w{word}" for word in range(WORDS)], specials=["start"])
     asked, found = CoherenceTask(), corpus(DOCUMENTS)
     figures, resampled = {}, []
     for name, context in MODELS.items():

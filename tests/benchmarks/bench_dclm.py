@@ -17,6 +17,7 @@ from depgen.models.dclm import (
     NoContext,
 )
 from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
+from tests.vocabularies import NO_WORDS_BUT_START
 
 VOCABULARY, SIZE, SEGMENTS, SENTENCES, START, GOAL = 10_003, 128, 32, 5, 2, 1.5
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -42,7 +43,7 @@ class Step:
             for k, row in enumerate(lengths)
         ]
         self.tokens = int(lengths.sum() + lengths.size)
-        self.batch = collate_documents(SegmentBatch(items, self.tokens, SEGMENTS, start=START)).to(DEVICE)
+        self.batch = collate_documents(SegmentBatch(items, self.tokens, SEGMENTS, NO_WORDS_BUT_START)).to(DEVICE)
         context = partial(MODELS[name], size=SIZE, cell=cell)
         self.model = DCLM(VOCABULARY, context=context, embedding_size=SIZE).to(DEVICE).train()
 

@@ -41,7 +41,7 @@ def test_decoding():
 def test_parsing():
     torch.manual_seed(0)
     generator = np.random.default_rng(0)
-    vocabulary = Vocabulary([f"word-{number}" for number in range(10_000)], masks=True)
+    vocabulary = Vocabulary.of_words([f"word-{number}" for number in range(10_000)], specials=["mask_id"])
     network = UDGN(vocabulary.size, width=128, layers=4, head_size=32, tags=5).eval()
     lengths = generator.gamma(4.5, 4.7, 1000).astype(int) + 1  # about 21 words, as in the Penn Treebank
     sentences = [[f"word-{number}" for number in generator.integers(0, 10_000, length)] for length in lengths]

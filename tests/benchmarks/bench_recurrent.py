@@ -15,6 +15,7 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.training.activation import ActivationRegularizer
 from tests.benchmarks.figures import figure, operation_seconds, paired_ratio, seconds, write_figures
+from tests.vocabularies import NO_WORDS
 
 VOCABULARY, COLUMNS, BPTT, WINDOW, GOAL = 10_001, 20, 70, 16, 1.25
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -41,7 +42,7 @@ def segment():
     lines = COLUMNS * BPTT // 21 + 2
     heads = np.tile(np.maximum(np.arange(20) - generator.integers(0, 3, 20), 0), lines).astype(np.int32)
     ids = generator.integers(2, VOCABULARY, 20 * lines, np.int32)
-    data = Columns(EncodedSplit(ids, np.arange(0, 20 * lines + 1, 20), heads, 0, 1), COLUMNS)
+    data = Columns(EncodedSplit(ids, np.arange(0, 20 * lines + 1, 20), heads, NO_WORDS), COLUMNS)
     return data.__getitems__(next(iter(Segments(data, BPTT, vary=False))))
 
 

@@ -9,6 +9,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
+from tests.vocabularies import NO_WORDS
 
 VOCABULARY, LENGTH, STORIES, GOAL = 31_000, 55, 16, 1.10
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -22,7 +23,7 @@ def stories() -> ItemBatch:
         heads = np.arange(LENGTH) - generator.integers(0, 3, LENGTH)
         heads[heads < 0] = 0
         items.append(TokenItem(index, generator.integers(2, VOCABULARY, LENGTH, np.int32), heads.astype(np.int32)))
-    return ItemBatch(items, STORIES * (LENGTH + 1))
+    return ItemBatch(items, STORIES * (LENGTH + 1), NO_WORDS)
 
 
 class Step:

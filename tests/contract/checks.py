@@ -30,9 +30,9 @@ from tests.contract.systems import VOCABULARY
 
 LETTERS = "abcdefghijk"
 PLAIN, STARTING, MASKING = (
-    Vocabulary(LETTERS),
-    Vocabulary(LETTERS[1:], starts=True),
-    Vocabulary(LETTERS[1:], masks=True),
+    Vocabulary.of_words(LETTERS),
+    Vocabulary.of_words(LETTERS[1:], specials=["start"]),
+    Vocabulary.of_words(LETTERS[1:], specials=["mask_id"]),
 )
 DOCUMENTS = [[[3, 4, 5], [6], [7, 8, 9, 3, 3, 12]], [[5]], [[4, 4], [9, 3, 11]], [[10], [3, 8], [4, 7, 7, 6]]]
 """Token ids of documents of several sentences and lengths; no id is special."""
@@ -62,7 +62,7 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
         pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
         return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
     items = [TokenItem(k, ids) for k, ids in enumerate(texts)]
-    return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), mask_id=MASKING.mask_id))
+    return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), vocabulary_of(model)))
 
 
 def places_of(batch: Batch) -> torch.Tensor:
@@ -359,7 +359,7 @@ def attention_depends_on_its_own_words(model: LanguageModel, folder: Path) -> No
 def stream(positions: int) -> list[Batch]:
     """Two columns of a stream of 40 tokens, in segments of some positions."""
     ids = np.arange(36, dtype=np.int32) % 10 + 3
-    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), None, 0, 1), 2)
+    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), None, PLAIN), 2)
     return [data.__getitems__(segment) for segment in Segments(data, positions, vary=False)]
 
 

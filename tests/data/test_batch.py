@@ -6,6 +6,7 @@ import torch
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_words
 from depgen.errors import UserError
+from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
 
 def item(index, ids, heads=None):
@@ -14,7 +15,7 @@ def item(index, ids, heads=None):
 
 
 def test_sentences_stand_as_they_are_and_are_padded_with_what_is_never_masked():
-    batch = collate_words(ItemBatch([item(7, [3, 4, 5]), item(2, [6])], 6, unk=1, mask_id=2))
+    batch = collate_words(ItemBatch([item(7, [3, 4, 5]), item(2, [6])], 6, NO_WORDS_BUT_MASK))
     assert batch.tokens.tolist() == [[3, 4, 5], [6, 1, 1]]
     assert batch.tokens.dtype == batch.lengths.dtype == torch.int64
     assert batch.lengths.tolist() == [3, 1]
@@ -25,16 +26,16 @@ def test_sentences_stand_as_they_are_and_are_padded_with_what_is_never_masked():
 
 def test_trees_come_along_where_all_have_one():
     both = [item(0, [3, 4, 5], [2, 0, 2]), item(1, [6], [0])]
-    assert collate_words(ItemBatch(both, 6, mask_id=2)).heads.tolist() == [[2, 0, 2], [0, -1, -1]]
-    assert collate_words(ItemBatch([both[0], item(1, [6])], 6, mask_id=2)).heads is None
+    assert collate_words(ItemBatch(both, 6, NO_WORDS_BUT_MASK)).heads.tolist() == [[2, 0, 2], [0, -1, -1]]
+    assert collate_words(ItemBatch([both[0], item(1, [6])], 6, NO_WORDS_BUT_MASK)).heads is None
 
 
 def test_a_batch_moves_as_a_whole():
-    batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, mask_id=2)).to("meta")
+    batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, NO_WORDS_BUT_MASK)).to("meta")
     assert all(each.device.type == "meta" for each in (batch.tokens, batch.lengths, batch.items, batch.heads))
     assert (batch.unk, batch.mask_id) == (1, 2)
 
 
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():
     with pytest.raises(UserError, match=r"<mask>: .*data\.init_args\.vocabulary.* masks"):
-        collate_words(ItemBatch([item(0, [3])], 2))
+        collate_words(ItemBatch([item(0, [3])], 2, NO_WORDS))

@@ -1,11 +1,10 @@
 """Runs on parts of a corpus share the vocabulary of the whole."""
 
-from collections import Counter
-
 from depgen.data.corpus_vocabulary import CorpusVocabulary
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
 from depgen.data.vocabulary import WordVocabulary
+from tests.vocabularies import documents_of
 
 
 def corpus(folder, train="a b b\nc b a\n"):
@@ -28,7 +27,9 @@ def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path, monkeypatch):
 
 
 def test_what_is_counted_is_cut_and_masked_as_the_builder_says(tmp_path):
-    vocabulary = CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2, masks=True)).build(Counter(["z", "z"]))
+    vocabulary = CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2, masks=True)).build(
+        documents_of(["z", "z"])
+    )
     assert [vocabulary.decode([index]) for index in range(vocabulary.size)] == ["<eos>", "<unk>", "<mask>", "b", "a"]
 
 

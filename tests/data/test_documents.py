@@ -16,6 +16,7 @@ from depgen.data.json_documents import JsonDocuments
 from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
+from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_the_2015_reader_repeats_the_last_word_of_every_sentence(corpus):
 
 def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end():
     items = [SegmentItem(4, [np.array([7, 8]), np.array([9])]), SegmentItem(2, [np.array([5])])]
-    batch = collate_documents(SegmentBatch(items, 7, 2, eos=0, unk=1, start=2))
+    batch = collate_documents(SegmentBatch(items, 7, 2, NO_WORDS_BUT_START))
     assert batch.inputs.tolist() == [[[2, 7, 8], [2, 9, 2]], [[2, 5, 2], [2, 2, 2]]]
     assert batch.targets.tolist() == [[[7, 8, 0], [9, 0, 0]], [[5, 0, 0], [0, 0, 0]]]
     assert batch.lengths.tolist() == [[3, 2], [2, 0]]
@@ -117,7 +118,7 @@ def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
 def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
     def encoded(items, sentences, documents):
         bounds = {"sentences": np.array(sentences), "documents": np.array(documents)}
-        return EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array(items), None, 0, 1, **bounds)
+        return EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array(items), None, NO_WORDS, **bounds)
 
     whole = SegmentedSplit(encoded([0, 3], [0, 2, 3], [0, 2]), longest=None)
     assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]

@@ -40,7 +40,7 @@ def run(tmp_path):
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "run.json").write_text('{"started": "2026-01-01"}')
     (folder / "checkpoints" / "best.ckpt").write_bytes(b"")
-    Vocabulary(WORDS, masks=True).save(folder / "vocabulary")
+    Vocabulary.of_words(WORDS, specials=["mask_id"]).save(folder / "vocabulary")
     return folder
 
 

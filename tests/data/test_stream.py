@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.batch import collate_tokens
+from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.stream import Columns, Segments, segment_lengths
 from depgen.data.text import EncodedSplit
 from depgen.errors import UserError
 from depgen.models.dmlm import collate_dependents
+from tests.vocabularies import NO_WORDS
 
 EOS = 0
 
@@ -18,7 +19,7 @@ def encoded(lengths, *, trees=False):
     ids = np.arange(1, sum(lengths) + 1, dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     heads = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32) if trees else None
-    return EncodedSplit(ids, offsets, heads, EOS, -1)
+    return EncodedSplit(ids, offsets, heads, NO_WORDS)
 
 
 def stream_of(split):
@@ -103,8 +104,7 @@ def test_future_dependents_in_a_stream_are_those_of_each_line():
     split = encoded([4, 1, 6, 0, 3], trees=True)
     expected = []
     for item in range(len(split)):
-        alone = collate_dependents(type(next(iter(batches_of(Columns(split, 1), bptt=99, vary=False))))(
-            [split[item]], 1, EOS))  # fmt: skip
+        alone = collate_dependents(ItemBatch([split[item]], 1, NO_WORDS))
         sets = alone.dependents
         expected += [sets.ids[a:b].tolist() for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
     found = {}

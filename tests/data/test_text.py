@@ -1,6 +1,5 @@
 """The data module against the documents it reads: tokens, heads joined and on pieces, the vocabulary of a run."""
 
-from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -17,6 +16,7 @@ from depgen.errors import UserError
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
+from tests.vocabularies import NO_WORDS, documents_of
 
 DOCUMENTS = [
     Document(
@@ -78,7 +78,7 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
     split = data.split("train")
     ends = encode(data.vocabulary, list(DOCUMENTS[0].words())).word_of_piece
     assert split[0].word_ends.tolist() == [*(ends[1:] != ends[:-1]).tolist(), True]
-    batch = collate_tokens(ItemBatch([split[0], split[1]], int(split.lengths.sum())))
+    batch = collate_tokens(ItemBatch([split[0], split[1]], int(split.lengths.sum()), split.vocabulary))
     assert batch.words.tolist() == [6, 3]  # five words and two, an end each
     assert batch.lengths.tolist() != [6, 3]
     columns = Columns(split, 2)
@@ -86,7 +86,7 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
     assert sum(int(each.words.sum()) for each in segments) == 9
     whole_words = TextData(Fixture()).split("train")
     assert whole_words.word_ends is None
-    together = collate_tokens(ItemBatch([whole_words[0], whole_words[1]], 9))
+    together = collate_tokens(ItemBatch([whole_words[0], whole_words[1]], 9, NO_WORDS))
     assert together.words.tolist() == together.lengths.tolist() == [6, 3]
 
 
@@ -105,7 +105,7 @@ def test_unknown_words_of_the_test_split_and_vocabularies_that_saw_it():
 
 
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
-    small = WordVocabulary(max_size=3).build(Counter(["she"]))
+    small = WordVocabulary(max_size=3).build(documents_of(["she"]))
     small.save(tmp_path / "vocabulary")
     data = TextData(Fixture())
     assert data.vocabulary_size == 9
@@ -117,7 +117,7 @@ def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
 def test_a_limit_on_documents_limits_training_alone():
     data = TextData(Fixture(), max_documents=1)
     assert [len(data.split(split)) for split in ("train", "valid")] == [1, 2]
-    assert "!" not in data.vocabulary.words
+    assert "!" not in data.vocabulary.types
 
 
 @pytest.mark.parametrize("number", [0, -1])
@@ -128,7 +128,7 @@ def test_a_limit_that_leaves_no_document_is_refused(number):
 
 def test_a_padded_batch():
     split = TextData(Fixture()).split("train")
-    batch = collate_tokens(ItemBatch([split[0], split[1]], 9))
+    batch = collate_tokens(ItemBatch([split[0], split[1]], 9, split.vocabulary))
     assert batch.inputs.shape == (2, 6)
     assert batch.inputs[0, 1:].tolist() == batch.targets[0, :-1].tolist()
     assert batch.inputs[:, 0].tolist() == [0, 0]

@@ -17,7 +17,7 @@ from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir"]
-VOCABULARY = Vocabulary(WORDS, masks=True)
+VOCABULARY = Vocabulary.of_words(WORDS, specials=["mask_id"])
 
 
 def sentences_of(seed):

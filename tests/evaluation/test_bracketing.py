@@ -18,6 +18,7 @@ from depgen.evaluation.bracketing import bracketing_f1, floors, treebank_sentenc
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.trees.constituency import bracketing_of_distances
+from tests.vocabularies import documents_of
 
 TREES = """
 ( (S (NP (DT The) (NN cat)) (, ,) (VP (VBD saw) (NP (CD 12) (NNS dogs))) (. .)) )
@@ -25,7 +26,7 @@ TREES = """
 ( (X (. !)) )
 ( (S (NP (DT the) (JJ old) (NN dog)) (VP (VBD slept)) (. .)) )
 """
-KNOWN = Vocabulary(["the", "cat", "saw", "N", "dogs", "she", "paid", "$", "old", "slept"])
+KNOWN = Vocabulary.of_words(["the", "cat", "saw", "N", "dogs", "she", "paid", "$", "old", "slept"])
 
 
 class ByWord(torch.nn.Module):
@@ -115,9 +116,8 @@ def test_distances_do_not_depend_on_the_batch():
 
 
 def test_a_word_of_several_pieces_has_the_distance_of_its_first():
-    from collections import Counter
 
-    pieces = SubwordPieces(size=258).build(Counter({"a": 1}))
+    pieces = SubwordPieces(size=258).build(documents_of("a"))
     first = [pieces.pieces(word)[0] for word in ("cat", "sat")]
     found = word_distances(ByWord(), pieces, [["cat", "sat"]], batch_size=1)
     assert len(pieces.pieces("cat")) > 1

@@ -32,7 +32,7 @@ from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
 WORDS = ["the", "a", "old", "cat", "dog", "saw", "fed", "it", "slept"]
-KNOWN = Vocabulary(WORDS, masks=True)
+KNOWN = Vocabulary.of_words(WORDS, specials=["mask_id"])
 SENTENCES = [
     Sentence(("the", "old", "cat", "saw", "it"), (3, 3, 4, 0, 4), ("det", "amod", "nsubj", "root", "obj")),
     Sentence(("slept",), (0,), ("root",)),

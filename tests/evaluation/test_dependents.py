@@ -62,7 +62,7 @@ def test_each_kind_of_token_has_its_mean(kind, experiment, trained):
     sums = {"future dependents": [], "other words": [], "<eos>": [], "all": []}
     for index in range(len(split)):
         item = split[index]
-        nll = -trained.model.log_probs(collate_tokens(ItemBatch([item], 1, split.eos, split.unk)))[0].detach()
+        nll = -trained.model.log_probs(collate_tokens(ItemBatch([item], 1, split.vocabulary)))[0].detach()
         for word, value in enumerate(nll.tolist(), start=1):
             head = item.heads[word - 1] if word <= len(item.heads) else None
             later = [child for child, its in enumerate(item.heads, start=1) if its == word and child < word]

@@ -31,7 +31,7 @@ DOCUMENTS = [[[4, 5, 6], [7], [8, 4], [5, 5], [9]], [], [[5]], [[6, 6], [], [4, 
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(WORDS, starts=True)
+    return Vocabulary.of_words(WORDS, specials=["start"])
 
 
 def model_of(name, vocabulary, *, cell="cnn2015"):

@@ -5,8 +5,9 @@ import pytest
 import yaml
 
 from depgen.data.annotated import annotated_split
+from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.treebank import ConlluTreebank
-from depgen.data.vocabulary import load_vocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation import induced_trees
 from depgen.evaluation.induced_trees import InducedTrees
@@ -103,8 +104,8 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
     before = fingerprint()
     assert before == fingerprint(parsing_run) == fingerprint(form="bare", tokens_per_batch=9, device="cpu")
     assert len({before, fingerprint(decoding="argmax"), fingerprint(form="ptb"), fingerprint(form="as_is")}) == 4
-    words = copy / "vocabulary" / "vocabulary.json"
-    words.write_text(words.read_text().replace('"the"', '"thee"'))
+    words = ["thee" if word == "the" else word for word in load_vocabulary(copy / "vocabulary").types[3:]]
+    Vocabulary.of_words(words, specials=["mask_id"]).save(copy / "vocabulary")
     assert fingerprint() != before
     shutil.copytree(parsing_run / "vocabulary", copy / "vocabulary", dirs_exist_ok=True)
     with (copy / "checkpoints" / "best.ckpt").open("ab") as stream:

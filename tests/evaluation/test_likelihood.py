@@ -17,7 +17,7 @@ from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContex
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.udgn import UDGN
 
-VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
+VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 
 
 @pytest.fixture(params=[NoContext, ContextToContext, ContextToOutput])

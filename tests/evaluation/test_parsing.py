@@ -35,7 +35,7 @@ from depgen.trees.tree import check_tree
 from tests.oracles import score_of_tree, tree_by_n_calls
 
 OFFSETS = {"next": 1, "last": -1, "after-next": 2, "before-last": -2}
-KNOWN = Vocabulary(list(OFFSETS), masks=True)
+KNOWN = Vocabulary.of_words(list(OFFSETS), specials=["mask_id"])
 SENTENCES = [
     ["next", "next", "zebra"],
     [],
@@ -62,7 +62,7 @@ class ByWord(MaskedLanguageModel):
         for row, length in enumerate(lengths.tolist()):
             assert (tokens[row, length:] == KNOWN.unk).all()
             for place in range(length):
-                offset = OFFSETS.get(KNOWN.words[tokens[row, place]])
+                offset = OFFSETS.get(KNOWN.types[tokens[row, place]])
                 if offset is not None:
                     found[row, place, place + offset] = 0.9
         return found

@@ -20,7 +20,7 @@ from depgen.models.udgn import UDGN
 from tests.models.encoders import spread
 
 TEXT = "The mother , who was Xyzzy , believed him .\nShe was pretty .\n\nThey saved his pie .\n"
-VOCABULARY = Vocabulary(sorted({word.lower() for word in TEXT.split()} - {"xyzzy"}), masks=True)
+VOCABULARY = Vocabulary.of_words(sorted({word.lower() for word in TEXT.split()} - {"xyzzy"}), specials=["mask_id"])
 BACKBONE = partial(
     Transformer, layers=1, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=520
 )

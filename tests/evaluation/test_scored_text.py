@@ -10,7 +10,7 @@ import torch
 
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
-from depgen.data.vocabulary import SubwordVocabulary, Vocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.scored_text import ScoredWord, Scorer, Totals
@@ -44,7 +44,7 @@ def scorer_of(model, vocabulary, form="as_is", *, as_one=False, **reading):
     return Scorer(trained(model, vocabulary), Reading(form, **reading), as_one)
 
 
-WORDS = Vocabulary(["the", "cat", "dogs", "ran", "a"], masks=True, starts=True)
+WORDS = Vocabulary.of_words(["the", "cat", "dogs", "ran", "a"], specials=["mask_id", "start"])
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
 
     network = GPT2LMHeadModel.from_pretrained(tiny_gpt2).eval()
     tokenizer = PreTrainedTokenizerFast.from_pretrained(tiny_gpt2)
-    vocabulary = SubwordVocabulary((tiny_gpt2 / "tokenizer.json").read_text(), eos_token="<bos>", unk_token=None)
+    vocabulary = Vocabulary((tiny_gpt2 / "tokenizer.json").read_text(), specials={"eos": "<bos>"})
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(tiny_gpt2)), vocabulary.size)
     texts = ["the old dog saw a quizzical platypus .", "Ränder, it was late", "ran"]
     (document,) = scorer_of(model, vocabulary).score(documents_of(texts))

@@ -7,7 +7,7 @@ from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.trees.sentence import Sentence
 
-KNOWN = Vocabulary(["a", "b", "c"], masks=True)
+KNOWN = Vocabulary.of_words(["a", "b", "c"], specials=["mask_id"])
 SENTENCES = [
     Sentence(("a", "b", "c"), (2, 0, 2)),
     Sentence((), ()),
@@ -41,4 +41,4 @@ def test_sentences_without_trees_and_none_at_all():
 
 def test_a_vocabulary_without_mask_is_refused():
     with pytest.raises(UserError, match="masks: true"):
-        list(sentence_batches(Vocabulary(["a"]), [Sentence(("a",))], tokens_per_batch=9))
+        list(sentence_batches(Vocabulary.of_words(["a"]), [Sentence(("a",))], tokens_per_batch=9))

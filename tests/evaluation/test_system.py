@@ -25,7 +25,7 @@ from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
-VOCABULARY = Vocabulary(WORDS, masks=True)
+VOCABULARY = Vocabulary.of_words(WORDS, specials=["mask_id"])
 SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8, "positions": "learned", "max_length": 40}
 BACKBONE = partial(Transformer, **SIZES)
 MODELS = {

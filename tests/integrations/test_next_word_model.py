@@ -20,7 +20,7 @@ from depgen.models.dmlm import DMLM
 from depgen.models.masked_transformer import MaskedTransformer
 from tests.models.encoders import encoder, spread
 
-VOCABULARY = Vocabulary(["the", "cat", "dogs", "ran", "a", "."], masks=True)
+VOCABULARY = Vocabulary.of_words(["the", "cat", "dogs", "ran", "a", "."], specials=["mask_id"])
 SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8}
 MODELS = {
     "causal": partial(CausalLM, partial(Transformer, **SIZES)),

@@ -27,7 +27,7 @@ from tests.models.documents import CONTEXTS as RECURRENT
 from tests.models.documents import TRANSFORMERS, batch_of, small_model
 from tests.models.masked import alone
 
-VOCABULARY = Vocabulary(list("abcdefghij"), starts=True)
+VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
 CONTEXTS = [NoContext, CarriedState, HierarchicalContext, AttentionContext, ContextToContext, ContextToOutput]
 

@@ -21,6 +21,7 @@ from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
+from tests.vocabularies import NO_WORDS
 
 PIECES = [([2, 3, 4, 5], [False, True, True, True]), ([6, 7, 8], [False, False, True]), ([9], [True])]
 
@@ -37,7 +38,7 @@ def test_perplexity_of_words_is_that_of_tokens_where_each_token_is_a_word(verb):
             TokenItem(n, np.array(ids, np.int32), None, np.array(ends) if kind == "pieces" else None)
             for n, (ids, ends) in enumerate(PIECES)
         ]
-        batches = [ItemBatch(items[:2], 9), ItemBatch(items[2:], 2)]
+        batches = [ItemBatch(items[:2], 9, NO_WORDS), ItemBatch(items[2:], 2, NO_WORDS)]
         loader = DataLoader(batches, batch_size=None, collate_fn=collate_tokens)
         (found[kind],) = getattr(trainer, verb)(model, loader, verbose=False)
         if verb == "test":
@@ -53,7 +54,7 @@ def test_perplexity_of_words_is_that_of_tokens_where_each_token_is_a_word(verb):
 
 # -- scores of documents -----------------------------------------------------------------------------------------------
 
-VOCABULARY = Vocabulary(list("abcdefghi"))
+VOCABULARY = Vocabulary.of_words(list("abcdefghi"))
 TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=24
 )
@@ -100,7 +101,7 @@ class Bigrams(LeftToRight):
 
 def test_a_system_without_a_backbone_says_what_it_cannot_do():
     model = Bigrams(VOCABULARY.size)
-    batch = collate_tokens(ItemBatch([TokenItem(0, np.array([3, 4], np.int32))], 3))
+    batch = collate_tokens(ItemBatch([TokenItem(0, np.array([3, 4], np.int32))], 3, NO_WORDS))
     assert model.training_step(batch, 0).item() == pytest.approx(math.log(VOCABULARY.size))
     assert model.sentence_log_probs([[[3, 4]]], vocabulary=VOCABULARY)[0][0].shape == (3,)
     assert model.output_biases == []

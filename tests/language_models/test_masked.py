@@ -17,6 +17,7 @@ from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from tests.models.encoders import encoder, spread
 from tests.models.masked import MASK, UNK, alone, batch_of
+from tests.vocabularies import NO_WORDS_BUT_MASK
 
 WORDS = 8
 SENTENCES = [[3, 4, 5, 1, 7], [6, 3], [1], [5], [7, 7, 1, 4], [1, 1, 3, 6, 5, 4]]
@@ -195,7 +196,7 @@ def test_validation_that_masks_nothing_has_no_best_weights_and_says_so():
 
 def test_sentences_come_as_they_are():
     items = [TokenItem(k, np.array(ids, dtype=np.int32)) for k, ids in enumerate(SENTENCES)]
-    batch = Neighbours().collate(ItemBatch(items, 25, mask_id=MASK))
+    batch = Neighbours().collate(ItemBatch(items, 25, NO_WORDS_BUT_MASK))
     assert batch.tokens[0].tolist()[:5] == SENTENCES[0]
     assert batch.mask_id == MASK
 
@@ -209,7 +210,7 @@ SYSTEMS = {
     "UDGN": lambda: UDGN(VOCABULARY.size, **SMALL_UDGN),
     "UDGN, positions": lambda: UDGN(VOCABULARY.size, **SMALL_UDGN, positions=True, max_length=12),
 }
-VOCABULARY = Vocabulary(list("abcdefgh"), masks=True)
+VOCABULARY = Vocabulary.of_words(list("abcdefgh"), specials=["mask_id"])
 DOCUMENTS = [[[3, 4, 5, UNK, 7], [6, 3], [10, 9, 8, 3]], [[UNK]], [[5], [7, 7, UNK, 4], [UNK, UNK, 3, 6, 5, 4]]]
 
 
@@ -270,4 +271,4 @@ def test_a_system_that_reads_by_given_trees_is_refused():
 
 def test_a_vocabulary_that_can_hide_nothing_is_refused(system):
     with pytest.raises(UserError, match="needs a vocabulary with <mask>"):
-        score_documents(system, DOCUMENTS, vocabulary=Vocabulary(list("abcdefghi")))
+        score_documents(system, DOCUMENTS, vocabulary=Vocabulary.of_words(list("abcdefghi")))

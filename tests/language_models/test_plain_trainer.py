@@ -18,10 +18,11 @@ from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedStories
+from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.sentences import SingleSentences
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
-from depgen.data.vocabulary import SubwordPieces, WordVocabulary, vocabulary_of_checkpoint
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
@@ -252,14 +253,14 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     model = CausalLM(TINY, data.vocabulary_size)
     fitted.fit(model, data)
     path = tmp_path / "checkpoints" / "best.ckpt"
-    assert vocabulary_of_checkpoint(load_checkpoint(path)).words == data.vocabulary.words
+    assert vocabulary_of_checkpoint(load_checkpoint(path)).types == data.vocabulary.types
     alone = depgen.load(path, device="cpu")
-    assert alone.tokenizer.words == data.vocabulary.words
+    assert alone.tokenizer.types == data.vocabulary.types
     assert alone.score(["a b c"])[0].log_prob < 0
     fitted.test(model, data, ckpt_path=path, weights_only=True, verbose=False)
     (tmp_path / "train.txt").write_text("x y z x y\n" * 12)
     other = TextData(TextLines(str(tmp_path)), tokens_per_batch=20)
-    assert other.vocabulary.words != data.vocabulary.words
+    assert other.vocabulary.types != data.vocabulary.types
     with pytest.raises(UserError, match=r"another vocabulary.*use_vocabulary"):
         trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)
 

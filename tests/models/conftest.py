@@ -8,6 +8,7 @@ import pytest
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
+from tests.vocabularies import NO_WORDS
 
 VOCABULARY = 13
 
@@ -38,4 +39,4 @@ def items(*rows):
     tokens = [
         TokenItem(k, np.array(ids, dtype=np.int32), np.array(h, dtype=np.int32)) for k, (ids, h) in enumerate(chosen)
     ]
-    return ItemBatch(tokens, sum(len(ids) + 1 for ids, _ in chosen))
+    return ItemBatch(tokens, sum(len(ids) + 1 for ids, _ in chosen), NO_WORDS)

@@ -17,6 +17,7 @@ from depgen.models.dclm import (
     HierarchicalContext,
     NoContext,
 )
+from tests.vocabularies import NO_WORDS_BUT_START
 
 START = 2
 CONTEXTS = {
@@ -52,4 +53,4 @@ def small_model(name, vocabulary_size):
 def batch_of(documents):
     items = [SegmentItem(k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
     tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), start=START))
+    return collate_documents(SegmentBatch(items, tokens, len(items), NO_WORDS_BUT_START))

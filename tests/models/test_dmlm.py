@@ -35,6 +35,7 @@ from depgen.training.activation import ActivationRegularizer
 from depgen.trees.relation_weights import RelationWeights
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
+from tests.vocabularies import NO_WORDS
 
 
 def causal_attention(batch, heads, length, dtype=torch.float64):
@@ -76,7 +77,9 @@ def test_dependents_equal_the_literal_loop(data):
         chosen.append((ids, heads))
     root, end = data.draw(st.booleans()), data.draw(st.booleans())
     duplicates = data.draw(st.sampled_from(["set", "multiset"]))
-    batch = ItemBatch([TokenItem(k, np.array(i, int), np.array(h, int)) for k, (i, h) in enumerate(chosen)], 1)
+    batch = ItemBatch(
+        [TokenItem(k, np.array(i, int), np.array(h, int)) for k, (i, h) in enumerate(chosen)], 1, NO_WORDS
+    )
     found = as_sets(collate_dependents(batch, root_target=root, eos_target=end, duplicates=duplicates))
     for (ids, heads), sets in zip(chosen, found, strict=True):
         literal = future_dependents_by_loop(heads, root_target=root, eos_target=end)
@@ -88,7 +91,7 @@ def test_dependents_equal_the_literal_loop(data):
 def test_a_sentence_without_a_tree_is_refused():
     left = TokenItem(1, np.array([1, 2]), np.array([-1, -1]))
     with pytest.raises(UserError, match="a tree of every sentence, but the annotator leaves some out"):
-        collate_dependents(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1))
+        collate_dependents(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1, NO_WORDS))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
     for k in range(8):
         ids = generator.integers(2, VOCABULARY, 6)
         rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
-    batch = collate_dependents(ItemBatch(rows, 56))
+    batch = collate_dependents(ItemBatch(rows, 56, NO_WORDS))
     model = DMLM(transformer, VOCABULARY, 1, 1)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     first = []
@@ -237,7 +240,7 @@ def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_befor
 
 
 def test_dependency_modeling_without_trees_says_what_to_name(model):
-    batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3))
+    batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3, NO_WORDS))
     assert batch.dependents is None
     with pytest.raises(UserError, match="annotator"):
         model._dependency_nll(model.encode(batch), batch)
@@ -397,7 +400,7 @@ def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
     """Position by position: BOS - root 6; 5 - its head 6, by 5's det; 6 - 7 and 6, its nsubj and obj; 6 - <eos>."""
     weights = {"det": 0.25, "root": 3.0, "nsubj": 0.5, "obj": 0.0}
     batch = collate_dependents(
-        ItemBatch([LABELLED], 5), duplicates=duplicates, relation_weights=RelationWeights(weights)
+        ItemBatch([LABELLED], 5, NO_WORDS), duplicates=duplicates, relation_weights=RelationWeights(weights)
     )
     expected = [(0, 6, 3.0), (1, 6, 0.25), (2, 7, 0.5), (2, 6, 0.0), (4, 0, 1.0)]
     found = zip(batch.dependents.rows.tolist(), batch.dependents.ids.tolist(), batch.weights.tolist(), strict=True)
@@ -413,7 +416,7 @@ def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
 def test_of_two_relations_to_one_word_type_the_heavier_counts():
     item = replace(LABELLED, ids=np.array([5, 6, 7, 7], dtype=np.int32))
     weights = {"nsubj:pass": 0.5, "obj": 0.125}
-    batch = collate_dependents(ItemBatch([item], 5), relation_weights=RelationWeights(weights))
+    batch = collate_dependents(ItemBatch([item], 5, NO_WORDS), relation_weights=RelationWeights(weights))
     at_verb = slice(*batch.dependents.offsets[2:4].tolist())
     assert batch.dependents.ids[at_verb].tolist() == [7]
     assert batch.weights[at_verb].tolist() == [0.5]
@@ -421,7 +424,7 @@ def test_of_two_relations_to_one_word_type_the_heavier_counts():
 
 def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
     batch, plain = (
-        collate_dependents(ItemBatch([LABELLED], 5), relation_weights=each)
+        collate_dependents(ItemBatch([LABELLED], 5, NO_WORDS), relation_weights=each)
         for each in (RelationWeights({"iobj": 2.0}), None)
     )
     hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
@@ -429,7 +432,7 @@ def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
     torch.testing.assert_close(weighed, dependency_nll(hidden, matrix, None, plain.dependents))
     bare = replace(LABELLED, relations=np.array(["_"] * 4, dtype=object))
     with pytest.raises(UserError, match="labelled trees"):
-        collate_dependents(ItemBatch([bare], 5), relation_weights=RelationWeights({"det": 0.5}))
+        collate_dependents(ItemBatch([bare], 5, NO_WORDS), relation_weights=RelationWeights({"det": 0.5}))
 
 
 def gated(**options):
@@ -468,7 +471,7 @@ def stream(bptt):
     """Two columns of a stream of 40 positions, as batches with dependents."""
     ids = np.arange(36, dtype=np.int32) % 11 + 2
     heads = np.tile(np.arange(9, dtype=np.int32), 4)  # each word hangs on the one before it
-    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), heads, 0, 1), 2)
+    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), heads, NO_WORDS), 2)
     return [collate_dependents(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
 
 

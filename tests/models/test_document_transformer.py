@@ -128,7 +128,10 @@ def test_every_parameter_learns(name):
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_orders_without_reading_them_again(name):
-    found, vocabulary = model(name), Vocabulary([f"w{number}" for number in range(VOCABULARY - 3)], starts=True)
+    found, vocabulary = (
+        model(name),
+        Vocabulary.of_words([f"w{number}" for number in range(VOCABULARY - 3)], specials=["start"]),
+    )
     assert found.sentences_alone == (name == "alone")
     table = found.pair_log_likelihoods(DOCUMENTS[0], vocabulary=vocabulary)
     assert (table is not None) == (name == "output")

@@ -332,8 +332,8 @@ def test_learns_given_trees():
         **dropped,
     )  # fmt: skip
     trained(model, [batch], steps=70, rate=2e-2)
-    vocabulary = Vocabulary("abcdefghi", masks=True)
-    words = [[vocabulary.words[token] for token in sentence] for sentence in sentences]
+    vocabulary = Vocabulary.of_words("abcdefghi", specials=["mask_id"])
+    words = [[vocabulary.types[token] for token in sentence] for sentence in sentences]
     for decoding in ("tree", "argmax"):
         found = predicted_heads(model.eval(), vocabulary, words, decoding=decoding)
         right = [ours == theirs for pair in zip(found, heads, strict=True) for ours, theirs in zip(*pair, strict=True)]

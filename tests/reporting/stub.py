@@ -47,7 +47,7 @@ class Stub:
         (run / "config.yaml").write_text(config.read_text())
         if "--trainer.precision" in options:
             change(run / "config.yaml", trainer={"precision": options["--trainer.precision"]})
-        Vocabulary(["the", "."]).save(run / "vocabulary")
+        Vocabulary.of_words(["the", "."]).save(run / "vocabulary")
         (run / "metrics.csv").write_text(
             "step,epoch,train/loss,val/perplexity\n1,0,3.0,\n2,0,,90.0\n3,1,2.0,\n4,1,,80.0\n5,2,,\n"
         )

@@ -14,7 +14,7 @@ from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
 from tests.reporting.stub import Stub
 
-VOCABULARY = Vocabulary(["red", "figures", "fall", "."])
+VOCABULARY = Vocabulary.of_words(["red", "figures", "fall", "."])
 
 
 class Attends(L.LightningModule):

@@ -47,7 +47,7 @@ def options(tmp_path, monkeypatch, runs_of_any_name):
     """A treebank and a run, as the command line names them."""
     sentence = Sentence(("the", "cat", "saw", "it"), (2, 3, 0, 3), ("det", "nsubj", "root", "obj"))
     write_conllu([Document((sentence,), "d")], tmp_path / "en_ewt-ud-test.conllu")
-    known = Vocabulary(["the", "cat", "saw"], masks=True)
+    known = Vocabulary.of_words(["the", "cat", "saw"], specials=["mask_id"])
     model = UDGN(known.size, width=8, layers=2, attention_heads=2, head_size=4, parser_layers=1).eval()
     asked = []
 

@@ -98,7 +98,7 @@ def facts(tmp_path, monkeypatch):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,7.0\n19,1,40.25,15.5\n")
-    Vocabulary(["the", "."]).save(tmp_path / "vocabulary")
+    Vocabulary.of_words(["the", "."]).save(tmp_path / "vocabulary")
 
     def of(data, corpus, **options):
         settings = {"data": {"class_path": data, "init_args": {"corpus": corpus, **options}}}

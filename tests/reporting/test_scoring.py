@@ -49,7 +49,7 @@ class Plurals(Vocabulary):
         return (*super().pieces("cat"), *super().pieces("-s"))
 
 
-VOCABULARY = Plurals(["the", "cat", "-s", "ran", "a"], masks=True, starts=True)
+VOCABULARY = Plurals.of_words(["the", "cat", "-s", "ran", "a"], specials=["mask_id", "start"])
 FACTS = RunFacts(
     DataSource("Texts", reduced=False),
     None,

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
-from depgen.data.vocabulary import AnyVocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.coherence.arrangements import Trial
 from depgen.evaluation.likelihood import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
@@ -31,7 +31,7 @@ def score_trials(
     model: LanguageModel,
     trials: Sequence[Trial],
     *,
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     reading: Reading = Reading(),  # noqa: B008 - frozen
     tokens_per_batch: int = 65_536,
     progress: bool = False,
@@ -69,7 +69,7 @@ class _Coded:
         row_of: of each arrangement, its row in `orders`.
     """
 
-    def __init__(self, trial: Trial, vocabulary: AnyVocabulary, reading: Reading) -> None:
+    def __init__(self, trial: Trial, vocabulary: Vocabulary, reading: Reading) -> None:
         self.reading = reading
         texts: dict[Ids, int] = {}
         place_of = []
@@ -108,7 +108,7 @@ class _Coded:
 def _of_single_sentences(
     model: LanguageModel,
     coded: Sequence[_Coded],
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     tokens_per_batch: int,
     progress: bool,
 ) -> Iterator[LogLikelihoods]:
@@ -124,7 +124,7 @@ def _of_single_sentences(
 
 
 def _of_pairs(
-    model: LanguageModel, coded: Sequence[_Coded], vocabulary: AnyVocabulary, advance: Callable[[int], None]
+    model: LanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, advance: Callable[[int], None]
 ) -> Iterator[LogLikelihoods]:
     """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
     for each in coded:
@@ -140,7 +140,7 @@ def _of_pairs(
 def _read(
     model: LanguageModel,
     coded: Sequence[_Coded],
-    vocabulary: AnyVocabulary,
+    vocabulary: Vocabulary,
     tokens_per_batch: int,
     advance: Callable[[int], None],
 ) -> Iterator[LogLikelihoods]:

@@ -16,7 +16,7 @@ from depgen.evaluation.trained import Trained
 from depgen.metrics.coherence import paired_interval, resampled_means
 from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
 
-VOCABULARY = Vocabulary([f"w{number}" for number in range(30)])
+VOCABULARY = Vocabulary.of_words([f"w{number}" for number in range(30)])
 LOWERED = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
 NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
 GENERATED = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 2, "valid": 2, "test": 3}}

@@ -23,7 +23,7 @@ from depgen.models.dclm import (
 )
 from tests.evaluation.coherence.toys import Listed, Toy, blind
 
-VOCABULARY = Vocabulary(list("abcdefgh"), starts=True)
+VOCABULARY = Vocabulary.of_words(list("abcdefgh"), specials=["start"])
 CORPUS = Listed([["a b c", "d", "e f g h", "h a"], ["b b"], ["c z", "c y", "a"], ["g f", "e"]])  # z and y are unknown
 TASKS = [
     CoherenceTask(shuffles=5),
