@@ -18,6 +18,7 @@ from depgen.data.batch import Batch, ItemBatch
 from depgen.data.vocabulary import AnyVocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
+from depgen.nn.precise import precise_device
 from depgen.training.assembly import phase_callbacks
 from depgen.training.hyper_parameters import plain_settings
 from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
@@ -181,7 +182,9 @@ class LanguageModel(L.LightningModule):
         trainer = self._attached
         return 1 if trainer is None else trainer.world_size
 
-    def log_train(self, nll_sum: Float[Tensor, ""], global_tokens: int, *, name: str = "loss") -> Float[Tensor, ""]:
+    def log_train(
+        self, nll_sum: Float[Tensor, ""], global_tokens: int | Float64[Tensor, ""], *, name: str = "loss"
+    ) -> Float[Tensor, ""]:
         """The loss of this process's share; averaged over processes it is nats per token of the *global* batch."""
         loss = nll_sum * (self.processes / global_tokens)
         if self._attached is not None:
@@ -201,7 +204,7 @@ class LanguageModel(L.LightningModule):
 
     def _measure(self, stage: str, figures: MetricCollection, batch: Any) -> ItemScores:  # noqa: ANN401
         with self.evaluation_precision():
-            scores = self.item_scores(batch)
+            scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
         for name, figure in figures.items():
             shown = stage == "val" and name == "perplexity"

@@ -19,6 +19,7 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
+from depgen.nn.precise import precise
 from depgen.training.activation import ActivationRegularizer
 
 
@@ -198,7 +199,7 @@ class LeftToRight(LanguageModel):
         nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
         return ItemScores(
             items=batch.items,
-            nll=nll.double().sum(1, keepdim=True),
+            nll=precise(nll).sum(1, keepdim=True),
             tokens=batch.lengths[:, None],
             words=batch.words,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),

@@ -45,7 +45,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torchmetrics import MeanMetric
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem, collate_tokens
@@ -53,10 +52,12 @@ from depgen.data.vocabulary import EOS
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.precise import PreciseMean
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.growing import Growing
 from depgen.nn.mixture_gate import MixtureGate
+from depgen.nn.precise import precise
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -178,8 +179,8 @@ def dependency_nll(
     `weights` each dependent counts by its weight, and |Z_t| is their sum (D10).
     """
     flat = hidden.flatten(0, 1)
-    counts = dependents.counts
-    occupied = counts.nonzero()[:, 0]
+    occupied = dependents.counts.nonzero()[:, 0].to(hidden.device, non_blocking=True)
+    counts = dependents.counts.to(hidden.device, non_blocking=True)
     # in this order: the backward pass goes the other way, and is through with Z's temporaries before it holds W's
     # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
@@ -451,7 +452,7 @@ class DMLM(LeftToRight):
         lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
         monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
         self.phases = tuple(Phase(name, epochs, monitors[name]) for name, epochs in lengths.items() if epochs)
-        self.dependency_loss = MeanMetric().set_dtype(torch.float64)
+        self.dependency_loss = PreciseMean()
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:
@@ -534,7 +535,8 @@ class DMLM(LeftToRight):
             return
         positions = batch.lengths.sum()
         nll = self._dependency_nll(self.encode(batch), batch)
-        self.dependency_loss.update(nll.double() / positions, positions)
+        exact = precise(nll)
+        self.dependency_loss.update(exact / positions, positions.to(exact.device))
         self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)
 
     # Inference

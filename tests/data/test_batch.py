@@ -29,9 +29,10 @@ def test_trees_come_along_where_all_have_one():
     assert collate_words(ItemBatch([both[0], item(1, [6])], 6, mask_id=2)).heads is None
 
 
-def test_a_batch_moves_as_a_whole():
+def test_a_batch_moves_but_for_what_a_step_needs_on_the_cpu():
     batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, mask_id=2)).to("meta")
-    assert all(each.device.type == "meta" for each in (batch.tokens, batch.lengths, batch.items, batch.heads))
+    assert all(each.device.type == "meta" for each in (batch.tokens, batch.heads))
+    assert all(each.device.type == "cpu" for each in (batch.lengths, batch.items, batch.known))
     assert (batch.unk, batch.mask_id) == (1, 2)
 
 
