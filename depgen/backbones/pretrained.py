@@ -259,7 +259,7 @@ class PretrainedTransformer(Backbone):
             carry=carry,
         )
         positions = counted_positions(length, whole_padding, context=context)
-        if isinstance(positions, range):
+        if isinstance(positions, slice):
             positions = torch.arange(positions.start, positions.stop, device=tokens.device)[None]
         output = self.network.base_model(
             input_ids=tokens,

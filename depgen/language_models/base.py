@@ -192,6 +192,19 @@ class LanguageModel(L.LightningModule):
             self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
         return loss
 
+    def compile_network(self, **options: Any) -> None:  # noqa: ANN401, of torch.compile
+        """Have torch compile the backbone, in place, so that checkpoints keep their names; options as torch.compile.
+
+        Raises:
+            UserError: the system takes no backbone.
+        """
+        backbone = getattr(self, "backbone", None)
+        if backbone is None:
+            raise UserError(
+                f"--compile: {type(self).__name__} takes no backbone that could be compiled: leave it out."
+            )
+        backbone.compile(**{"dynamic": True, **options})  # batches of all lengths
+
     # -- validation and test --------------------------------------------------------------------------------------
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
