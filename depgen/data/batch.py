@@ -1,6 +1,6 @@
 """Batches: frozen dataclasses with typed axes, made from items by plain functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, TypeVar
 
@@ -13,6 +13,31 @@ from depgen.data.vocabulary import EOS, UNK
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 
+MEMO_BYTES = 1 << 28
+"""The most that a `Memo` keeps."""
+
+
+class Memo:
+    """What collates have computed of the items of a split, kept from epoch to epoch in each process that collates.
+
+    Args:
+        limit: bytes of arrays that are kept; what comes later is computed each time.
+    """
+
+    def __init__(self, limit: int = MEMO_BYTES) -> None:
+        self._kept: dict[Hashable, tuple[np.ndarray, ...]] = {}
+        self._room = limit
+
+    def of(self, key: Hashable, compute: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+        """What was computed under this key, now or before."""
+        found = self._kept.get(key)
+        if found is None:
+            found = compute()
+            self._room -= sum(each.nbytes for each in found)
+            if self._room >= 0:
+                self._kept[key] = found
+        return found
+
 
 @dataclass(frozen=True)
 class TokenItem:
@@ -24,6 +49,7 @@ class TokenItem:
         heads: 1-based head of each token (0 = root, -1 = not annotated), or None.
         word_ends: whether each token is the last piece of a word; None where each is a word.
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
+        memo: what was computed of the split's items, by their index; None: nothing is kept.
     """
 
     index: int
@@ -31,6 +57,7 @@ class TokenItem:
     heads: Int[np.ndarray, " length"] | None = None
     word_ends: Bool[np.ndarray, " length"] | None = None
     relations: Shaped[np.ndarray, " length"] | None = None
+    memo: Memo | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
@@ -45,6 +45,7 @@ class EncodedSplit(Dataset[TokenItem]):
     word_ends: Bool[np.ndarray, " tokens"] | None = None
     relations: Shaped[np.ndarray, " tokens"] | None = None
     mask_id: int | None = None
+    memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -56,8 +57,10 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __getitem__(self, index: int) -> TokenItem:
         part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        others = (None if each is None else each[part] for each in (self.heads, self.word_ends, self.relations))
-        return TokenItem(int(index), self.ids[part], *others)
+        heads, ends, relations = (
+            None if each is None else each[part] for each in (self.heads, self.word_ends, self.relations)
+        )
+        return TokenItem(int(index), self.ids[part], heads, ends, relations, self.memo)
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""

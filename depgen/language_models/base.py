@@ -200,9 +200,7 @@ class LanguageModel(L.LightningModule):
         """
         backbone = getattr(self, "backbone", None)
         if backbone is None:
-            raise UserError(
-                f"--compile: {type(self).__name__} takes no backbone that could be compiled: leave it out."
-            )
+            raise UserError(f"--compile: {type(self).__name__} takes no backbone that could be compiled: leave it out.")
         backbone.compile(**{"dynamic": True, **options})  # batches of all lengths
 
     # -- validation and test --------------------------------------------------------------------------------------

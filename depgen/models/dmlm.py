@@ -107,15 +107,14 @@ def collate_dependents(
     if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
         return DependencyBatch(**shared)
     arcs_of = partial(
-        _item_arcs, eos=batch.eos, root_target=root_target, eos_target=eos_target, relation_weights=relation_weights
-    )
+        _kept_arcs, eos=batch.eos, root_target=root_target, eos_target=eos_target, duplicates=duplicates,
+        relation_weights=relation_weights,
+    )  # fmt: skip
     width, columns = tokens.inputs.shape[1], []
     for number, stretch in enumerate(batch.stretches):
         rows, ids, weights = _stretch_arcs(stretch, arcs_of)
         columns.append((rows + number * width, ids, weights))
     rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
-    if duplicates == "set":
-        rows, ids, weights = _heaviest(rows, ids, weights)
     offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
     return DependencyBatch(
         **shared,
@@ -130,6 +129,8 @@ Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarra
 
 def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arcs:
     """Arcs whose position lies in the stretch; their words may lie beyond its end."""
+    if len(stretch.items) == 1 and stretch.stop - stretch.start == len(stretch.items[0].ids) + 1:
+        return arcs_of(stretch.items[0])  # a whole item
     columns = []
     begin = -stretch.start
     for item in stretch.items:
@@ -139,6 +140,26 @@ def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arc
     rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     inside = (rows >= 0) & (rows < stretch.stop - stretch.start)
     return rows[inside], ids[inside], weights[inside]
+
+
+def _kept_arcs(
+    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, duplicates: Duplicates,
+    relation_weights: RelationWeights | None,
+) -> Arcs:  # fmt: skip
+    """The arcs of an item, in the order of their positions; from the split's memo after the first time."""
+    options = {"eos": eos, "root_target": root_target, "eos_target": eos_target, "relation_weights": relation_weights}
+
+    def compute() -> Arcs:
+        arcs = _item_arcs(item, **options)  # type: ignore[arg-type]
+        positions, ids, weights = _heaviest(*arcs) if duplicates == "set" else arcs
+        return positions.astype(np.int32), ids.astype(np.int32), weights
+
+    if item.memo is None:
+        return compute()
+    weighed = None if relation_weights is None else tuple(relation_weights.weights.items())
+    key = (item.index, eos, root_target, eos_target, duplicates, weighed)
+    positions, ids, weights = item.memo.of(key, compute)
+    return positions, ids, weights
 
 
 def _item_arcs(
@@ -160,10 +181,11 @@ def _item_arcs(
 
 def _heaviest(rows: np.ndarray, ids: np.ndarray, weights: np.ndarray) -> Arcs:
     """Each word once a position, with the largest of its weights."""
-    (rows, ids), which = np.unique(np.stack([rows, ids]), axis=1, return_inverse=True)
-    heaviest = np.zeros(len(rows))
+    span = int(ids.max(initial=0)) + 1
+    pairs, which = np.unique(rows.astype(np.int64) * span + ids, return_inverse=True)
+    heaviest = np.zeros(len(pairs))
     np.maximum.at(heaviest, which, weights)
-    return rows, ids, heaviest
+    return pairs // span, pairs % span, heaviest
 
 
 def dependency_nll(

@@ -7,7 +7,7 @@ others they are computed again, so that memory stays bounded whatever the batch.
 since matrix products are slow on rows that begin anywhere, as those of a vocabulary of 10,003 words would.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Scores computed at once: 16 MiB in fp32 stay near a CPU's caches, 256 MiB fill a GPU."""
@@ -140,13 +141,26 @@ def _backward(ctx: Any, gradient: Tensor | None, *_: Tensor | None) -> tuple[Ten
     if gradient is None:
         return (None,) * 6
     hidden, weight, bias, highest, log_z, kept = ctx.saved_tensors
-    d_hidden, d_weight, d_bias = _gradients(
-        gradient, hidden, weight, bias, highest, log_z, kept, ctx.rows, ctx.dtype
-    )
+    d_hidden, d_weight, d_bias = _gradients(gradient, hidden, weight, bias, highest, log_z, kept, ctx.rows, ctx.dtype)
     return d_hidden, d_weight, None if bias is None else d_bias, None, None, None
 
 
 _log_sums.register_autograd(_backward, setup_context=_keep)
+
+
+@register_flop_formula(torch.ops.depgen.vocabulary_logsumexp)
+def _flops(hidden: Sequence[int], weight: Sequence[int], *_: Any, **__: Any) -> int:  # noqa: ANN401
+    """Of the product that makes the scores, from the shapes of the arguments."""
+    return 2 * hidden[0] * weight[0] * weight[1]
+
+
+@register_flop_formula(torch.ops.depgen.vocabulary_logsumexp_backward)
+def _backward_flops(
+    gradient: Sequence[int], hidden: Sequence[int], weight: Sequence[int], bias: Sequence[int] | None,
+    highest: Sequence[int], log_z: Sequence[int], kept: Sequence[int], *_: Any, **__: Any,  # noqa: ANN401
+) -> int:  # fmt: skip
+    """Of two products, and of the scores that are computed again."""
+    return 2 * (3 * hidden[0] - kept[0]) * weight[0] * weight[1]
 
 
 def _room_for_powers(states: Tensor, words: int, *, wanted: bool) -> Tensor:
