@@ -66,7 +66,7 @@ def test_lengths_stay_on_the_cpu_and_batches_come_from_pinned_memory(kind, input
 
 @pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "masked_transformer"])
 def test_a_step_waits_for_no_result(kind, inputs):
-    _, model, data, batch = trained(kind, inputs / "run")
+    _, model, _, batch = trained(kind, inputs / "run")
     model._trainer = None  # nothing is logged
     model.cuda().train()
     model.training_step(batch, 0).backward()
