@@ -249,7 +249,7 @@ def single_root_trees(
     scores: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch dependents"]
 ) -> Int[Tensor, "batch dependents"]:
     """The heads of each sentence's best tree with a single root, 0 elsewhere; the root stands before the words."""
-    arcs = scores.detach().double().cpu().numpy()
+    arcs = scores.detach().cpu().double().numpy()
     heads = maximum_spanning_trees(arcs[:, 1:, 1:], is_word.sum(1).cpu().numpy(), root_scores=arcs[:, 1:, 0])
     return F.pad(torch.from_numpy(heads).clamp_min(0), (1, 0)).to(scores.device)
 

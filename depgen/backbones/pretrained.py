@@ -270,7 +270,7 @@ class PretrainedTransformer(Backbone):
             score_function=score_function,
         )
         positions = counted_positions(length, whole_padding, context=context)
-        if isinstance(positions, range):
+        if isinstance(positions, slice):
             positions = torch.arange(positions.start, positions.stop, device=tokens.device)[None]
         with self._hooked(after_layer):
             output = self.network.base_model(

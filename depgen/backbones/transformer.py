@@ -260,7 +260,8 @@ class Transformer(EmbeddingBackbone):
         whole_padding = joined_padding(padding, state, tokens)
         visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
         hidden = self._embed(tokens, whole_padding, context, added_embedding)
-        every, attention, carried = [hidden], None, list[KeyValues]()
+        carried: list[KeyValues] = []  # not list[KeyValues](), which torch.compile can't trace
+        every, attention = [hidden], None
         for index, layer in enumerate(self.layers):
             hidden, log_probs, present = layer(
                 hidden,
@@ -312,10 +313,10 @@ def joined_padding(
 
 def counted_positions(
     length: int, padding: Bool[Tensor, "batch context"] | None, *, context: int
-) -> range | Int[Tensor, "batch length"]:
-    """0-based positions of the last `length` of `context` columns, padding not counted; a range where rows agree."""
+) -> slice | Int[Tensor, "batch length"]:
+    """0-based positions of the last `length` of `context` columns, padding not counted; a slice where rows agree."""
     if padding is None:
-        return range(context - length, context)
+        return slice(context - length, context)
     return ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
 
 

@@ -21,7 +21,7 @@ HIDDEN_OF_TRAINER = (
     "enable_checkpointing", "model_registry", "plugins", "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
-_OF_FIT = ("resume", "resume_every_n_steps", "parser")
+_OF_FIT = ("resume", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
 HIDDEN = {
     "fit": ("run", "input", "ckpt_path"),
     "validate": (*_OF_FIT, "input", "verbose"),
@@ -78,6 +78,15 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     )
     parser.add_argument(
         "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between two saves of resume.ckpt"
+    )
+    parser.add_argument(
+        "--compile", type=bool, default=False, help="compile the backbone by torch.compile (true); off by default"
+    )
+    parser.add_argument(
+        "--float32_matmul_precision",
+        type=Literal["highest", "high", "medium"],
+        default="highest",
+        help="of matrix products in fp32; high and medium use the faster TF32 and bf16 units of a GPU",
     )
 
 

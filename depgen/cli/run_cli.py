@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import torch
 import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import RichProgressBar
@@ -24,6 +25,7 @@ from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
+from depgen.language_models.base import LanguageModel
 from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
@@ -301,6 +303,9 @@ class RunCLI(LightningCLI):
         Raises:
             SystemExit: code 130 after Ctrl-C.
         """
+        torch.set_float32_matmul_precision(self._get(self.config, "float32_matmul_precision"))
+        if self._get(self.config, "compile"):
+            self._compile()
         try:
             self.trainer.fit(**kwargs)
         except SystemExit:
@@ -313,6 +318,11 @@ class RunCLI(LightningCLI):
         self.output = f"run\t{self.folder}"
         if not is_finished(self.folder):
             self._say_how_to_go_on()
+
+    def _compile(self) -> None:
+        if not isinstance(self.model, LanguageModel):
+            raise UserError(f"--compile: {type(self.model).__name__} is no language model of depgen: leave it out.")
+        self.model.compile_network()
 
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step

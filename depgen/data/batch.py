@@ -1,8 +1,8 @@
 """Batches: frozen dataclasses with typed axes, made from items by plain functions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,31 @@ from torch import Tensor
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
+
+MEMO_BYTES = 1 << 28
+"""The most that a `Memo` keeps."""
+
+
+class Memo:
+    """What collates have computed of the items of a split, kept from epoch to epoch in each process that collates.
+
+    Args:
+        limit: bytes of arrays that are kept; what comes later is computed each time.
+    """
+
+    def __init__(self, limit: int = MEMO_BYTES) -> None:
+        self._kept: dict[Hashable, tuple[np.ndarray, ...]] = {}
+        self._room = limit
+
+    def of(self, key: Hashable, compute: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+        """What was computed under this key, now or before."""
+        found = self._kept.get(key)
+        if found is None:
+            found = compute()
+            self._room -= sum(each.nbytes for each in found)
+            if self._room >= 0:
+                self._kept[key] = found
+        return found
 
 
 @dataclass(frozen=True)
@@ -40,6 +65,7 @@ class TokenItem:
         word_ends: whether each token is the last piece of a word; None where each is a word.
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
         edges: of the tokens' graph; None without graphs.
+        memo: what was computed of the split's items, by their index; None: nothing is kept.
     """
 
     index: int
@@ -48,6 +74,7 @@ class TokenItem:
     word_ends: Bool[np.ndarray, " length"] | None = None
     relations: Shaped[np.ndarray, " length"] | None = None
     edges: Edges | None = None
+    memo: Memo | None = None
 
 
 @dataclass(frozen=True)
@@ -100,14 +127,35 @@ _Batch = TypeVar("_Batch", bound="Batch")
 
 @dataclass(frozen=True)
 class Batch:
-    """Base of all batches: moves its tensors to a device."""
+    """Base of all batches: moves its tensors to a device.
 
-    def to(self: _Batch, device: torch.device | str, *, non_blocking: bool = False) -> _Batch:
-        """The same batch on a device."""
+    Attributes:
+        on_cpu: fields that stay on the CPU, such as lengths: what a step takes from them needs no wait for a GPU.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset()
+
+    def to(self: _Batch, device: torch.device | str, *, non_blocking: bool | None = None) -> _Batch:
+        """The same batch on a device, without the fields `on_cpu`.
+
+        Args:
+            device: where to.
+            non_blocking: do not wait for the copies, which saves time from pinned memory; None: so for CUDA.
+        """
+        device = torch.device(device)
+        waits_not = device.type == "cuda" if non_blocking is None else non_blocking
+        return self._with(lambda value: value.to(device, non_blocking=waits_not), self.on_cpu)
+
+    def pin_memory(self: _Batch) -> _Batch:
+        """The same batch in pinned memory, from which copies to a GPU are fast; torch's loaders call it."""
+        return self._with(lambda value: value.pin_memory(), frozenset())
+
+    def _with(self: _Batch, change: "Callable[[Tensor | Batch], Tensor | Batch]", spared: frozenset[str]) -> _Batch:
+        """The same batch with every tensor changed but the fields spared."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
-            if isinstance(value, Tensor | Batch):
-                values[name] = value.to(device, non_blocking=non_blocking)
+            if name not in spared and isinstance(value, Tensor | Batch):
+                values[name] = change(value)
         return type(self)(**values)
 
 
@@ -115,18 +163,21 @@ class Batch:
 class Ragged(Batch):
     """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
 
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
+
     offsets: Int[Tensor, " rows_and_one"]
     ids: Int[Tensor, " entries"]
 
     @property
     def counts(self) -> Int[Tensor, " rows"]:
-        """Number of ids in each row."""
+        """Number of ids in each row, on the CPU."""
         return self.offsets.diff()
 
     @property
     def rows(self) -> Int[Tensor, " entries"]:
         """The row of each id."""
-        return torch.repeat_interleave(self.counts, output_size=len(self.ids))
+        counts = self.counts.to(self.ids.device, non_blocking=True)
+        return torch.repeat_interleave(counts, output_size=len(self.ids))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +197,8 @@ class TokenBatch(Batch):
         learning_rate_scale: factor of the learning rate at this step: a shorter segment gets a smaller step.
     """
 
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "words", "items"})
+
     inputs: Int[Tensor, "batch length"]
     targets: Int[Tensor, "batch length"]
     lengths: Int[Tensor, " batch"]
@@ -159,7 +212,7 @@ class TokenBatch(Batch):
     @property
     def is_word(self) -> Bool[Tensor, "batch length"]:
         """True where a target is a token and no padding."""
-        return mask_of(self.lengths, self.targets.shape[1])
+        return mask_of(self.lengths, self.targets.shape[1], device=self.targets.device)
 
 
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
@@ -204,7 +257,10 @@ class WordBatch(Batch):
         unk: id of the unknown word, which is never masked.
         mask_id: id that stands for a masked word.
         heads: 1-based head of each word, 0 = root, -1 = not annotated and at padding; None without trees.
+        known: True at words other than `<unk>`, which may be masked; by default computed from `tokens`.
     """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items", "known"})
 
     tokens: Int[Tensor, "batch length"]
     lengths: Int[Tensor, " batch"]
@@ -212,11 +268,16 @@ class WordBatch(Batch):
     unk: int
     mask_id: int
     heads: Int[Tensor, "batch length"] | None = None
+    known: Bool[Tensor, "batch length"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.known is None:
+            object.__setattr__(self, "known", (self.is_word & (self.tokens != self.unk)).cpu())
 
     @property
     def is_word(self) -> Bool[Tensor, "batch length"]:
         """True at words, False at padding."""
-        return mask_of(self.lengths, self.tokens.shape[1])
+        return mask_of(self.lengths, self.tokens.shape[1], device=self.tokens.device)
 
 
 def collate_words(batch: ItemBatch) -> WordBatch:

@@ -13,7 +13,7 @@ Deviations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -70,6 +70,8 @@ class DocumentBatch(Batch):
         unk: id of the unknown word.
     """
 
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items"})
+
     inputs: Int[Tensor, "batch sentence word"]
     targets: Int[Tensor, "batch sentence word"]
     lengths: Int[Tensor, "batch sentence"]
@@ -81,7 +83,13 @@ class DocumentBatch(Batch):
     @property
     def is_word(self) -> Bool[Tensor, "batch sentence word"]:
         """True where a target is a token and no padding."""
-        return mask_of(self.lengths, self.targets.shape[2])
+        return mask_of(self.lengths, self.targets.shape[2], device=self.targets.device)
+
+    @property
+    def places(self) -> Int[Tensor, " words"]:
+        """Places of the targets that are no padding, counted through the whole batch."""
+        places = mask_of(self.lengths, self.targets.shape[2]).flatten().nonzero()[:, 0]
+        return places.to(self.targets.device, non_blocking=True)
 
     def rows(self, first: int, last: int) -> "DocumentBatch":
         """Some segments, without the padding that the others made them have."""

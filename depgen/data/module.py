@@ -1,5 +1,6 @@
 """What data modules of ids share: a vocabulary that a run keeps, splits encoded on demand, loaders that resume."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,8 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
     Its loaders work without a trainer too. In a trainer, each epoch of training has a new order.
 
     Args:
-        workers: processes that collate; 0 collates in the training process.
+        workers: processes that collate; 0 collates in the training process. None: up to 4 where a GPU trains, one core
+            left over; else 0.
         seed: seed of the order of the training data.
         collate: makes a batch of the items of one rank's share. None: the trained model's own `collate`, or a plain one
             where there is no trainer or its model has none.
@@ -36,7 +38,7 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         UserError: fewer than no workers, or a seed is out of range.
     """
 
-    def __init__(self, *, workers: int = 0, seed: int = 0, collate: Collate | None = None) -> None:
+    def __init__(self, *, workers: int | None = None, seed: int = 0, collate: Collate | None = None) -> None:
         super().__init__()
         check_at_least(0, workers=workers)
         self.collate = collate
@@ -143,13 +145,22 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """The loader of the test split."""
         return self.test_dataloader()
 
+    def _on_gpu(self) -> bool:
+        """Whether batches go to a GPU, for which they are copied into pinned memory."""
+        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+
+    def _workers(self) -> int:
+        if self.workers is not None:
+            return self.workers
+        return min(4, (os.cpu_count() or 1) - 1) if self._on_gpu() else 0
+
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""
         return ResumableLoader(
             data,
             batch_sampler=batches,
             collate_fn=self._collate(),
-            num_workers=self.workers,
+            num_workers=self._workers(),
             persistent_workers=False,
-            pin_memory=False,
+            pin_memory=self._on_gpu(),
         )

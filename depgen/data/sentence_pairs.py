@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -67,6 +67,8 @@ class PairBatch(Batch):
         global_pairs: pairs in the global batch, over all devices: what a loss is divided by.
         unk: id of the unknown word.
     """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items", "test_sets", "seen"})
 
     tokens: Int[Tensor, "sentences length"]
     lengths: Int[Tensor, " sentences"]

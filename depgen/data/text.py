@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.data.annotated_rows import document_of_row
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
 from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, Encoding, encoded_table
 from depgen.data.module import Collate, EncodedData
@@ -49,6 +49,7 @@ class EncodedSplit(Dataset[TokenItem]):
     edges: CodedEdges | None = None
     sentences: Int[np.ndarray, " sentences_and_one"] | None = None
     documents: Int[np.ndarray, " items_and_one"] | None = None
+    memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,7 +64,7 @@ class EncodedSplit(Dataset[TokenItem]):
         columns = (self.heads, self.word_ends, self.relations)
         heads, word_ends, relations = (None if each is None else each[part] for each in columns)
         edges = None if self.edges is None else self.edges[part]
-        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges)
+        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges, self.memo)
 
 
 @runtime_checkable

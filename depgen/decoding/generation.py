@@ -11,6 +11,7 @@ from depgen.decoding.generated import Generated
 from depgen.decoding.sampling import Mixture, log_probs_of, sample
 from depgen.decoding.settings import Sampling
 from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise_device
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def generate(
         seeds: one per prompt.
         max_new_tokens: the most tokens of a text.
         batch_size: prompts per batch.
-        device: where tokens and generators live.
+        device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, in texts.
         begin: the state that a batch of these prompts, by number, begins from; None: the step gets None.
 
@@ -94,6 +95,7 @@ def generate(
         if not prompt:
             raise ValueError(f"prompt {index} is empty: it must hold one token at least, the beginning of a text (BOS)")
     texts: dict[int, Generated] = {}
+    device = torch.device(device)
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     cut = 0
     with (
@@ -102,8 +104,8 @@ def generate(
     ):
         for start in range(0, len(prompts), batch_size):
             items = by_length[start : start + batch_size]
-            generators = [Generator(device).manual_seed(seeds[item]) for item in items]
-            batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=torch.device(device))
+            generators = [Generator(precise_device(device)).manual_seed(seeds[item]) for item in items]
+            batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=device)
             finished = batch.run(step, sampling, max_new_tokens, advance, None if begin is None else begin(items))
             cut += len(items) - finished
             for item, text, log_prob in zip(items, batch.texts, batch.log_probs.tolist(), strict=True):

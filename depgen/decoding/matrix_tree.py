@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from depgen.nn.precise import precise, restored
+
 DEPTH = 24.0
 """Nats below its word's best arc from where on an arc counts as being just so far below. Two words that take each other
 for heads by more than 36 would make a matrix that is singular in float64, as no tree has such a cycle."""
@@ -25,10 +27,10 @@ def tree_marginals(
         is_word: True at words.
     """
     length = scores.shape[1]
-    diagonal = torch.eye(length, dtype=torch.bool, device=scores.device)
+    arcs, roots = precise(scores), precise(root_scores)
+    is_word, diagonal = is_word.to(arcs.device), torch.eye(length, dtype=torch.bool, device=arcs.device)
     possible = is_word[:, :, None] & is_word[:, None, :] & ~diagonal
-    arcs = scores.double().masked_fill(~possible, -torch.inf)
-    roots = root_scores.double().masked_fill(~is_word, -torch.inf)
+    arcs, roots = arcs.masked_fill(~possible, -torch.inf), roots.masked_fill(~is_word, -torch.inf)
     # neither a constant a word nor one for all roots changes how probable a tree is: each word's best arc weighs 1, and
     # so does the best root
     highest = arcs.amax(2).detach()
@@ -41,8 +43,8 @@ def tree_marginals(
     laplacian = torch.cat((root_weights[:, :, None], laplacian[:, :, 1:]), 2)
     laplacian = laplacian + torch.diag_embed((~is_word).double())
     inverse = torch.linalg.inv(laplacian)
-    first = torch.arange(length, device=scores.device) == 0
+    first = torch.arange(length, device=arcs.device) == 0
     own = inverse.diagonal(dim1=1, dim2=2).masked_fill(first, 0)
     other = inverse.masked_fill(first[:, None], 0)  # [k, i]: 0 in the first row
     marginals = weights * (own[:, :, None] - other.mT)
-    return marginals.to(scores.dtype), (root_weights * inverse[:, 0]).to(scores.dtype)
+    return restored(marginals, scores), restored(root_weights * inverse[:, 0], scores)

@@ -8,6 +8,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Generator, Tensor
 
 from depgen.decoding.settings import Sampling
+from depgen.nn.precise import precise, restored
 
 FIRST_CANDIDATES = 256
 """How many of the likeliest tokens are sorted at first to find a nucleus; eight times as many if it is larger."""
@@ -32,9 +33,10 @@ class Mixture:
 
     def drawn_part(self, generators: Sequence[Generator]) -> Float[Tensor, "batch vocab"]:
         """Log-probabilities of one part a row, drawn by weight with one variate."""
-        reached = self.log_weights.double().exp().cumsum(1)
+        reached = precise(self.log_weights).exp().cumsum(1)
         drawn = _uniform(reached[:, -1:], generators) * reached[:, -1:]
         part = torch.searchsorted(reached, drawn, right=True).clamp_max(reached.size(1) - 1)
+        part = part.to(self.probabilities.device)
         return self.probabilities.take_along_dim(part[..., None], 1)[:, 0].log()
 
 
@@ -96,8 +98,9 @@ def nucleus(
     >>> nucleus(torch.tensor([[0.5, 0.3, 0.2]]).log(), torch.zeros(1, 1), 0.6).exp()
     tensor([[0.5000, 0.3000, 0.0000]])
     """
-    mass = (log_probs.double() - log_mass.double()).exp().cumsum(1)
-    return torch.cat((log_probs[:, :1], log_probs[:, 1:].masked_fill(mass[:, :-1] >= top_p, -torch.inf)), 1)
+    mass = (precise(log_probs) - precise(log_mass)).exp().cumsum(1)
+    outside = (mass[:, :-1] >= top_p).to(log_probs.device)
+    return torch.cat((log_probs[:, :1], log_probs[:, 1:].masked_fill(outside, -torch.inf)), 1)
 
 
 def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
@@ -119,15 +122,18 @@ def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
 
 def _winner(scores: Tensor, uniform: Tensor) -> Tensor:
     """The token of least e/p with e = -log(1 - u), in log space."""
-    exponential = -torch.log1p(-uniform.to(scores.dtype))
+    exponential = -torch.log1p(-uniform)
     exponential = exponential.clamp_min(torch.finfo(scores.dtype).tiny)
     return (scores - exponential.log()).argmax(1)
 
 
 def _uniform(scores: Tensor, generators: Sequence[Generator]) -> Tensor:
-    """Uniform variates: drawn with 53 bits, for with 24 a token rarer than 6e-8 would win whenever its variate is 0."""
+    """Uniform variates in the type of the scores.
+
+    Drawn with 53 bits, for with 24 a token rarer than 6e-8 would win whenever its variate is 0.
+    """
     device = generators[0].device if generators else scores.device
     drawn = torch.empty(scores.shape, dtype=torch.float64, device=device)
     for row, generator in zip(drawn, generators, strict=True):
         row.uniform_(generator=generator)
-    return drawn.to(scores.device)
+    return restored(drawn, scores)

@@ -106,7 +106,7 @@ def pair_f1(
     for start in range(0, len(pairs), batch_size):
         batch = by_length[start : start + batch_size]
         sides = [_embed(pretrained, [pairs[index][side] for index in batch], layer, device) for side in (0, 1)]
-        scores[batch] = greedy_f1(*sides[0], *sides[1]).double().cpu().numpy()
+        scores[batch] = greedy_f1(*sides[0], *sides[1]).cpu().double().numpy()
     return scores
 
 

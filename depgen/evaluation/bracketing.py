@@ -136,7 +136,7 @@ def word_distances(
             tokens[row, 1 : 1 + len(each.ids)] = torch.from_numpy(each.ids)
         lengths = torch.tensor([1 + len(each.ids) for each in encoded])
         padding = ~mask_of(lengths, longest)
-        distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).double().cpu().numpy()
+        distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).cpu().double().numpy()
         for row, each in enumerate(encoded):
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]
             found.append(distances[:, row, 1 + first_pieces])

@@ -22,6 +22,7 @@ from torch.nn import functional
 from depgen.evaluation.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise
 
 logger = logging.getLogger(__name__)
 
@@ -102,8 +103,8 @@ def mean_nll(
     """
     targets, scored = tokens[:, 1:], is_word[:, 1:]
     nll = functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.flatten(), reduction="none")
-    summed = nll.double().view_as(targets).masked_fill(~scored, 0.0).sum(dim=1)
-    return summed / scored.sum(dim=1)
+    summed = precise(nll.view_as(targets).masked_fill(~scored, 0.0)).sum(dim=1)
+    return summed / scored.sum(dim=1).to(summed.device)
 
 
 def pad_right(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:

@@ -15,6 +15,7 @@ from depgen.evaluation.likelihood import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar
 
@@ -106,6 +107,6 @@ def _entropy_and_rank(
     log_probs: Float[Tensor, "positions vocab"], targets: Int[Tensor, " positions"]
 ) -> tuple[Float[Tensor, " positions"], Int[Tensor, " positions"]]:
     """Nats, and the targets' places; a target shares the first place of all that are as likely."""
-    entropies = torch.special.entr(log_probs.exp()).sum(-1, dtype=torch.float64)
+    entropies = precise(torch.special.entr(log_probs.exp())).sum(-1)
     likelier = log_probs > log_probs.gather(1, targets[:, None])
     return entropies, 1 + likelier.sum(-1)

@@ -126,7 +126,7 @@ class Bracketings(Predictions):
 
     def rows(self, prediction: Float[Tensor, "layers batch words"], batch: TokenBatch) -> Iterator[Row]:
         """The words of each text and their distances."""
-        distances = prediction.double().cpu().numpy()
+        distances = prediction.cpu().double().numpy()
         for row, (item, length) in enumerate(zip(batch.items.tolist(), batch.lengths.tolist(), strict=True)):
             words = [self.vocabulary.decode([token]) or "_" for token in batch.inputs[row, 1:length].tolist()]
             yield item, (words, distances[:, row, : length - 1])

@@ -19,6 +19,7 @@ from depgen.data.batch import Batch, ItemBatch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
+from depgen.nn.precise import precise_device
 from depgen.training.assembly import phase_callbacks
 from depgen.training.clipping import check_clips, clip_groups, clips_by_group
 from depgen.training.hyper_parameters import plain_settings
@@ -228,13 +229,26 @@ class LanguageModel(L.LightningModule):
         trainer = self._attached
         return 1 if trainer is None else trainer.world_size
 
-    def log_train(self, nll_sum: Float[Tensor, ""], global_tokens: int, *, name: str = "loss") -> Float[Tensor, ""]:
+    def log_train(
+        self, nll_sum: Float[Tensor, ""], global_tokens: int | Float64[Tensor, ""], *, name: str = "loss"
+    ) -> Float[Tensor, ""]:
         """The loss of this process's share; averaged over processes it is nats per token of the *global* batch."""
         loss = nll_sum * (self.processes / global_tokens)
         if self._attached is not None:
             several = self.processes > 1
             self.log(f"train/{name}", loss.detach(), prog_bar=True, batch_size=1, sync_dist=several)
         return loss
+
+    def compile_network(self, **options: Any) -> None:  # noqa: ANN401, of torch.compile
+        """Have torch compile the backbone, in place, so that checkpoints keep their names; options as torch.compile.
+
+        Raises:
+            UserError: the system takes no backbone.
+        """
+        backbone = getattr(self, "backbone", None)
+        if backbone is None:
+            raise UserError(f"--compile: {type(self).__name__} takes no backbone that could be compiled: leave it out.")
+        backbone.compile(**{"dynamic": True, **options})  # batches of all lengths
 
     # -- validation and test --------------------------------------------------------------------------------------
 
@@ -248,7 +262,7 @@ class LanguageModel(L.LightningModule):
 
     def _measure(self, stage: str, figures: MetricCollection, batch: Any) -> ItemScores:  # noqa: ANN401
         with self.evaluation_precision():
-            scores = self.item_scores(batch)
+            scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
         for name, figure in figures.items():
             shown = stage == "val" and name == "perplexity"

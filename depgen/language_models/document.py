@@ -17,6 +17,7 @@ from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
+from depgen.nn.precise import precise
 from depgen.nn.vocabulary import word_log_probs
 
 PADDED_AT_ONCE = 1 << 18
@@ -124,9 +125,10 @@ class DocumentLanguageModel(LanguageModel):
         return self._log_probs(self.encode(batch), batch)
 
     def _log_probs(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        is_word = batch.is_word
-        found = word_log_probs(output.features[is_word], self.output_weight, self.output_bias, batch.targets[is_word])
-        return found.new_zeros(is_word.shape).masked_scatter(is_word, found)
+        places, targets = batch.places, batch.targets.flatten()
+        features = output.features.flatten(0, 2)[places]
+        found = word_log_probs(features, self.output_weight, self.output_bias, targets[places])
+        return found.new_zeros(targets.shape).index_put((places,), found).view(batch.targets.shape)
 
     @torch.inference_mode()
     def sentence_log_probs(
@@ -219,7 +221,7 @@ class DocumentLanguageModel(LanguageModel):
         nll, tokens = -self._bounded_log_probs(batch), batch.lengths.sum(1)
         return ItemScores(
             items=batch.items,
-            nll=nll.double().sum((1, 2))[:, None],
+            nll=precise(nll).sum((1, 2))[:, None],
             tokens=tokens[:, None],
             words=tokens,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),

@@ -23,6 +23,7 @@ from depgen.decoding.text_search import likeliest_texts
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
+from depgen.nn.precise import precise
 from depgen.training.activation import ActivationRegularizer
 
 
@@ -207,7 +208,7 @@ class LeftToRight(LanguageModel):
         nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
         return ItemScores(
             items=batch.items,
-            nll=nll.double().sum(1, keepdim=True),
+            nll=precise(nll).sum(1, keepdim=True),
             tokens=batch.lengths[:, None],
             words=batch.words,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 from torchmetrics import Metric
 
@@ -21,6 +21,8 @@ from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, Likelihood
 from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
 from depgen.nn.hashing import hashed_uniform
+from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise, precise_device
 from depgen.nn.vocabulary import word_log_probs
 from depgen.training.randomness import shared_seed
 
@@ -234,28 +236,46 @@ class MaskedLanguageModel(LanguageModel):
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
         step = None if self._attached is None else self.global_step
         chosen = self._drawn(batch, shared_seed(step, batch_idx))
-        output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths, heads=batch.heads)
-        words = chosen.sum()
-        loss = self.log_train(self._nll(output, batch.tokens, chosen).sum(), self.summed_over_devices(words))
+        output, places = self._masked(batch, chosen)
+        words = self.summed_over_devices(torch.tensor(len(places)))
+        loss = self.log_train(self._nll(output, batch.tokens, places).sum(), words)
         extra = self.extra_loss(output, batch)
         return loss if extra is None else loss + extra
 
     def _drawn(self, batch: WordBatch, *keys: int) -> Bool[Tensor, "batch length"]:
-        """Each word except `<unk>` with probability `mask_rate`, drawn from the keys, its sentence and its position."""
-        places = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
-        uniform = hashed_uniform(*keys, batch.items[:, None], places[None, :])
-        return (uniform < self.mask_rate) & batch.is_word & (batch.tokens != batch.unk)
+        """Each word except `<unk>` with probability `mask_rate`, drawn from the keys, its sentence and its position.
 
-    def summed_over_devices(self, count: Int[Tensor, ""]) -> int:
-        """What the global batch counts, at least 1, so that a sum over nothing can be divided by it."""
-        total = cast(Tensor, self.all_gather(count)).sum() if self.processes > 1 else count
-        return max(1, int(total))
+        On the CPU, so that a GPU need not be waited for.
+        """
+        assert batch.known is not None
+        uniform = hashed_uniform(*keys, batch.items[:, None], torch.arange(batch.tokens.shape[1])[None, :])
+        return (uniform < self.mask_rate) & batch.known
+
+    def _masked(
+        self, batch: WordBatch, chosen: Bool[Tensor, "batch length"]
+    ) -> tuple[MaskedOutput, Int[Tensor, " words"]]:
+        """The network's output where chosen words are masked, and their places, counted through the whole batch."""
+        places = chosen.flatten().nonzero()[:, 0].to(batch.tokens.device, non_blocking=True)
+        tokens = batch.tokens.flatten().index_fill(0, places, batch.mask_id).view(batch.tokens.shape)
+        return self.encode(tokens, batch.lengths, heads=batch.heads), places
+
+    def summed_over_devices(self, count: Int[Tensor, ""]) -> int | Float64[Tensor, ""]:
+        """What the global batch counts, at least 1, so that a sum over nothing can be divided by it.
+
+        A number where the count lies on the CPU of one process; else a tensor, so that a GPU need not be waited for.
+        """
+        if self.processes > 1:
+            count = cast(Tensor, self.all_gather(count.to(self.device, non_blocking=True))).sum()
+        elif precise_device(count.device).type == "cpu":
+            return max(1, int(count))
+        return count.clamp_min(1).double()
 
     def _nll(
-        self, output: MaskedOutput, tokens: Int[Tensor, "batch length"], chosen: Bool[Tensor, "batch length"]
+        self, output: MaskedOutput, tokens: Int[Tensor, "batch length"], places: Int[Tensor, " words"]
     ) -> Float[Tensor, " words"]:
-        """Nats of each masked word, in the order of the batch."""
-        return -word_log_probs(output.hidden[chosen], self.output_weight, self.output_bias, tokens[chosen])
+        """Nats of the words at some places, counted through the whole batch."""
+        hidden, targets = output.hidden.flatten(0, 1)[places], tokens.flatten()[places]
+        return -word_log_probs(hidden, self.output_weight, self.output_bias, targets)
 
     # -- scoring --------------------------------------------------------------------------------------------------
 
@@ -301,10 +321,9 @@ class MaskedLanguageModel(LanguageModel):
             items = [TokenItem(int(copy), sentences[copied[copy]]) for copy in share.indices]
             batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary))
             batch = batch.to(self.device)
-            chosen = torch.zeros_like(batch.is_word)
-            chosen[torch.arange(len(items)), torch.from_numpy(places[share.indices])] = True
-            output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths)
-            log_probs[share.indices] = -self._nll(output, batch.tokens, chosen).double().cpu()
+            chosen = F.one_hot(torch.from_numpy(places[share.indices]), batch.tokens.shape[1]).bool()
+            output, hidden = self._masked(batch, chosen)
+            log_probs[share.indices] = -self._nll(output, batch.tokens, hidden).cpu().double()
         return np.split(log_probs.numpy(), np.cumsum(lengths)[:-1])
 
     def forward(self, batch: WordBatch) -> Float[Tensor, "batch length"]:
@@ -312,15 +331,18 @@ class MaskedLanguageModel(LanguageModel):
 
         Each word is masked in turn, so that a sentence of n words is encoded n times. Nothing is masked at random.
         """
-        rows, places = batch.is_word.nonzero(as_tuple=True)
+        rows, places = mask_of(batch.lengths, batch.tokens.shape[1]).nonzero(as_tuple=True)
         at_once = max(1, MASKED_AT_ONCE // batch.tokens.shape[1])
         found = batch.tokens.new_zeros(batch.tokens.shape, dtype=self.output_weight.dtype)
         for row, place in zip(rows.split(at_once), places.split(at_once), strict=True):  # type: ignore[no-untyped-call]
-            chosen = F.one_hot(place, batch.tokens.shape[1]).bool()
-            tokens, lengths = batch.tokens[row], batch.lengths[row]
-            heads = None if batch.heads is None else batch.heads[row]
-            output = self.encode(tokens.masked_fill(chosen, batch.mask_id), lengths, heads=heads)
-            found = found.index_put((row, place), -self._nll(output, tokens, chosen))
+            there = row.to(found.device, non_blocking=True)
+            copies = replace(
+                batch, tokens=batch.tokens[there], lengths=batch.lengths[row], items=batch.items[row], known=None,
+                heads=None if batch.heads is None else batch.heads[there],
+            )  # fmt: skip
+            output, hidden = self._masked(copies, F.one_hot(place, batch.tokens.shape[1]).bool())
+            where = there, place.to(found.device, non_blocking=True)
+            found = found.index_put(where, -self._nll(output, copies.tokens, hidden))
         return found
 
     def predict_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, "batch dependents heads"]:
@@ -347,15 +369,18 @@ class MaskedLanguageModel(LanguageModel):
 
     def item_scores(self, batch: WordBatch) -> ItemScores:
         """The nats of each sentence's masked words in every pass."""
-        nll = torch.zeros(len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=self.device)
-        words = torch.zeros_like(nll, dtype=torch.int64)
+        nll = torch.zeros(
+            len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=precise_device(self.device)
+        )
+        words = torch.zeros(nll.shape, dtype=torch.int64)
         for number in range(self.evaluation_masks):
             chosen = self.evaluation_mask(batch, number)
-            output = self.encode(batch.tokens.masked_fill(chosen, batch.mask_id), batch.lengths, heads=batch.heads)
-            row = chosen.nonzero()[:, 0]
-            nll[:, number].index_add_(0, row, self._nll(output, batch.tokens, chosen).double())
+            output, places = self._masked(batch, chosen)
+            row = chosen.nonzero()[:, 0].to(nll.device)
+            nll[:, number].index_add_(0, row, precise(self._nll(output, batch.tokens, places)))
             words[:, number] = chosen.sum(1)
-        unknown = (batch.is_word & (batch.tokens == batch.unk)).sum()
+        assert batch.known is not None
+        unknown = batch.lengths.sum() - batch.known.sum()
         return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
 
     def on_validation_epoch_end(self) -> None:

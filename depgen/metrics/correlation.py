@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torchmetrics import Metric
+
+from depgen.metrics.precise import PreciseMetric
+from depgen.nn.precise import precise
 
 CONSTANT = 1e-12
 """A series whose variance is at most this share of its mean square varies by rounding alone."""
@@ -44,7 +46,7 @@ def pearson_of_sums(
     return torch.where(scale > 0, covariance / scale, 0.0).clamp(-1, 1)
 
 
-class RelationCorrelation(Metric):  # type: ignore[misc]
+class RelationCorrelation(PreciseMetric):
     """Series of edge weights against the relations of these edges, over all edges seen, on all devices.
 
     One pass; sums are kept in float64 and counts in int64, so that no figure depends on how edges are batched.
@@ -74,7 +76,8 @@ class RelationCorrelation(Metric):  # type: ignore[misc]
 
     def update(self, weights: Float[Tensor, "edges *series"], relations: Int[Tensor, " edges"]) -> None:
         """Add edges: what each series weighs at them, and the number of their relation."""
-        exact = weights.double()
+        exact = precise(weights)
+        relations = relations.to(exact.device)
         self.edges += len(relations)
         self.weights += exact.sum(0)
         self.squares += exact.square().sum(0)

@@ -4,14 +4,16 @@ Which tokens count is the same for every system: the `<eos>` that closes an item
 opens it is given and does not; an unknown word counts as the word `<unk>`; padding never counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
-from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
+
+from depgen.metrics.precise import PreciseMetric
+from depgen.nn.precise import precise
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,12 @@ class ItemScores:
     unknown: Int[Tensor, ""]
     targets: Int[Tensor, ""]
 
+    def to(self, device: torch.device) -> "ItemScores":
+        """The same scores on a device."""
+        return ItemScores(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
 
-class Loss(Metric):  # type: ignore[misc]
+
+class Loss(PreciseMetric):
     """Nats per token of a split; NaN without any token.
 
     With several passes it is their mean, each pass's nats divided by its own tokens (as in the code of Shen et al.,
@@ -54,12 +60,12 @@ class Loss(Metric):  # type: ignore[misc]
 
     def __init__(self, passes: int = 1) -> None:
         super().__init__()
-        self.add_state("nll_sum", torch.zeros(passes, dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("tokens", torch.zeros(passes, dtype=torch.int64), dist_reduce_fx="sum")
+        self.add_state("nll_sum", torch.zeros(passes, dtype=torch.float64, device=self.device), dist_reduce_fx="sum")
+        self.add_state("tokens", torch.zeros(passes, dtype=torch.int64, device=self.device), dist_reduce_fx="sum")
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        self.nll_sum += scores.nll.double().sum(0)
+        self.nll_sum += precise(scores.nll).sum(0)
         self.tokens += scores.tokens.sum(0)
 
     def compute(self) -> Float[Tensor, ""]:
@@ -83,11 +89,11 @@ class WordPerplexity(Perplexity):
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        self.nll_sum += scores.nll.double().sum(0)
+        self.nll_sum += precise(scores.nll).sum(0)
         self.tokens += scores.words.sum()
 
 
-class UnknownRate(Metric):  # type: ignore[misc]
+class UnknownRate(PreciseMetric):
     """The share of a split's targets that are `<unk>`."""
 
     is_differentiable = False
@@ -99,7 +105,7 @@ class UnknownRate(Metric):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         for name in ("unknown", "targets"):
-            self.add_state(name, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+            self.add_state(name, torch.zeros((), dtype=torch.int64, device=self.device), dist_reduce_fx="sum")
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
@@ -117,7 +123,7 @@ ItemTable = tuple[
 """Place in the split, nats, tokens and words of each item, in the order of the split."""
 
 
-class KeptItems(Metric):  # type: ignore[misc]
+class KeptItems(PreciseMetric):
     """The scores of every item seen since the last reset, over all devices."""
 
     full_state_update = False
@@ -137,7 +143,7 @@ class KeptItems(Metric):  # type: ignore[misc]
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        values = (scores.items, scores.nll.double().sum(1), scores.tokens.sum(1), scores.words)
+        values = (scores.items, precise(scores.nll).sum(1), scores.tokens.sum(1), scores.words)
         for name, value in zip(self.columns, values, strict=True):
             getattr(self, name).append(value)
 

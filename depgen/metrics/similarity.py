@@ -6,10 +6,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
+from depgen.metrics.precise import PreciseMetric
 from depgen.metrics.significance import Interval
+from depgen.nn.precise import precise
 
 _CHUNK = 1 << 21
 
@@ -134,7 +135,7 @@ class PairScores:
 PAIR_PARTS = tuple(field.name for field in fields(PairScores))
 
 
-class ScoredPairs(Metric):  # type: ignore[misc]
+class ScoredPairs(PreciseMetric):
     """Keeps predicted and judged similarities of all pairs, on all devices: a correlation needs the whole set."""
 
     is_differentiable = False
@@ -161,11 +162,10 @@ class ScoredPairs(Metric):  # type: ignore[misc]
         seen: Bool[Tensor, " pairs"],
     ) -> None:
         """Add a batch of pairs."""
-        self.items.append(items)
-        self.predicted.append(predicted.double())
-        self.judged.append(judged.double())
-        self.test_sets.append(test_sets)
-        self.seen.append(seen)
+        exact = precise(predicted)
+        values = (items, exact, precise(judged), test_sets, seen)
+        for name, value in zip(PAIR_PARTS, values, strict=True):
+            getattr(self, name).append(value.to(exact.device))
 
     def compute(self) -> dict[str, Tensor]:
         """What was kept, by name, as the devices have seen it."""

@@ -166,9 +166,10 @@ class CarriedState(NoContext):
     ) -> DocumentOutput:
         """One sequence a document, without the padding between sentences."""
         is_word = mask_of(lengths, embedded.shape[2])
+        longest = int(lengths.sum(1).max())
         places = is_word.flatten(1).long().argsort(dim=1, descending=True, stable=True)  # words first, in their order
+        places = places.to(embedded.device, non_blocking=True)
         rows = torch.arange(len(is_word), device=places.device)[:, None]
-        longest = int(is_word.sum((1, 2)).max())
         hidden: Tensor = self.core(embedded.flatten(1, 2)[rows, places[:, :longest]])[0]
         hidden = F.pad(hidden, (0, 0, 0, places.shape[1] - longest))
         return DocumentOutput(hidden[rows, places.argsort(1)].view(*is_word.shape, -1))
@@ -380,9 +381,11 @@ class AttentionContext(ContextNetwork):
     ) -> "_Memory":
         """The memory of the next sentence: the states of this one, or one more final state (D5)."""
         if self.variant == "paper":
-            kept = mask_of(lengths, states.shape[1])
+            kept = mask_of(lengths, states.shape[1], device=states.device)
             return self._memory(states, kept)
-        more = self._memory(last_states(states, lengths)[:, None], (lengths > 0)[:, None])
+        more = self._memory(
+            last_states(states, lengths)[:, None], (lengths > 0)[:, None].to(states.device, non_blocking=True)
+        )
         return _Memory(*(torch.cat(parts, 1) for parts in zip(memory, more, strict=True)))
 
 
@@ -430,7 +433,7 @@ class HierarchicalContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """The sentences' network first, then all sentences at once."""
-        is_word = mask_of(lengths, embedded.shape[2])
+        is_word = mask_of(lengths, embedded.shape[2], device=embedded.device)
         is_word[:, :, 0] = False  # the beginning is no word
         bags = (embedded.detach() * is_word[..., None]).sum(2)
         states, _ = self.sentences(bags)
@@ -464,7 +467,8 @@ def _encode_each(
         hidden: Tensor = core(sentences[:, :longest].index_select(0, rows), constant=constant)[0]
         return hidden
 
-    return encode_by_length(encode, lengths.flatten(), embedded.shape[2]).view(*embedded.shape[:3], -1)
+    states = encode_by_length(encode, lengths.flatten(), embedded.shape[2], device=embedded.device)
+    return states.view(*embedded.shape[:3], -1)
 
 
 def _previous_states(
@@ -581,10 +585,12 @@ class DCLM(DocumentLanguageModel):
         """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""
         if output.bags is None or self.bag_output is None:
             return None
-        is_word = batch.is_word & mask_of(batch.lengths - 1, batch.targets.shape[2])
+        is_word = mask_of(batch.lengths - 1, batch.targets.shape[2])
         is_word[:, 0] = False  # nothing precedes the first
-        states = output.bags.roll(1, 1)[:, :, None].expand(*is_word.shape, -1)[is_word]
-        nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, batch.targets[is_word])
+        places = is_word.nonzero().to(output.bags.device, non_blocking=True)
+        row, sentence, word = places.unbind(1)
+        states, targets = output.bags[row, sentence - 1], batch.targets[row, sentence, word]
+        nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, targets)
         if self.first_word_twice:
-            nll = nll * (1 + (is_word.nonzero()[:, 2] == 0))
+            nll = nll * (1 + (word == 0))
         return nll.sum()

@@ -45,7 +45,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torchmetrics import MeanMetric
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem, collate_tokens
@@ -53,10 +52,12 @@ from depgen.data.vocabulary import EOS
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.precise import PreciseMean
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.growing import Growing
 from depgen.nn.mixture_gate import MixtureGate
+from depgen.nn.precise import precise
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -107,19 +108,14 @@ def collate_dependents(
     if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
         return DependencyBatch(**shared)
     arcs_of = partial(
-        _item_arcs,
-        eos=batch.vocabulary.eos,
-        root_target=root_target,
-        eos_target=eos_target,
+        _kept_arcs, eos=batch.vocabulary.eos, root_target=root_target, eos_target=eos_target, duplicates=duplicates,
         relation_weights=relation_weights,
-    )
+    )  # fmt: skip
     width, columns = tokens.inputs.shape[1], []
     for number, stretch in enumerate(batch.stretches):
         rows, ids, weights = _stretch_arcs(stretch, arcs_of)
         columns.append((rows + number * width, ids, weights))
     rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
-    if duplicates == "set":
-        rows, ids, weights = _heaviest(rows, ids, weights)
     offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
     return DependencyBatch(
         **shared,
@@ -134,6 +130,8 @@ Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarra
 
 def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arcs:
     """Arcs whose position lies in the stretch; their words may lie beyond its end."""
+    if len(stretch.items) == 1 and stretch.stop - stretch.start == len(stretch.items[0].ids) + 1:
+        return arcs_of(stretch.items[0])  # a whole item
     columns = []
     begin = -stretch.start
     for item in stretch.items:
@@ -143,6 +141,26 @@ def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arc
     rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     inside = (rows >= 0) & (rows < stretch.stop - stretch.start)
     return rows[inside], ids[inside], weights[inside]
+
+
+def _kept_arcs(
+    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, duplicates: Duplicates,
+    relation_weights: RelationWeights | None,
+) -> Arcs:  # fmt: skip
+    """The arcs of an item, in the order of their positions; from the split's memo after the first time."""
+    options = {"eos": eos, "root_target": root_target, "eos_target": eos_target, "relation_weights": relation_weights}
+
+    def compute() -> Arcs:
+        arcs = _item_arcs(item, **options)  # type: ignore[arg-type]
+        positions, ids, weights = _heaviest(*arcs) if duplicates == "set" else arcs
+        return positions.astype(np.int32), ids.astype(np.int32), weights
+
+    if item.memo is None:
+        return compute()
+    weighed = None if relation_weights is None else tuple(relation_weights.weights.items())
+    key = (item.index, eos, root_target, eos_target, duplicates, weighed)
+    positions, ids, weights = item.memo.of(key, compute)
+    return positions, ids, weights
 
 
 def _item_arcs(
@@ -164,10 +182,11 @@ def _item_arcs(
 
 def _heaviest(rows: np.ndarray, ids: np.ndarray, weights: np.ndarray) -> Arcs:
     """Each word once a position, with the largest of its weights."""
-    (rows, ids), which = np.unique(np.stack([rows, ids]), axis=1, return_inverse=True)
-    heaviest = np.zeros(len(rows))
+    span = int(ids.max(initial=0)) + 1
+    pairs, which = np.unique(rows.astype(np.int64) * span + ids, return_inverse=True)
+    heaviest = np.zeros(len(pairs))
     np.maximum.at(heaviest, which, weights)
-    return rows, ids, heaviest
+    return pairs // span, pairs % span, heaviest
 
 
 def dependency_nll(
@@ -183,8 +202,8 @@ def dependency_nll(
     `weights` each dependent counts by its weight, and |Z_t| is their sum (D10).
     """
     flat = hidden.flatten(0, 1)
-    counts = dependents.counts
-    occupied = counts.nonzero()[:, 0]
+    occupied = dependents.counts.nonzero()[:, 0].to(hidden.device, non_blocking=True)
+    counts = dependents.counts.to(hidden.device, non_blocking=True)
     # in this order: the backward pass goes the other way, and is through with Z's temporaries before it holds W's
     # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
@@ -456,7 +475,7 @@ class DMLM(LeftToRight):
         lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
         monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
         self.phases = tuple(Phase(name, epochs, monitors[name]) for name, epochs in lengths.items() if epochs)
-        self.dependency_loss = MeanMetric().set_dtype(torch.float64)
+        self.dependency_loss = PreciseMean()
 
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:
@@ -539,7 +558,8 @@ class DMLM(LeftToRight):
             return
         positions = batch.lengths.sum()
         nll = self._dependency_nll(self.encode(batch), batch)
-        self.dependency_loss.update(nll.double() / positions, positions)
+        exact = precise(nll)
+        self.dependency_loss.update(exact / positions, positions.to(exact.device))
         self.log("val/dependency_loss", self.dependency_loss, prog_bar=True, on_epoch=True, batch_size=1)
 
     # Inference

@@ -228,7 +228,7 @@ class CrossAttentionContext(SentenceContext):
         first = F.pad(self.first_context[None], (0, 0, 0, inputs.shape[2] - 1)).expand(len(inputs), 1, -1, -1)
         memory = torch.cat((first, hidden[:, :-1]), 1)
         filled = torch.cat((torch.ones_like(lengths[:, :1]), lengths[:, :-1]), 1)
-        seen = mask_of(filled.clamp_min(1), inputs.shape[2])
+        seen = mask_of(filled.clamp_min(1), inputs.shape[2], device=inputs.device)
         return self._attending(hidden, memory, seen)
 
     def step(
@@ -287,27 +287,26 @@ class PreviousSentences(SentenceContext):
         Raises:
             UserError: they are longer than the Transformer can read.
         """
-        is_word = mask_of(lengths, inputs.shape[2])
         ends = lengths.cumsum(1)
         starts = ends - lengths
-        place = (starts[:, :, None] + torch.arange(inputs.shape[2], device=lengths.device))[is_word]  # in its document
-        row, sentence, _ = is_word.nonzero(as_tuple=True)
-        documents = inputs.new_zeros(len(inputs), int(lengths.sum(1).max()))
-        documents[row, place] = inputs[is_word]
+        row, sentence, word = mask_of(lengths, inputs.shape[2]).nonzero(as_tuple=True)
+        place = starts[row, sentence] + word  # in its document
+        words = _moved(inputs.device, row, sentence, word)
+        documents = inputs.new_zeros(len(inputs), int(ends[:, -1].max()))
+        documents[_moved(inputs.device, row, place)] = inputs[words]
         features = inputs.new_zeros(*inputs.shape, self.width, dtype=backbone.output_weight.dtype)
         if inputs.shape[1] <= self.sentences + 1:
             hidden = self._encode_sequences(backbone, documents)
-            return features.to(hidden.dtype).index_put((is_word,), hidden[row, place])
+            return features.to(hidden.dtype).index_put(words, hidden[_moved(inputs.device, row, place)])
         first = F.pad(starts, (self.sentences, 0))[:, : starts.shape[1]]  # where a sentence's sequence begins
         longest = int((ends - first).max())
         steps = first[:, :, None] + torch.arange(longest, device=lengths.device)
-        whole = steps.clamp_max(documents.shape[1] - 1).flatten(1)
-        sequences = documents.gather(1, whole).view(*steps.shape)
-        hidden = self._encode_sequences(backbone, sequences[lengths > 0])
+        whole = steps.clamp_max(documents.shape[1] - 1)[lengths > 0]
+        document = (lengths > 0).nonzero()[:, :1]
+        hidden = self._encode_sequences(backbone, documents[_moved(inputs.device, document, whole)])
         number = ((lengths > 0).flatten().cumsum(0) - 1).view(lengths.shape)  # of a sentence among those with words
-        return features.to(hidden.dtype).index_put(
-            (is_word,), hidden[number[row, sentence], place - first[row, sentence]]
-        )
+        read = _moved(inputs.device, number[row, sentence], place - first[row, sentence])
+        return features.to(hidden.dtype).index_put(words, hidden[read])
 
     def step(
         self, backbone: Transformer, inputs: Int[Tensor, "batch word"], before: "_Tokens | None"
@@ -339,6 +338,11 @@ class PreviousSentences(SentenceContext):
         return torch.cat([part.hidden for part in parts])
 
 
+def _moved(device: torch.device, *indices: Tensor) -> tuple[Tensor, ...]:
+    """Indices on a device."""
+    return tuple(each.to(device, non_blocking=True) for each in indices)
+
+
 class _Tokens(NamedTuple):
     """The last sentences of documents, one after the other, and the length of each; 0 before the first."""
 
@@ -356,7 +360,8 @@ def _encode_each(
         output: BackboneOutput = backbone(sentences[rows, :longest])
         return output.hidden
 
-    return encode_by_length(encode, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD).view(*inputs.shape, -1)
+    states = encode_by_length(encode, lengths.flatten(), inputs.shape[2], CALL_OVERHEAD, device=inputs.device)
+    return states.view(*inputs.shape, -1)
 
 
 ContextFactory = Callable[[int], SentenceContext]

@@ -95,7 +95,7 @@ class MaskedTransformer(MaskedLanguageModel):
             seen.append(LayerAttention(weights, weights))
             return weights
 
-        padding = ~mask_of(lengths, tokens.shape[1])
+        padding = ~mask_of(lengths, tokens.shape[1], device=tokens.device)
         output = self.backbone(tokens, padding=padding, weigh=weigh if attention else None, all_layers=all_layers)
         return MaskedOutput(output.hidden, attention=tuple(seen) if attention else None, layers=output.layers)
 
@@ -132,7 +132,9 @@ class MaskedTransformer(MaskedLanguageModel):
         layer, head = self.parses_by
         attention = self.encode(tokens, lengths, attention=True).attention
         assert attention is not None
-        return without_own_place(attention[layer].after[:, head], mask_of(lengths, tokens.shape[1]))
+        return without_own_place(
+            attention[layer].after[:, head], mask_of(lengths, tokens.shape[1], device=tokens.device)
+        )
 
     @torch.no_grad()
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:

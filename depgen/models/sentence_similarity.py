@@ -115,6 +115,7 @@ def sentence_vectors(
     >>> sentence_vectors(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2])).tolist()
     [[2.0]]
     """
+    lengths = lengths.to(states.device, non_blocking=True)
     is_word = mask_of(lengths, states.shape[1])
     return states.masked_fill(~is_word[:, :, None], 0).sum(1) / lengths[:, None]
 
@@ -250,8 +251,9 @@ class SentenceSimilarity(LanguageModel):
     ) -> Float[Tensor, "sentences width"]:
         """The vector of each sentence; sentences of like length are encoded together, as most are short."""
         order = lengths.argsort()
-        vectors = [self._vectors(tokens[rows], lengths[rows]) for rows in order.chunk(READ_AT_ONCE)]
-        return torch.cat(vectors)[order.argsort()]
+        parts = [(rows.to(tokens.device, non_blocking=True), lengths[rows]) for rows in order.chunk(READ_AT_ONCE)]
+        vectors = [self._vectors(tokens[rows], some) for rows, some in parts]
+        return torch.cat(vectors)[order.argsort().to(tokens.device, non_blocking=True)]
 
     def _vectors(
         self, tokens: Int[Tensor, "sentences length"], lengths: Int[Tensor, " sentences"]

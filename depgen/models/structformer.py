@@ -46,6 +46,7 @@ from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, M
 from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise, restored
 from depgen.nn.vocabulary import full_precision
 from depgen.training.hyper_parameters import factory
 
@@ -163,17 +164,18 @@ def head_distribution(
     p(h | l, r) = w_h / Z_lr, and of l <= h <= r one half holds by itself on either side of i: what is left is a matrix
     product and a running sum, O(n^3) time and O(n^2) memory. In float64, since Z spans many orders.
     """
-    logits = (heights * scale).double().masked_fill(~is_word, torch.finfo(torch.float64).min)
+    logits = precise(heights * scale)
+    logits = logits.masked_fill(~is_word.to(logits.device), torch.finfo(torch.float64).min)
     weights = (logits - logits.amax(-1, keepdim=True).detach()).clamp_min(LOWEST).exp()  # w_h
     length = heights.shape[1]
-    spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
+    spans = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu()
     totals = torch.where(spans, weights[:, None, :], 0.0).cumsum(-1)  # Z_lr
     inverse = torch.where(spans, totals, 1.0).reciprocal() * spans
-    first, last = left.double(), right.double()
+    first, last = precise(left), precise(right)
     # h <= i: sum over l <= h of p(l | i) times sum over r of p(r | i) / Z_lr; h >= i: the same from the right
     before = (first * (last @ inverse.mT)).cumsum(-1)
     after = (last * (first @ inverse)).flip(-1).cumsum(-1).flip(-1)
-    return (torch.where(spans, after, before) * weights[:, None, :]).to(heights.dtype)
+    return restored(torch.where(spans, after, before) * weights[:, None, :], heights)
 
 
 class StructFormer(MaskedLanguageModel):
@@ -224,7 +226,7 @@ class StructFormer(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Of each word, and of the boundary after it, calibrated; any number beyond the words."""
-        is_word = mask_of(lengths, tokens.shape[1])
+        is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         heights, distances = self.parser(self.backbone.embedding(tokens), is_word)
         return heights, calibrated(heights, distances, is_word, self.calibration)
 
@@ -235,7 +237,7 @@ class StructFormer(MaskedLanguageModel):
         heights, distances = self.heights_and_distances(tokens, lengths)
         scales = self.log_scales.exp()
         with torch.autocast(tokens.device.type, enabled=False):
-            is_word = mask_of(lengths, tokens.shape[1])
+            is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
             left, right = border_probabilities(heights, distances, is_word, scales[0])
             return head_distribution(heights, left, right, is_word, scales[1])
 
@@ -243,7 +245,9 @@ class StructFormer(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """p_D without the diagonal (`HeadNetwork`)."""
-        return without_own_place(self._head_distribution(tokens, lengths), mask_of(lengths, tokens.shape[1]))
+        return without_own_place(
+            self._head_distribution(tokens, lengths), mask_of(lengths, tokens.shape[1], device=tokens.device)
+        )
 
     def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
@@ -252,7 +256,7 @@ class StructFormer(MaskedLanguageModel):
 
         Nothing forbids cycles among the others, and equal heights make several roots.
         """
-        is_word = mask_of(lengths, tokens.shape[1])
+        is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         heights = self.heights_and_distances(tokens, lengths)[0].masked_fill(~is_word, -torch.inf)
         heads = self.head_probabilities(tokens, lengths).argmax(-1) + 1
         return heads.masked_fill(heights == heights.amax(-1, keepdim=True), 0).masked_fill(~is_word, -1)
@@ -269,7 +273,7 @@ class StructFormer(MaskedLanguageModel):
         all_layers: bool = False,
     ) -> MaskedOutput:
         """Last states of a Transformer that looks along the parser's dependencies; see `MaskedLanguageModel.encode`."""
-        is_word, seen = mask_of(lengths, tokens.shape[1]), list[LayerAttention]()
+        is_word, seen = mask_of(lengths, tokens.shape[1], device=tokens.device), list[LayerAttention]()
         to_head = self.head_probabilities(tokens, lengths)
         directions = torch.stack((to_head, to_head.mT))
         mixes = self.relation_logits.softmax(-1)

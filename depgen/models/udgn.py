@@ -128,9 +128,11 @@ class HeadSelection(nn.Module):
             return call_lstm(self.lstm, embedded)[0]  # type: ignore[no-any-return]
         if embedded.device.type == "cpu":
             return self._turned(embedded, lengths)
-        packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        descending, order = lengths.cpu().sort(descending=True)
+        back, order = (each.to(embedded.device, non_blocking=True) for each in (order.argsort(), order))
+        packed = pack_padded_sequence(embedded[order], descending, batch_first=True)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=length)
-        return states
+        return states[back]
 
     def _turned(
         self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
@@ -425,7 +427,7 @@ class UDGN(MaskedLanguageModel):
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
         """Log p_ij, at least in fp32; a word's own place is "no head"."""
-        is_word = mask_of(lengths, tokens.shape[1])
+        is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         scores = full_precision(self.parser(tokens, lengths))
         if self.marginals == "softmax":
             return head_log_softmax(scores, is_word)
@@ -446,7 +448,10 @@ class UDGN(MaskedLanguageModel):
                 "0), so that it can't parse. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
-        probabilities, is_word = self.head_log_probs(tokens, lengths).exp(), mask_of(lengths, tokens.shape[1])
+        probabilities, is_word = (
+            self.head_log_probs(tokens, lengths).exp(),
+            mask_of(lengths, tokens.shape[1], device=tokens.device),
+        )
         if self.supervised_weight:
             return probabilities.masked_fill(~(is_word[:, :, None] & is_word[:, None, :]), 0)
         return without_own_place(probabilities, is_word)
@@ -463,7 +468,7 @@ class UDGN(MaskedLanguageModel):
         all_layers: bool = False,
     ) -> MaskedOutput:
         """The word states after all layers; see `MaskedLanguageModel.encode`."""
-        is_word = mask_of(lengths, tokens.shape[1])
+        is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         parsed = self.head_log_probs(tokens, lengths) if self._parses else None
         dependency_mask = (self._dependency_mask(parsed, heads, is_word) + self.mask_floor) * is_word[:, None, :]
         states = self.embedding(tokens)

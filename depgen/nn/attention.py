@@ -67,8 +67,10 @@ class Visibility:
             device: where the mask lives.
         """
         if padding is None:
-            if not causal or length == 1 or length == context:
-                return cls(None, causal and length == context and length > 1)
+            if not causal or length == 1:
+                return cls(None, False)
+            if length == context:
+                return cls(None, True)
             return cls(causal_mask(length, context, device)[None, None], False)
         queries = padding[:, None, -length:, None]
         if not causal:

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from depgen.nn.precise import precise
+
 _MULTIPLIERS = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 """Of splitmix64's finalizer, as signed 64-bit numbers."""
 _INCREMENT = -0x61C8864680B583EB
@@ -22,7 +24,7 @@ def _shifted(state: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
 
 
 def hashed_uniform(*keys: int | Int[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """A number in [0, 1) for each place, uniform over places; float64.
+    """A number in [0, 1) for each place, uniform over places; float64, on `depgen.nn.precise.precise_device`.
 
     Args:
         keys: what identifies a place: numbers, and integer tensors that broadcast against each other.
@@ -37,4 +39,4 @@ def hashed_uniform(*keys: int | Int[Tensor, "*#shape"]) -> Float[Tensor, "*shape
     for key in keys:
         state = state.to(key.device) if isinstance(key, Tensor) else state
         state = _mixed(state * 3 + key + _INCREMENT)
-    return _shifted(state, 11).double() / (1 << 53)
+    return precise(_shifted(state, 11)) / (1 << 53)

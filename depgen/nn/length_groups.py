@@ -26,6 +26,8 @@ def encode_by_length(
     lengths: Int[Tensor, " rows"],
     longest: int,
     overheads: Mapping[str, int] = STEP_OVERHEAD,
+    *,
+    device: torch.device | None = None,
 ) -> Float[Tensor, "rows {longest} size"]:
     """States of all rows from `encode`, which gets groups of rows of like length; zeros after a group's longest row.
 
@@ -34,12 +36,15 @@ def encode_by_length(
         lengths: of the rows; those of length 0 are not read, but one is longer.
         longest: length of what is returned, at least that of the longest row.
         overheads: the fixed cost of a group's step, in rows, by the device.
+        device: of the states; None: that of the lengths.
     """
     ordered, order = lengths.sort(descending=True, stable=True)
-    bounds = group_bounds(ordered.tolist(), overheads.get(lengths.device.type, overheads["cuda"]))
+    descending, device = ordered.tolist(), device or lengths.device
+    bounds = group_bounds(descending, overheads.get(device.type, overheads["cuda"]))
+    order = order.to(device, non_blocking=True)
     found = []
     for begin, end in pairwise(bounds):
-        some = encode(order[begin:end], int(ordered[begin]))
+        some = encode(order[begin:end], descending[begin])
         found.append(F.pad(some, (0, 0, 0, longest - some.shape[1])))
     found.append(found[0].new_zeros(len(order) - bounds[-1], *found[0].shape[1:]))
     return torch.cat(found).index_select(0, order.argsort())

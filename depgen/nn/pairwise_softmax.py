@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from depgen.nn.precise import precise
+
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
 """Logits held at once, in float64."""
 LEAST_SUM = 1e-290
@@ -43,14 +45,15 @@ def pairwise_log_likelihoods(
     tensor([[0.8808, 0.5000],
             [0.5000, 0.8808]], dtype=torch.float64)
     """
-    context = F.linear(added, weight).double()
+    context = precise(F.linear(added, weight))
+    targets, sentence_of = targets.to(context.device), sentence_of.to(context.device)
     highest_context = context.amax(1)
     context_factor = (context - highest_context[:, None]).exp_().T
     rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 23) // len(weight))
     sums = context.new_zeros(int(sentence_of.max()) + 1 if len(own) else 0, len(added))
     for start in range(0, len(own), rows):
         words = targets[start : start + rows]
-        position = F.linear(own[start : start + rows], weight, bias).double()
+        position = precise(F.linear(own[start : start + rows], weight, bias))
         highest = position.amax(1, keepdim=True)
         products = (position - highest).exp_() @ context_factor
         log_z = products.log() + highest + highest_context

@@ -42,15 +42,15 @@ class SinusoidalPositions(nn.Module):
         # no buffer: data-parallel training copies those between processes, which may need other lengths
         self._longer: Tensor | None = None
 
-    def forward(self, positions: Int[Tensor, "batch length"] | range, *, stop: int) -> Tensor:
-        """Embeddings of positions: [batch length width], or [length width] for a range, which all rows share.
+    def forward(self, positions: Int[Tensor, "batch length"] | slice, *, stop: int) -> Tensor:
+        """Embeddings of positions: [batch length width], or [length width] for a slice, which all rows share.
 
         Args:
             positions: 0-based positions, all below `stop`.
             stop: a bound known without looking into `positions`, so that a GPU need not be waited for.
         """
         table = self.table if stop <= self.table.size(0) else self._grown(stop)
-        return table[positions.start : positions.stop] if isinstance(positions, range) else table[positions]
+        return table[positions]
 
     def _grown(self, stop: int) -> Tensor:
         longer = self._longer
@@ -74,7 +74,7 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, width).normal_(std=width**-0.5))
 
-    def forward(self, positions: Int[Tensor, "batch length"] | range, *, stop: int) -> Tensor:
+    def forward(self, positions: Int[Tensor, "batch length"] | slice, *, stop: int) -> Tensor:
         """Embeddings of positions, as `SinusoidalPositions.forward`.
 
         Raises:
@@ -85,6 +85,6 @@ class LearnedPositions(nn.Module):
                 f"a text of {stop} tokens does not fit into {self.weight.size(0)} learned positions; "
                 "shorten it, or train with a larger max_length or with positions: sinusoidal"
             )
-        if isinstance(positions, range):
+        if isinstance(positions, slice):
             return self.weight[positions.start : positions.stop]
         return nn.functional.embedding(positions, self.weight)

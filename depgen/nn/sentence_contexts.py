@@ -17,7 +17,7 @@ def last_states(
     tensor([[1.],
             [5.]])
     """
-    rows = torch.arange(len(states), device=states.device)
+    rows, lengths = torch.arange(len(states), device=states.device), lengths.to(states.device, non_blocking=True)
     found = states[rows, (lengths - 1).clamp_min(0)]
     return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
 

@@ -161,7 +161,8 @@ class ReadsOneSide(Words):
 class SeesItself(Words):
     def forward(self, batch):
         output = self.encode(batch.tokens, batch.lengths)
-        found = -self._nll(output, batch.tokens, mask_of(batch.lengths, batch.tokens.shape[1]))
+        places = batch.is_word.flatten().nonzero()[:, 0]
+        found = -self._nll(output, batch.tokens, places)
         return found.new_zeros(batch.tokens.shape).masked_scatter(mask_of(batch.lengths, batch.tokens.shape[1]), found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch, TokenItem, collate_words
+from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_words
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -30,12 +30,26 @@ def test_trees_come_along_where_all_have_one():
     assert collate_words(ItemBatch([both[0], item(1, [6])], 6, NO_WORDS_BUT_MASK)).heads is None
 
 
-def test_a_batch_moves_as_a_whole():
+def test_a_batch_moves_but_for_what_a_step_needs_on_the_cpu():
     batch = collate_words(ItemBatch([item(0, [3, 4], [0, 1])], 3, NO_WORDS_BUT_MASK)).to("meta")
-    assert all(each.device.type == "meta" for each in (batch.tokens, batch.lengths, batch.items, batch.heads))
+    assert all(each.device.type == "meta" for each in (batch.tokens, batch.heads))
+    assert all(each.device.type == "cpu" for each in (batch.lengths, batch.items, batch.known))
     assert (batch.unk, batch.mask_id) == (1, 2)
 
 
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():
     with pytest.raises(UserError, match=r"<mask>: .*data\.init_args\.vocabulary.* masks"):
         collate_words(ItemBatch([item(0, [3])], 2, NO_WORDS))
+
+
+def test_a_memo_keeps_what_it_has_room_for_and_computes_the_rest_each_time():
+    computed = []
+
+    def compute():
+        computed.append(1)
+        return (np.arange(4, dtype=np.int64),)
+
+    memo = Memo(limit=40)
+    for key in ("first", "first", "second", "second"):
+        assert memo.of(key, compute)[0].tolist() == [0, 1, 2, 3]
+    assert len(computed) == 3

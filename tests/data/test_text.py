@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.annotation.trivial import GoldTrees, LeftChain
@@ -28,6 +29,8 @@ DOCUMENTS = [
     ),
     Document((Sentence(("walk", "!"), (0, 1), ("root", "punct")),), "2"),
 ]
+
+ON_CPU = SimpleNamespace(root_device=torch.device("cpu"))
 
 
 class Fixture:
@@ -197,7 +200,7 @@ def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(bu
     documents = [" ".join(document.words()) for document in DOCUMENTS]
     for alone, expected in ((True, sentences), (False, documents)):
         model = SimpleNamespace(sentences_alone=alone)
-        data.trainer = SimpleNamespace(lightning_module=model, world_size=1, global_rank=0)
+        data.trainer = SimpleNamespace(lightning_module=model, world_size=1, global_rank=0, strategy=ON_CPU)
         loader = data.predict_dataloader()
         found = [loader.dataset[item].ids.tolist() for item in range(len(loader.dataset))]
         assert [data.vocabulary.decode(ids) for ids in found] == expected
@@ -279,7 +282,7 @@ def test_samples_that_no_system_has_positions_for_are_named():
         longest_scored = 2
 
     data = SentenceData(Fixture(), annotator=GoldTrees())
-    data.trainer = SimpleNamespace(lightning_module=Short(), world_size=1, global_rank=0)
+    data.trainer = SimpleNamespace(lightning_module=Short(), world_size=1, global_rank=0, strategy=ON_CPU)
     with pytest.raises(UserError, match=r"fixture, valid, item 2: expected at most 2 tokens.* Short .* found 3; 1 are"):
         data.val_dataloader()
     whole = TextData(Fixture(), annotator=GoldTrees())

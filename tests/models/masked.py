@@ -1,6 +1,8 @@
 """Batches of sentences and training steps without a trainer, shared by the tests of masked language models."""
 
+import os
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import torch
 
@@ -44,7 +46,8 @@ def trained(model, batches, *, steps, rate=3e-3, seed=0):
     losses = []
     for step in range(steps):
         optimizer.zero_grad()
-        loss = model.training_step(batches[step % len(batches)], step)
+        with patch.dict(os.environ, {"PL_GLOBAL_SEED": str(seed)}):  # which the masked words are drawn from
+            loss = model.training_step(batches[step % len(batches)], step)
         loss.backward()
         assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
         optimizer.step()

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
-from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
 from depgen.decoding.settings import Sampling
@@ -507,3 +507,24 @@ def test_the_regulariser_is_added_in_both_phases(window):
         steps = hidden[:, 1:] - hidden[:, :-1]
         penalty = 3 * hidden.square().mean() + 0.5 * steps.square().mean()
         torch.testing.assert_close(loss - logged[name], penalty)
+
+
+@pytest.mark.parametrize("duplicates", ["set", "multiset"])
+@pytest.mark.parametrize("weighed", [None, RelationWeights({"nsubj": 2.5, "det": 0.0})])
+def test_dependents_that_were_kept_are_those_computed(duplicates, weighed):
+    rng = np.random.default_rng(5)
+    trees = [np.array([rng.integers(0, k) for k in range(1, n + 1)], dtype=np.int32) for n in (1, 7, 12, 4)]
+    plain = [
+        TokenItem(k, rng.integers(3, 8, len(heads)), heads, relations=rng.choice(["nsubj", "det"], len(heads)))
+        for k, heads in enumerate(trees)
+    ]
+    memo = Memo()
+    kept = [replace(each, memo=memo) for each in plain]
+    options = {"duplicates": duplicates, "relation_weights": weighed}
+    for stretches in (lambda items: items, lambda items: [Stretch(0, items, 3, 20)]):
+        expected = collate_dependents(ItemBatch(stretches(plain), 9, NO_WORDS), **options)
+        for _ in range(2):
+            found = collate_dependents(ItemBatch(stretches(kept), 9, NO_WORDS), **options)
+            assert torch.equal(found.dependents.offsets, expected.dependents.offsets)
+            assert torch.equal(found.dependents.ids, expected.dependents.ids)
+            assert weighed is None or torch.equal(found.weights, expected.weights)

@@ -23,9 +23,9 @@ def test_sinusoids_by_the_formula(width):
 def test_the_table_grows_and_stays_out_of_the_checkpoint():
     positions = SinusoidalPositions(8, initial_length=4).double()
     with torch.inference_mode():
-        grown = positions(range(3, 9), stop=9)
+        grown = positions(slice(3, 9), stop=9)
     assert torch.equal(grown, sinusoids(9, 8)[3:].double())
-    assert not positions(range(9), stop=9).is_inference()
+    assert not positions(slice(0, 9), stop=9).is_inference()
     assert not positions.state_dict()
     assert [tuple(each.shape) for each in positions.buffers()] == [(4, 8)]  # processes share it, so its size stays
     ids = torch.tensor([[0, 30], [2, 1]])
@@ -34,8 +34,8 @@ def test_the_table_grows_and_stays_out_of_the_checkpoint():
 
 def test_learned_positions_are_looked_up_and_have_an_end():
     positions = LearnedPositions(8, max_length=5)
-    assert torch.equal(positions(range(2, 5), stop=5), positions.weight[2:])
+    assert torch.equal(positions(slice(2, 5), stop=5), positions.weight[2:])
     ids = torch.tensor([[0, 4], [2, 1]])
     assert torch.equal(positions(ids, stop=5), positions.weight[ids])
     with pytest.raises(UserError, match="6 tokens does not fit into 5 learned positions"):
-        positions(range(6), stop=6)
+        positions(slice(0, 6), stop=6)

@@ -17,6 +17,7 @@ from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
 from depgen.locations import cache_root, json_object
 from depgen.metrics.roc import auc
+from depgen.nn.precise import precise
 
 DESCRIPTION = "union.json"
 """What a scorer is, and how well it tells human stories from corrupted ones."""
@@ -57,7 +58,7 @@ class UnionScorer:
         for start in range(0, len(encoded), batch_size):
             batch = by_length[start : start + batch_size]
             tokens, is_word = (each.to(self.device) for each in pad_right([encoded[index] for index in batch]))
-            probabilities = self.network(tokens, is_word).double().softmax(-1)[:, 1]
+            probabilities = precise(self.network(tokens, is_word)).softmax(-1)[:, 1]
             scores[batch] = 100.0 * probabilities.cpu().numpy()
         return scores
 

@@ -1,0 +1,27 @@
+"""Where float64 is computed: on the device itself, or on the CPU for devices that have none, as those of Macs."""
+
+import torch
+from jaxtyping import Float, Float64, Shaped
+from torch import Tensor
+
+WITHOUT_FLOAT64 = {"mps"}
+"""Types of devices that refuse float64."""
+
+
+def precise_device(device: torch.device) -> torch.device:
+    """The device itself where it has float64, else the CPU.
+
+    >>> precise_device(torch.device("cuda", 1)), precise_device(torch.device("mps"))
+    (device(type='cuda', index=1), device(type='cpu'))
+    """
+    return torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device
+
+
+def precise(values: Shaped[Tensor, "*axes"]) -> Float64[Tensor, "*axes"]:
+    """The values in float64, on `precise_device` of theirs."""
+    return values.to(precise_device(values.device)).double()  # moved first: mps can't convert
+
+
+def restored(values: Float[Tensor, "*axes"], like: Tensor) -> Float[Tensor, "*axes"]:
+    """Precise values in the type and on the device of another tensor."""
+    return values.to(like.dtype).to(like.device)

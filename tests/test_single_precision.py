@@ -1,0 +1,48 @@
+"""Every system on a device without float64, as Macs are, and what a GPU would have to be waited for in its steps."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.contract.systems import SYSTEMS
+from tests.fixtures.kinds import EXPERIMENTS
+
+
+def outcomes_of(folder, float64):
+    """Torch takes the device's name for good, so another process learns it."""
+    roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
+    environment = {**os.environ, **roots, "DEPGEN_RUNS": str(folder / "encoder" / "runs"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.single_precision", str(folder), float64]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def without_float64(tmp_path_factory):
+    return outcomes_of(tmp_path_factory.mktemp("without_float64"), "without")
+
+
+@pytest.fixture(scope="module")
+def with_float64(tmp_path_factory):
+    return outcomes_of(tmp_path_factory.mktemp("with_float64"), "with")
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])
+def test_a_system_trains_and_works_without_float64(without_float64, name):
+    assert not isinstance(without_float64[name], str), without_float64[name]
+
+
+WAITING = {"prpn": 8}
+"""The batch norm of PRPN takes its statistics over words alone, which it selects by a mask."""
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_training_step_waits_for_no_result(with_float64, name):
+    steps = with_float64[name]
+    assert not isinstance(steps, str), steps
+    assert len(steps) >= 2
+    assert [len(each) for each in steps] == [WAITING.get(name, 0)] * len(steps)
