@@ -53,12 +53,14 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
 
 
 def document_of_row(row: Row) -> Document:
-    """The document of a row, with the trees and graphs that it has."""
+    """The document of a row, with the trees and graphs that it has; None where a sentence has none."""
     ends = np.cumsum(row["sentence_lengths"]).tolist()
     sentences = []
     for end, length in zip(ends, row["sentence_lengths"], strict=True):
         part = slice(end - length, end)
         columns = {name: tuple(row[name][part]) for name in ("words", "heads", "relations") if name in row}
+        if all(head == -1 for head in columns.get("heads", ())):
+            columns = {"words": columns["words"]}
         edges = _edges_of(row["edges"][part]) if "edges" in row else None
         sentences.append(Sentence(**columns, edges=edges))
     return Document(tuple(sentences), row["identifier"])

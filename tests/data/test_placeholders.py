@@ -11,7 +11,7 @@ from depgen.annotation.trivial import GoldTrees
 from depgen.data.batch import ItemBatch
 from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.text import TextData
-from depgen.data.vocabulary import SubwordPieces, UnigramPieces, WordVocabulary, reads_trees
+from depgen.data.vocabulary import SubwordPieces, UnigramPieces, Vocabulary, WordVocabulary, reads_trees
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
@@ -156,3 +156,26 @@ def test_a_vocabulary_built_from_trees_is_cached_by_annotator():
     assert data_of().vocabulary.tables["relations"] == ["amod", "nsubj", "obj", "root"]
     other = TextData(Corpus(), annotator=Upside(), vocabulary=Placeholders())
     assert other.vocabulary.tables["relations"] == ["AMOD", "NSUBJ", "OBJ", "ROOT"]
+
+
+def test_a_builder_sees_graphs_where_the_annotator_gives_them():
+    class Labels(WordVocabulary):
+        reads_trees = True
+
+        def build(self, documents):
+            found = {label for each in documents for sent in each.sentences for _, _, label in sent.edges}
+            return Vocabulary.of_words(["she"], specials=sorted(found))
+
+        def fingerprint(self):
+            return "labels"
+
+    class Graphs(Corpus):
+        def documents(self, split):
+            edges = ((2, 1, "[ARG1]"), (3, 1, "[ARG2]"))
+            return [Document((Sentence(("she", "wants", "to"), edges=edges),), "graph")]
+
+        def fingerprint(self, split):
+            return "graphs"
+
+    data = TextData(Graphs(), annotator=GoldTrees(structure="graph"), vocabulary=Labels())
+    assert data.vocabulary.types == ("<eos>", "<unk>", "[ARG1]", "[ARG2]", "she")
