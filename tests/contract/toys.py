@@ -115,9 +115,7 @@ class SumsOtherwise(Bigrams):
         return [replace(each, log_prob=each.log_prob + 0.01) for each in super().generate(prompts, **options)]
 
 
-class RenormalizesWhatIsLeft(GraphLM):
-    """Leaves structures out, and shares out what they had."""
-
+class BoundsTooHigh(GraphLM):
     def search(self, batch, is_scored, **options):
         beam, found = super().search(batch, is_scored, **options)
         return beam, found + 0.1 * (options["beam_size"] < 20)

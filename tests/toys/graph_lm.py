@@ -6,7 +6,7 @@ Each word takes one arc from or to an earlier word, one from the root, or none. 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.decoding.beam import Beam
-from depgen.decoding.generated import Generated
 from depgen.decoding.settings import TokenOptions
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
@@ -48,6 +47,11 @@ def edges_of(choices):
     """The edges that the choices of words make."""
     ends = [(c, word, 0 if c == 1 else word - c // 2) for word, c in enumerate(choices, start=1) if c]
     return sorted_edges((word, other, "arc") if c > 2 and c % 2 else (other, word, "arc") for c, word, other in ends)
+
+
+def ends_of(edges):
+    """The heads and the dependents of edges."""
+    return [head for head, *_ in edges], [dependent for _, dependent, _ in edges]
 
 
 def choices_of(heads, dependents, length):
@@ -122,6 +126,7 @@ class GraphLM(LeftToRight):
     likelihood = "bound"
     generation_options = GraphOptions
     collate = property(lambda self: collate_graphs)
+    output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 
     def __init__(self, backbone: BackboneFactory, vocabulary_size: int, beam_size: int = 4, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -166,7 +171,7 @@ class GraphLM(LeftToRight):
     def joint_log_probs(self, batch: TokenBatch, choices):
         """Log-probabilities of the targets, and of the choices of the inputs; 0 at padding."""
         state = self.read(batch.inputs, choices, batch.is_word)
-        words = word_log_probs(state.hidden, self.backbone.output_weight, self.backbone.output_bias, batch.targets)
+        words = word_log_probs(state.hidden, *self.output, batch.targets)
         arcs = [torch.zeros_like(words[:, 0])]
         for k in range(1, words.size(1)):
             found = self.choice_log_probs(state.hidden[:, :k], state.is_token[:, :k], batch.inputs[:, k])
@@ -176,9 +181,8 @@ class GraphLM(LeftToRight):
     def training_step(self, batch, batch_idx):
         if batch.choices is None:
             raise UserError("Training needs graphs: name an annotator that gives them.")
-        return self.log_train(
-            -sum(each.sum() for each in self.joint_log_probs(batch, batch.choices)), batch.global_tokens
-        )
+        words, arcs = self.joint_log_probs(batch, batch.choices)
+        return self.log_train(-(words + arcs).sum(), batch.global_tokens)
 
     def log_probs(self, batch):
         """Of each target, over the graphs that a beam holds: their sums are lower bounds."""
@@ -189,30 +193,29 @@ class GraphLM(LeftToRight):
 
         Words are given and not chosen; a word's arc is counted at the target after it. `forced`: the only choices.
         """
-        state = self.read(batch.inputs[:, :1], torch.zeros_like(batch.inputs[:, :1]), batch.is_word[:, :1])
-        beam, sums = Beam.of(state, len(batch.inputs), device=self.device), []
-        for k in range(batch.inputs.size(1)):
+        inputs, is_word, items = batch.inputs, batch.is_word, len(batch.inputs)
+        allowed = F.one_hot(torch.zeros_like(inputs) if forced is None else forced, CHOICES).bool()
+        allowed = allowed | is_word[..., None] if forced is None else allowed
+        state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), is_word[:, :1])
+        beam, sums = Beam.of(state, items, device=self.device), []
+        for k in range(inputs.size(1)):
             if k:
-                log_probs = self.choice_log_probs(beam.state.hidden, beam.state.is_token, batch.inputs[beam.items, k])
-                only = batch.inputs.new_zeros(len(batch.inputs)) if forced is None else forced[:, k]
-                free = batch.is_word[:, k] & (forced is None)
-                kept = F.one_hot(only, CHOICES).bool() | free[:, None]
-                log_probs = log_probs.where(batch.is_word[beam.items, k, None], 0.0)
-                items = beam.items
-                beam = beam.expanded(
-                    log_probs.masked_fill(~kept[items], -torch.inf),
-                    lambda state, rows, choices, items=items, k=k: self.read(
-                        batch.inputs[items[rows], k, None], choices[:, None], batch.is_word[items[rows], k, None],
-                        state.select(rows),
-                    ),
-                    beam_size=beam_size,
-                )  # fmt: skip
-            weight, bias = self.backbone.output_weight, self.backbone.output_bias
-            last, targets = beam.state.hidden[:, -1:], batch.targets[beam.items, k, None]
-            beam = beam.scored(word_log_probs(last, weight, bias, targets)[:, 0] * is_scored[beam.items, k], beam.state)
-            sums.append(beam.marginals(len(batch.inputs)))
+                beam = self.with_arcs(beam, inputs[:, k], is_word[:, k], allowed[:, k], beam_size)
+            found = word_log_probs(beam.state.hidden[:, -1], *self.output, batch.targets[beam.items, k])
+            beam = beam.scored(found * is_scored[beam.items, k], beam.state)
+            sums.append(beam.marginals(items))
         sums = torch.stack(sums, 1)
-        return beam, sums.diff(dim=1, prepend=torch.zeros_like(sums[:, :1])).to(beam.state.hidden.dtype)
+        return beam, sums.diff(dim=1, prepend=torch.zeros_like(sums[:, :1])).to(state.hidden.dtype)
+
+    def with_arcs(self, beam, words, is_word, allowed, beam_size):
+        """The hypotheses with the next word of each item and its arc; padding is read too, and changes nothing."""
+        words, is_word = words[beam.items], is_word[beam.items, None]
+        log_probs = self.choice_log_probs(beam.state.hidden, beam.state.is_token, words).where(is_word, 0.0)
+
+        def build(state, rows, choices):
+            return self.read(words[rows, None], choices[:, None], is_word[rows], state.select(rows))
+
+        return beam.expanded(log_probs.masked_fill(~allowed[beam.items], -torch.inf), build, beam_size=beam_size)
 
     @torch.inference_mode()
     def sentence_log_probs(self, documents, *, vocabulary, structure=None):
@@ -223,11 +226,8 @@ class GraphLM(LeftToRight):
         batch = collate_tokens(ItemBatch(items, 1, eos=vocabulary.eos)).to(self.device)
         choices = torch.zeros_like(batch.inputs)
         for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
-            found = [
-                choice for ids, edges in zip(document, graphs, strict=True)
-                for choice in choices_of([h for h, *_ in edges], [d for _, d, _ in edges], len(ids))
-            ]  # fmt: skip
-            choices[row, 1 : len(found) + 1] = torch.tensor(found)
+            of = [choices_of(*ends_of(edges), len(ids)) for ids, edges in zip(document, graphs, strict=True)]
+            choices[row, 1 : len(items[row].ids) + 1] = torch.tensor([*chain(*of)])
         words, arcs = self.joint_log_probs(batch, choices)
         scores = (words + F.pad(arcs[:, 1:], (0, 1))).cpu().numpy()
         ends = [np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64) for document in documents]
@@ -244,35 +244,26 @@ class GraphLM(LeftToRight):
         both = tokens if state is None else torch.stack((state.word, tokens[:, 0]), 1)
         is_token = torch.ones_like(both, dtype=torch.bool) if padding is None else ~padding
         state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
-        output = self.backbone.output_weight, self.backbone.output_bias
-        return log_softmax_over_vocabulary(state.hidden[:, -1], *output), state
+        return log_softmax_over_vocabulary(state.hidden[:, -1], *self.output), state
 
     def generate(self, prompts, *, eos, options, max_new_tokens, number=1, **others):
         """Texts with the graphs over them and their prompts."""
-        size = self.backbone.vocabulary_size
+        size, most = self.backbone.vocabulary_size, 2 * max_new_tokens
         graphs = self.parse(prompts, eos=eos, beam_size=options.prompt_beam_size)
-        begun = [
-            [size, *(each for word, choice in zip(prompt, graph, strict=True) for each in (word, size + choice))]
-            for prompt, graph in zip(prompts, graphs, strict=True)
+        pairs = [
+            zip(prompt, (size + c for c in graph), strict=True) for prompt, graph in zip(prompts, graphs, strict=True)
         ]
-        found = super().generate(
-            begun, eos=eos, options=options, max_new_tokens=2 * max_new_tokens, number=number, **others
-        )
-        return [
-            Generated(
-                text.ids[::2], edges_of([*graphs[k // number], *(c - size for c in text.ids[1::2])]), text.log_prob
-            )
-            for k, text in enumerate(found)
-        ]
+        begun = [[size, *chain(*each)] for each in pairs]
+        found = super().generate(begun, eos=eos, options=options, max_new_tokens=most, number=number, **others)
+        choices = [[*graphs[k // number], *(c - size for c in text.ids[1::2])] for k, text in enumerate(found)]
+        return [replace(text, ids=text.ids[::2], structure=edges_of(c)) for text, c in zip(found, choices, strict=True)]
 
     @torch.inference_mode()
     def parse(self, sentences, *, eos, beam_size):
         """The choices of the likeliest graph of each sentence that may continue."""
         items = [TokenItem(k, np.array(ids, dtype=np.int64)) for k, ids in enumerate(sentences)]
         batch = collate_tokens(ItemBatch(items, 1, eos=eos)).to(self.device)
-        is_scored = batch.is_word & (
-            torch.arange(batch.inputs.size(1), device=self.device) < batch.lengths[:, None] - 1
-        )
+        is_scored = batch.is_word & (batch.targets != eos)
         beam, _ = self.search(batch, is_scored, beam_size=beam_size)
         best = beam.state.choices[beam.best()].tolist()
         return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]

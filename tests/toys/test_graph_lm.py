@@ -16,7 +16,16 @@ from tests.contract.checks import PLAIN
 from tests.contract.runs import fit
 from tests.contract.systems import SYSTEMS, built
 from tests.toys.experiments import TOYS
-from tests.toys.graph_lm import GraphBatch, GraphOptions, NearGraphs, all_graphs, choices_of, collate_graphs, edges_of
+from tests.toys.graph_lm import (
+    GraphBatch,
+    GraphOptions,
+    NearGraphs,
+    all_graphs,
+    choices_of,
+    collate_graphs,
+    edges_of,
+    ends_of,
+)
 
 SENTENCES = [[4, 3, 7], [5], [8, 9, 3, 4], [3, 3]]
 GRAPHS = [[1, 3, 2], [0], [0, 2, 5, 6], [1, 1]]
@@ -54,7 +63,7 @@ def test_choices_and_edges_are_the_same():
         graphs = all_graphs(length)
         assert len(set(graphs)) == len(graphs) == np.prod([2 * k for k in range(1, length + 1)], dtype=int)
         for graph in graphs:
-            assert edges_of(choices_of([h for h, *_ in graph], [d for _, d, _ in graph], length)) == graph
+            assert edges_of(choices_of(*ends_of(graph), length)) == graph
     with pytest.raises(UserError, match="word 3: expected one arc"):
         choices_of([1, 2], [3, 3], 3)
 
