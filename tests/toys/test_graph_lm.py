@@ -151,6 +151,7 @@ def test_a_run_writes_texts_with_graphs_by_the_command_line(tmp_path, monkeypatc
     assert main(["generate", "--run", str(run), *options]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 2
-    assert all(row["log_prob"] < 0 and isinstance(row["structure"], list) for row in rows)
+    assert all(row["log_prob"] < 0 for row in rows)
+    assert any(row["structure"] for row in rows)
     assert main(["generate", "--help", "--run", str(run)]) == 0
     assert "--prompt_beam_size" in capsys.readouterr().out
