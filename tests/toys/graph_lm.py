@@ -135,7 +135,7 @@ class GraphLM(LeftToRight):
         self.beam_size, width = beam_size, self.backbone.width
         self.arcs = torch.nn.Parameter(torch.zeros(3))
         self.without_word = torch.nn.Parameter(torch.zeros(2, width))
-        self.asking, self.heads, self.dependents = (torch.nn.Linear(n * width, width) for n in (2, 1, 1))
+        self.query, self.heads, self.dependents = (torch.nn.Linear(n * width, width) for n in (2, 1, 1))
 
     # -- the two distributions ------------------------------------------------------------------------------------
 
@@ -158,13 +158,13 @@ class GraphLM(LeftToRight):
 
     def choice_log_probs(self, hidden, is_token, word):
         """The log-probabilities of a new word's choices, from the columns before it."""
-        asked = self.asking(torch.cat((hidden[:, -1], self.backbone.embedding(word)), -1))[..., None]
+        query = self.query(torch.cat((hidden[:, -1], self.backbone.embedding(word)), -1))[..., None]
         near = hidden[:, -REACH:]
-        arcs = (torch.stack((self.heads(near), self.dependents(near)), 2) @ asked[:, None])[..., 0]
+        arcs = (torch.stack((self.heads(near), self.dependents(near)), 2) @ query[:, None])[..., 0]
         possible = (is_token & (is_token.cumsum(1) > 1))[:, -REACH:, None]
         arcs = arcs.masked_fill(~possible, -torch.inf).flip(1).flatten(1)
         arcs = F.pad(arcs, (0, 2 * REACH - arcs.size(1)), value=-torch.inf)
-        return torch.cat(((self.without_word @ asked)[..., 0], arcs), 1).log_softmax(-1)
+        return torch.cat(((self.without_word @ query)[..., 0], arcs), 1).log_softmax(-1)
 
     # -- scores ---------------------------------------------------------------------------------------------------
 
