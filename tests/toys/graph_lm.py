@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import TransformerState
@@ -223,7 +224,7 @@ class GraphLM(LeftToRight):
         if structure is None:
             return super().sentence_log_probs(documents, vocabulary=vocabulary)
         items = [TokenItem(k, np.concatenate(each)) for k, each in enumerate(documents)]
-        batch = collate_tokens(ItemBatch(items, 1, eos=vocabulary.eos)).to(self.device)
+        batch = collate_tokens(ItemBatch(items, 1, vocabulary)).to(self.device)
         choices = torch.zeros_like(batch.inputs)
         for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
             of = [choices_of(*ends_of(edges), len(ids)) for ids, edges in zip(document, graphs, strict=True)]
@@ -261,8 +262,11 @@ class GraphLM(LeftToRight):
     @torch.inference_mode()
     def parse(self, sentences, *, eos, beam_size):
         """The choices of the likeliest graph of each sentence that may continue."""
-        items = [TokenItem(k, np.array(ids, dtype=np.int64)) for k, ids in enumerate(sentences)]
-        batch = collate_tokens(ItemBatch(items, 1, eos=eos)).to(self.device)
+        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
+        lengths = torch.tensor([len(ids) + 1 for ids in sentences], device=self.device)
+        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
+        numbers = {"lengths": lengths, "words": lengths, "items": lengths, "global_tokens": 1}
+        batch = TokenBatch(inputs=inputs, targets=targets, **numbers)
         is_scored = batch.is_word & (batch.targets != eos)
         beam, _ = self.search(batch, is_scored, beam_size=beam_size)
         best = beam.state.choices[beam.best()].tolist()

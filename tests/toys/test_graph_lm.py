@@ -39,7 +39,7 @@ def model():
 
 def batch_of(sentences):
     items = [TokenItem(k, np.array(ids)) for k, ids in enumerate(sentences)]
-    return collate_tokens(ItemBatch(items, sum(len(ids) + 1 for ids in sentences)))
+    return collate_tokens(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
 
 
 def padded(graphs, width):
@@ -53,7 +53,7 @@ def test_graphs_reach_the_collate_through_the_table(tmp_path, monkeypatch):
         (tmp_path / f"{split}.txt").write_text("a bc def ghij\nabc bc\nbcd\n", encoding="utf-8")
     data = TextData(TextLines(str(tmp_path)), annotator=NearGraphs())
     split = data.split("train")
-    batch = collate_graphs(ItemBatch([split[k] for k in range(3)], 10, eos=split.eos))
+    batch = collate_graphs(ItemBatch([split[k] for k in range(3)], 10, data.vocabulary))
     assert batch.choices.tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 0], [0, 1, 0, 0, 0]]
     assert edges_of([1, 2, 3]) == ((0, 1, "arc"), (1, 2, "arc"), (3, 2, "arc"))
 
