@@ -8,9 +8,10 @@ import tests.contract
 from depgen.language_models.base import LanguageModel
 from tests.contract import checks, networks, toys
 from tests.contract.runs import assert_same_weights, crash, fit, train
-from tests.contract.systems import LSTM, PARSER, STREAM, WRITER, System, abilities, built
+from tests.contract.systems import LSTM, ONE_LAYER, PARSER, STREAM, WRITER, System, abilities, built
 from tests.fixtures.kinds import EXPERIMENTS
 from tests.test_contract import leaves_of
+from tests.toys.graph_lm import all_graphs
 
 SOUND = {
     "bigrams": System(toys.Bigrams, WRITER),
@@ -29,8 +30,14 @@ BROKEN = [
     (checks.texts_score_as_batches_do, toys.CountsOtherwise),
     (checks.it_writes_by_its_scores, toys.WritesOtherwise),
     (checks.texts_are_written_alike_in_every_batch, toys.WritesByTheBatch),
-    (checks.texts_are_written_alike_in_every_batch, toys.WritesTheUnlikely),
+    (checks.a_greedy_text_takes_the_likeliest_tokens, toys.WritesTheUnlikely),
     (checks.texts_have_the_log_probs_of_their_tokens, toys.SumsOtherwise),
+    (checks.texts_have_the_log_probs_of_their_tokens, partial(toys.LosesItsStructure, ONE_LAYER)),
+    (checks.bounds_stay_below_the_exact_score, partial(toys.BoundsTooHigh, ONE_LAYER)),
+    (checks.bounds_stay_below_the_exact_score, partial(toys.LeavesStructuresOut, ONE_LAYER)),
+    (checks.bounds_stay_below_the_exact_score, partial(toys.ScoresStructuresOtherwise, ONE_LAYER)),
+    (checks.tokens_have_at_most_a_distribution, partial(toys.BoundsTooHigh, ONE_LAYER)),
+    (checks.tokens_have_at_most_a_distribution, partial(toys.LeavesStructuresOut, ONE_LAYER)),
     (checks.segments_score_as_the_whole_stream, partial(toys.ForgetsItsState, LSTM)),
     (checks.segments_score_as_the_whole_stream, partial(toys.SharesItsState, LSTM)),
     (checks.every_other_word_moves_a_score, toys.ReadsOneSide),
@@ -62,7 +69,7 @@ def test_a_sound_toy_passes(name, tmp_path):
 @pytest.mark.parametrize(("check", "make"), BROKEN)
 def test_a_check_of_systems_sees_a_broken_toy(check, make, tmp_path):
     with pytest.raises(AssertionError):
-        check(built(System(make)), tmp_path)
+        check(built(System(make, structures=all_graphs)), tmp_path)
 
 
 @pytest.mark.parametrize(("check", "base", "kind"), BROKEN_NETWORKS)
@@ -73,7 +80,8 @@ def test_a_check_of_backbones_sees_a_broken_toy(check, base, kind):
 
 
 def test_every_check_is_seen_to_fail():
-    assert {check for check, *_ in BROKEN} == {*checks.OF_ALL, *(c for each in checks.CHECKS.values() for c in each)}
+    of_claims = (check for each in checks.CHECKS.values() for check in each)
+    assert {check for check, *_ in BROKEN} == {*checks.OF_ALL, *checks.OF_EXACT_WRITERS, *of_claims}
     assert {check for check, *_ in BROKEN_NETWORKS} == {*networks.CHECKS}
 
 

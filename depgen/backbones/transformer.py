@@ -17,14 +17,15 @@ from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
-from depgen.nn.attention import KeyValues, Visibility
+from depgen.nn.attention import Keys, KeyValues, Visibility
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions
 from depgen.nn.transformer_layer import TransformerLayer
 
-ScoreFunction = Callable[[int, Tensor, Tensor], Tensor | None]
-"""From a layer (0-based), queries [batch heads length size] and keys [batch heads context size] to what is added to the
-scaled scores, broadcastable to [batch heads length context]; None: nothing in that layer."""
+ScoreFunction = Callable[[int, Tensor, Keys], Tensor | None]
+"""From a layer (0-based), queries [batch heads length size] and keys (`keys.context` is their number, `keys.tensor` is
+[batch heads context size]) to what is added to the scaled scores, broadcastable to [batch heads length context]; None:
+nothing in that layer."""
 
 WeighFunction = Callable[[int, Tensor], Tensor]
 """From a layer (0-based) and its scaled scores [batch heads length context], -inf at keys not seen, to the weights that

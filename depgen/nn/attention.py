@@ -12,8 +12,8 @@ from depgen.nn.branches import Places, attend_by_rows
 from depgen.nn.dropout import dropped
 from depgen.nn.growing import Growing
 
-Scores = Callable[[Tensor, Tensor], Tensor | None]
-"""From queries [batch heads length size] and keys [batch heads context size] to what is added to the scaled scores."""
+Scores = Callable[[Tensor, "Keys"], Tensor | None]
+"""From queries [batch heads length size] and keys to what is added to the scaled scores."""
 
 Weigh = Callable[[Tensor], Tensor]
 """From scaled scores [batch heads length context], -inf at keys not seen, to the weights that values are summed by, in
@@ -102,6 +102,11 @@ class KeyValues:
         return cls(Growing.of(keys, dim=2), Growing.of(values, dim=2))
 
     @property
+    def context(self) -> int:
+        """The number of positions so far."""
+        return len(self._keys) if self.places is None else self.places.table.size(1)
+
+    @property
     def keys(self) -> Float[Tensor, "batch attention_heads context size"]:
         """All keys so far; a copy, where they lie in slots."""
         return self._of_rows(self._keys)
@@ -150,6 +155,29 @@ class KeyValues:
             return KeyValues(self._keys.select(rows), self._values.select(rows))
         keys, values = (Growing.of(_in_slots(each), dim=0) for each in (self.keys, self.values))
         return KeyValues(keys, values, places)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys that queries attend to, for functions of scores, most of which need only their number.
+
+    Attributes:
+        present: keys and values of all positions.
+        heads: of the queries, among which those of `present` are shared.
+    """
+
+    present: KeyValues
+    heads: int
+
+    @property
+    def context(self) -> int:
+        """How many there are."""
+        return self.present.context
+
+    @property
+    def tensor(self) -> Float[Tensor, "batch attention_heads context size"]:
+        """All of them, repeated for the heads that share them; a copy, where hypotheses share a past."""
+        return _for_heads(self.present.keys, self.heads)
 
 
 def _in_slots(
@@ -250,7 +278,7 @@ def attend_with_past(
     """
     heads, added = queries.size(1), None
     if scores is not None:
-        added = scores(queries, _for_heads(present.keys, heads))
+        added = scores(queries, Keys(present, heads))
     if added is not None and visibility.padded_queries is not None:
         added = added.masked_fill(visibility.padded_queries, 0.0)
     if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:

@@ -81,7 +81,7 @@ def slopes(layer, queries, keys):
     if layer == 1:
         return None
     heads = 2.0 ** -torch.arange(1, queries.size(1) + 1)
-    distance = torch.arange(keys.size(2)) - torch.arange(keys.size(2) - queries.size(2), keys.size(2))[:, None]
+    distance = torch.arange(keys.context) - torch.arange(keys.context - queries.size(2), keys.context)[:, None]
     return -heads[:, None, None] * distance.abs()
 
 
@@ -118,7 +118,7 @@ def test_a_score_function_reads_the_very_products_that_it_adds_to(model):
     """Once they are taken away, every query sees all its keys alike."""
 
     def opposite(layer, queries, keys):
-        return -(queries @ keys.mT) / queries.size(-1) ** 0.5
+        return -(queries @ keys.tensor.mT) / queries.size(-1) ** 0.5
 
     for layer in range(3):
         weights = model(words(2, 5), score_function=opposite, attention_layer=layer).attention.exp()

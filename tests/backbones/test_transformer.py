@@ -8,7 +8,7 @@ from torch import nn
 
 from depgen.backbones.transformer import NormalInit, StructFormerInit, Transformer
 from depgen.errors import UserError
-from depgen.nn.attention import Visibility
+from depgen.nn.attention import KeyValues, Visibility
 
 VOCABULARY = 23
 
@@ -123,7 +123,7 @@ def linear_bias(layer, queries, keys):
     if layer == 1:
         return None
     slopes = 2.0 ** -torch.arange(1, queries.size(1) + 1)
-    distance = torch.arange(keys.size(2)) - torch.arange(keys.size(2) - queries.size(2), keys.size(2))[:, None]
+    distance = torch.arange(keys.context) - torch.arange(keys.context - queries.size(2), keys.context)[:, None]
     return -slopes[:, None, None] * distance.abs()
 
 
@@ -172,6 +172,18 @@ def test_score_functions_work_with_states_and_padding():
         assert output.hidden[:, :2].isfinite().all()
 
 
+@torch.no_grad()
+def test_a_score_function_that_reads_no_keys_copies_none_of_shared_pasts(monkeypatch):
+    model, tokens, rows = small().eval(), some_tokens(batch=2, length=8), torch.tensor([0, 1, 1, 0])
+    whole = model(tokens[rows], score_function=linear_bias).hidden
+    state = model(tokens[:, :6], score_function=linear_bias, carry=True).state.select(rows)
+    monkeypatch.delattr(KeyValues, "keys")
+    for place in (6, 7):
+        step = model(tokens[rows, place : place + 1], state=state, score_function=linear_bias, carry=True)
+        torch.testing.assert_close(step.hidden, whole[:, place : place + 1], atol=1e-5, rtol=1e-5)
+        state = step.state
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @torch.no_grad()
 def test_weights_of_another_kind_against_literal_loops(causal):
@@ -214,7 +226,7 @@ def test_gradients_reach_what_a_score_function_holds():
 
     def loss(slope):
         def score_function(layer, queries, keys):
-            return slope * torch.arange(keys.size(2), dtype=torch.float64)
+            return slope * torch.arange(keys.context, dtype=torch.float64)
 
         return (model.eval()(some_tokens(), score_function=score_function).hidden * weights).sum()
 

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import lightning as L
 import numpy as np
@@ -199,6 +200,49 @@ def texts_score_as_batches_do(model: LanguageModel, folder: Path) -> None:
     torch.testing.assert_close(scores.nll[:, 0], -torch.stack([each.sum() for each in expected]), **CLOSE)
 
 
+def bounds_stay_below_the_exact_score(model: LanguageModel, folder: Path) -> None:
+    """A bound is at most the sum over all structures, which a beam that holds all of them gives.
+
+    The system searches with as many hypotheses as its `beam_size` says.
+    """
+    model, narrowed = copy.deepcopy(model), False
+    for ids in ([5], [4, 3], [7, 8, 3]):
+        structures = model.structures(len(ids))
+        joint = [total_of(model, ids, structure) for structure in structures]
+        exact = torch.tensor(joint, dtype=torch.float64).logsumexp(0).item()
+        for model.beam_size in (1, 2, len(structures)):
+            bound = total_of(model, ids)
+            assert bound <= exact + 1e-9, f"{bound} is above {exact}, with {model.beam_size} hypotheses"
+            narrowed |= bound < exact - 1e-6
+        assert abs(bound - exact) < 1e-9, f"{bound} over all {len(structures)} structures, in place of {exact}"
+        assert max(joint) <= bound + 1e-9
+    assert narrowed, "no structure was left out"
+
+
+def total_of(model: LanguageModel, ids: Sequence[int], structure: object = None) -> float:
+    """The score of a sentence, or of the sentence and its structure."""
+    given = None if structure is None else [[structure]]
+    ((found,),) = model.sentence_log_probs([[ids]], vocabulary=vocabulary_of(model), structure=given)
+    assert len(found) == len(ids) + 1
+    return float(found.sum())
+
+
+def tokens_have_at_most_a_distribution(model: LanguageModel, folder: Path) -> None:
+    """What the tokens at a position have sums to 1 as long as no structure was left out, and to less afterwards."""
+    model, below = copy.deepcopy(model), False
+    for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8, 3]], len(model.structures(3)))):
+        model.beam_size = beam_size
+        batch = batch_of(model, [document] * VOCABULARY)
+        for number, place in enumerate(batch.is_word[0].nonzero()[:, 0]):
+            here = torch.zeros_like(batch.is_word)
+            here[:, place] = True
+            total = torch.stack(scores_of(model, every_token(batch, "targets", here)))[:, number].exp().sum().item()
+            assert total < 1 + 1e-9, f"the probabilities of token {number} sum to {total}"
+            below |= total < 1 - 1e-6
+    assert abs(total - 1) < 1e-9, f"{total} in place of 1 where no structure is left out"
+    assert below, "no structure was left out"
+
+
 def every_hidden_word_has_a_distribution(model: LanguageModel, folder: Path) -> None:
     """The probabilities of all words at a place sum to 1: so no word sees itself."""
     for number in (0, 2, 5):
@@ -266,16 +310,20 @@ def generated(model: LanguageModel, sampling: Sampling, *, batch_size: int = 3) 
         return [sentence for (sentence,) in texts]
     assert isinstance(model, LeftToRight)
     prompts = [[token for sentence in document for token in sentence] for document in BEGINNINGS]
-    return model.generate(prompts, eos=PLAIN.eos, options=sampling, **options)
+    own = model.generation_options(**asdict(sampling))
+    return model.generate(prompts, eos=PLAIN.eos, options=own, **options)
 
 
-def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[list[int]]:
-    """The tokens of the continuations."""
-    return [each.ids for each in generated(model, sampling, batch_size=batch_size)]
+def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[tuple[list[int], Any]]:
+    """The tokens of the continuations, and what is built over them."""
+    return [(each.ids, each.structure) for each in generated(model, sampling, batch_size=batch_size)]
 
 
 def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path) -> None:
-    """What a text is generated with, whatever the filters, is what its tokens score after the prompt."""
+    """What a text is generated with, whatever the filters, is what its tokens score after the prompt.
+
+    Of a system that builds structures, what its tokens score together with their part of the structure.
+    """
     compared = 0
     drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
     searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
@@ -283,23 +331,31 @@ def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path)
         for document, text in zip(BEGINNINGS, generated(model, sampling), strict=True):
             if not text.ids:
                 continue
-            whole = [[*document, text.ids]]
-            (found,) = model.sentence_log_probs(whole, vocabulary=vocabulary_of(model))
-            expected = found[-1][: LONGEST if len(text.ids) == LONGEST else None].sum()
+            whole, given = [[*document, text.ids]], {}
+            if text.structure is not None:  # over prompt and text as one sentence
+                whole, given = [[np.concatenate(whole[0]).tolist()]], {"structure": [[text.structure]]}
+            (found,) = model.sentence_log_probs(whole, vocabulary=vocabulary_of(model), **given)
+            tokens = found[-1][sum(map(len, document)) if given else 0 :]
+            expected = tokens[: LONGEST if len(text.ids) == LONGEST else None].sum()
             assert abs(text.log_prob - expected) < 1e-9, f"{text.log_prob} and {expected}"
             compared += 1
     assert compared >= 3
+    assert (model.likelihood != "bound") is (text.structure is None)
 
 
 def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -> None:
-    """Texts depend on no batch; a greedy one takes the most probable token of the scores at each place."""
+    """Texts and their structures depend on no batch."""
     drawn = written(model, Sampling(top_p=0.9), batch_size=3)
     assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
-    assert len({tuple(text) for text in drawn}) > 1
+    assert len({tuple(text) for text, _ in drawn}) > 1
     if isinstance(model, LeftToRight):
         beam = TokenOptions(beam_size=3)
         assert written(model, beam, batch_size=9) == written(model, beam, batch_size=1)
-    greedy = written(model, Sampling(greedy=True), batch_size=3)
+
+
+def a_greedy_text_takes_the_likeliest_tokens(model: LanguageModel, folder: Path) -> None:
+    """At each place the token with the highest score."""
+    greedy = [ids for ids, _ in written(model, Sampling(greedy=True), batch_size=3)]
     for document, text in zip(BEGINNINGS, greedy, strict=True):
         last = text or [3]  # where nothing is written, its place has the scores of the end
         best = all_scores(model, [*document, last])
@@ -390,15 +446,14 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "masked": (every_other_word_moves_a_score, attention_depends_on_its_own_words),
     "exact": (every_token_has_a_distribution, texts_score_as_batches_do),
     "pseudo": (every_hidden_word_has_a_distribution, sentences_score_as_batches_do),
-    "generates": (
-        it_writes_by_its_scores,
-        texts_are_written_alike_in_every_batch,
-        texts_have_the_log_probs_of_their_tokens,
-    ),
+    "bound": (texts_score_as_batches_do, bounds_stay_below_the_exact_score, tokens_have_at_most_a_distribution),
+    "generates": (texts_are_written_alike_in_every_batch, texts_have_the_log_probs_of_their_tokens),
     "parses": (trees_depend_on_their_own_words,),
     "carries state": (segments_score_as_the_whole_stream,),
 }
-"""By capability; a system that claims one that is not here (`levels`, `bound`) brings its checks."""
+"""By capability; a system that claims one that is not here (`levels`) brings its checks."""
+OF_EXACT_WRITERS: tuple[Check, ...] = (it_writes_by_its_scores, a_greedy_text_takes_the_likeliest_tokens)
+"""Of systems that claim both `exact` and `generates`."""
 OF_ALL: tuple[Check, ...] = (padding_and_the_batch_change_nothing, a_checkpoint_holds_it)
 
 
@@ -410,4 +465,5 @@ def checks_of(claims: frozenset[str]) -> list[Check]:
     """
     missing = claims - CHECKS.keys()
     assert not missing, f"no check of {sorted(missing)}: add one to tests.contract.checks.CHECKS"
-    return [*OF_ALL, *(check for claim in sorted(claims) for check in CHECKS[claim])]
+    writers = OF_EXACT_WRITERS if claims >= {"exact", "generates"} else ()
+    return [*OF_ALL, *writers, *(check for claim in sorted(claims) for check in CHECKS[claim])]

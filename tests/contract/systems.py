@@ -1,9 +1,10 @@
 """The list of systems that keep the contract: a new one joins by one line in `SYSTEMS`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -28,10 +29,12 @@ from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.toys.graph_lm import GraphLM, all_graphs
 
 VOCABULARY = 13
 
 WRITER = frozenset({"left to right", "exact", "generates"})
+BUILDER = frozenset({"left to right", "bound", "generates"})
 STREAM = WRITER | {"carries state"}
 BRACKETS = STREAM | {"parses"}
 MASKED = frozenset({"masked", "pseudo"})
@@ -46,10 +49,12 @@ class System:
         make: builds the system from the vocabulary size, as Python code does.
         claims: what it can do: its order (`left to right`, `masked`, `levels`), its scores (`exact`, `pseudo`,
             `bound`), `generates`, `parses`, `carries state`.
+        structures: of a system with bounds, all structures over a sentence of a few words.
     """
 
     make: Callable[[int], LanguageModel]
     claims: frozenset[str] = frozenset()
+    structures: Callable[[int], Sequence[Any]] | None = None
 
 
 TRANSFORMER = partial(
@@ -68,6 +73,8 @@ ENCODER = partial(
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
+
+ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
 SYSTEMS: dict[str, System] = {
     "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
@@ -101,6 +108,7 @@ SYSTEMS: dict[str, System] = {
     "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
+    "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, all_graphs),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 
@@ -114,6 +122,7 @@ def built(system: System) -> LanguageModel:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     model.enter_phase(len(model.phases) - 1)
+    model.structures = system.structures
     return model.eval()
 
 

@@ -12,6 +12,7 @@ from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
 from depgen.nn.lengths import mask_of
+from tests.toys.graph_lm import GraphLM
 
 # -- from left to right -----------------------------------------------------------------------------------------------
 
@@ -112,6 +113,28 @@ class WritesTheUnlikely(Bigrams):
 class SumsOtherwise(Bigrams):
     def generate(self, prompts, **options):
         return [replace(each, log_prob=each.log_prob + 0.01) for each in super().generate(prompts, **options)]
+
+
+class BoundsTooHigh(GraphLM):
+    def search(self, batch, is_scored, **options):
+        beam, found = super().search(batch, is_scored, **options)
+        return beam, found + 0.1 * (options["beam_size"] < 20)
+
+
+class LeavesStructuresOut(GraphLM):
+    def search(self, batch, is_scored, *, beam_size, **options):
+        return super().search(batch, is_scored, beam_size=min(beam_size, 5), **options)
+
+
+class ScoresStructuresOtherwise(GraphLM):
+    def sentence_log_probs(self, documents, *, vocabulary, structure=None):
+        found = super().sentence_log_probs(documents, vocabulary=vocabulary, structure=structure)
+        return found if structure is None else [[scores + 0.01 for scores in document] for document in found]
+
+
+class LosesItsStructure(GraphLM):
+    def generate(self, prompts, **options):
+        return [replace(each, structure=each.structure[1:]) for each in super().generate(prompts, **options)]
 
 
 class ForgetsItsState(CausalLM):

@@ -93,7 +93,7 @@ def assert_attended(state, other, generator):
                 if masked is not None and visibility.padded_queries is not None:
                     masked = masked.masked_fill(visibility.padded_queries, 0.0)
                 expected, _ = attend(queries, *repeated, visibility, added=masked)
-                scores = None if added is None else lambda q, k, added=added: added + 0 * (q @ k.mT)
+                scores = None if added is None else lambda q, k, added=added: added + 0 * (q @ k.tensor.mT)
                 found, _ = attend_with_past(queries, state, visibility, scores=scores)
                 torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 

@@ -1,0 +1,157 @@
+"""A system trains on the graphs of a corpus, searches for graphs, and scores and writes texts with them."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.cli import main
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.text import TextData
+from depgen.data.text_lines import TextLines
+from depgen.errors import UserError
+from tests.contract.checks import PLAIN
+from tests.contract.runs import fit
+from tests.contract.systems import SYSTEMS, built
+from tests.toys.experiments import TOYS
+from tests.toys.graph_lm import (
+    GraphBatch,
+    GraphOptions,
+    NearGraphs,
+    all_graphs,
+    choices_of,
+    collate_graphs,
+    edges_of,
+    ends_of,
+)
+
+SENTENCES = [[4, 3, 7], [5], [8, 9, 3, 4], [3, 3]]
+GRAPHS = [[1, 3, 2], [0], [0, 2, 5, 6], [1, 1]]
+"""The choice of each word."""
+
+
+@pytest.fixture
+def model():
+    return built(SYSTEMS["toy of graphs"])
+
+
+def batch_of(sentences):
+    items = [TokenItem(k, np.array(ids)) for k, ids in enumerate(sentences)]
+    return collate_tokens(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
+
+
+def padded(graphs, width):
+    return torch.tensor([[0, *graph, *[0] * (width - len(graph) - 1)] for graph in graphs])
+
+
+def test_graphs_reach_the_collate_through_the_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").write_text("a bc def ghij\nabc bc\nbcd\n", encoding="utf-8")
+    data = TextData(TextLines(str(tmp_path)), annotator=NearGraphs())
+    split = data.split("train")
+    batch = collate_graphs(ItemBatch([split[k] for k in range(3)], 10, data.vocabulary))
+    assert batch.choices.tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 0], [0, 1, 0, 0, 0]]
+    assert edges_of([1, 2, 3]) == ((0, 1, "arc"), (1, 2, "arc"), (3, 2, "arc"))
+
+
+def test_choices_and_edges_are_the_same():
+    for length in range(5):
+        graphs = all_graphs(length)
+        assert len(set(graphs)) == len(graphs) == np.prod([2 * k for k in range(1, length + 1)], dtype=int)
+        for graph in graphs:
+            assert edges_of(choices_of(*ends_of(graph), length)) == graph
+    with pytest.raises(UserError, match="word 3: expected one arc"):
+        choices_of([1, 2], [3, 3], 3)
+
+
+@torch.no_grad()
+def test_a_beam_with_given_graphs_has_the_log_probs_of_the_training_loss(model):
+    batch = batch_of(SENTENCES)
+    choices = padded(GRAPHS, batch.inputs.size(1))
+    words, arcs = model.joint_log_probs(batch, choices)
+    beam, found = model.search(batch, batch.is_word, beam_size=3, forced=choices)
+    torch.testing.assert_close(found, words + arcs, rtol=0, atol=1e-10)
+    torch.testing.assert_close(beam.scores, (words + arcs).sum(1), rtol=0, atol=1e-10)
+    assert torch.equal(beam.state.choices, choices)
+    trained = model.training_step(GraphBatch(**vars(batch), choices=choices), 0) * batch.global_tokens
+    torch.testing.assert_close(trained, -beam.scores.sum(), rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_a_wide_beam_holds_every_graph_with_its_score_and_a_narrow_one_the_best(model):
+    for ids in ([4, 3, 7], [8, 9, 3, 4]):
+        graphs, batch = all_graphs(len(ids)), batch_of([ids])
+        scores = model.sentence_log_probs(
+            [[ids]] * len(graphs), vocabulary=PLAIN, structure=[[each] for each in graphs]
+        )
+        expected = {graph: each[0].sum() for graph, each in zip(graphs, scores, strict=True)}
+        beam, found = model.search(batch, batch.is_word, beam_size=len(graphs))
+        in_beam = {
+            edges_of(row[1:]): each for row, each in zip(beam.state.choices.tolist(), beam.scores.tolist(), strict=True)
+        }
+        assert in_beam.keys() == expected.keys()
+        assert all(abs(in_beam[graph] - score) < 1e-10 for graph, score in expected.items())
+        assert abs(float(found.sum()) - np.logaddexp.reduce(list(expected.values()))) < 1e-10
+        best = edges_of(beam.state.choices[beam.best()][0, 1:].tolist())
+        assert best == max(expected, key=expected.get)
+        bounds = [
+            float(model.search(batch, batch.is_word, beam_size=size)[1].sum()) for size in (1, 4, 16, len(graphs))
+        ]
+        assert all(one < other for one, other in pairwise(bounds))
+
+
+@torch.no_grad()
+def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
+    batch = batch_of(SENTENCES)
+    beam, found = model.search(batch, batch.is_word, beam_size=5)
+    for number, ids in enumerate(SENTENCES):
+        single = batch_of([ids])
+        alone, expected = model.search(single, single.is_word, beam_size=5)
+        own, length = beam.items == number, len(ids) + 1
+        assert torch.equal(beam.state.choices[own, :length], alone.state.choices)
+        torch.testing.assert_close(beam.scores[own], alone.scores, rtol=0, atol=1e-10)
+        torch.testing.assert_close(found[number, :length], expected[0], rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_no_state_is_built_of_what_is_pruned(model, monkeypatch):
+    rows = []
+    read = model.read
+    monkeypatch.setattr(model, "read", lambda words, *rest: rows.append(len(words)) or read(words, *rest))
+    batch = batch_of(SENTENCES)
+    model.search(batch, batch.is_word, beam_size=3)
+    assert rows == [4, 8, 11, 11, 11]  # two hypotheses of a word, then three of each item but that of one word
+
+
+def test_texts_are_written_with_their_graphs_as_they_are_scored(model):
+    prompts = [[4, 3, 7], [2], [5, 5]]
+    for options in (GraphOptions(temperature=3.0), GraphOptions(beam_size=4, prompt_beam_size=9)):
+        texts = model.generate(prompts, eos=PLAIN.eos, options=options, seeds=range(6), max_new_tokens=3, number=2)
+        assert any(max(edge[:2]) > len(prompts[0]) for edge in texts[0].structure + texts[1].structure)
+        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
+            whole = [[[*prompt, *text.ids]]]
+            ((found,),) = model.sentence_log_probs(whole, vocabulary=PLAIN, structure=[[text.structure]])
+            written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
+            assert abs(written.sum() - text.log_prob) < 1e-10
+    with pytest.raises(UserError, match="prompt_beam_size"):
+        GraphOptions(prompt_beam_size=0)
+
+
+def test_a_run_writes_texts_with_graphs_by_the_command_line(tmp_path, monkeypatch, capsys):
+    for root in ("cache", "runs"):
+        monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
+    content = TOYS["toy_of_graphs"]
+    run = fit(tmp_path, {**content, "trainer": {**content["trainer"], "max_epochs": 1}})
+    capsys.readouterr()
+    options = ["--json", "--number", "2", "--max_new_tokens", "4", "--prompt_beam_size", "2"]
+    assert main(["generate", "--run", str(run), *options]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 2
+    assert all(row["log_prob"] < 0 for row in rows)
+    assert any(row["structure"] for row in rows)
+    assert main(["generate", "--help", "--run", str(run)]) == 0
+    assert "--prompt_beam_size" in capsys.readouterr().out
