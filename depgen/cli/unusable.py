@@ -1,0 +1,60 @@
+"""Settings that nothing can be built from, or that training would stumble over, in one line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from depgen.errors import UserError, check_at_least, reason_of
+from depgen.training.configurations import flatten
+
+
+def check_course(trainer: Mapping[str, Any]) -> None:
+    """Raises UserError for numbers of the trainer's that Lightning accepts and divides by, or clips with.
+
+    Args:
+        trainer: its settings.
+
+    Raises:
+        UserError: a number is too small; names it.
+    """
+    check_at_least(1, **{"trainer.accumulate_grad_batches": trainer.get("accumulate_grad_batches")})
+    interval, clip = trainer.get("val_check_interval"), trainer.get("gradient_clip_val")
+    if isinstance(interval, (int, float)) and interval <= 0:
+        raise UserError(
+            f"trainer.val_check_interval: expected steps between validations, or a part of an epoch, found {interval}."
+        )
+    if clip is not None and clip < 0:
+        raise UserError(f"trainer.gradient_clip_val: expected a norm, at least 0, found {clip}.")
+
+
+def check_sizes(model: object) -> None:
+    """Raises UserError for a size below 1 or a dropout that is no probability, which arguments' names tell.
+
+    Args:
+        model: the settings of the system.
+
+    Raises:
+        UserError: there is one; names it.
+    """
+    for name, value in flatten({"model": model}).items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        if name.endswith("dropout") and not 0 <= value <= 1:
+            raise UserError(f"{name}: expected a probability between 0 and 1, found {value}.")
+        if name.endswith(("size", "width", "attention_heads")) and isinstance(value, int):
+            check_at_least(1, **{name: value})
+
+
+def unusable(error: Exception, model: object) -> UserError:
+    """What is said of settings from which the system or the data can't be built.
+
+    Args:
+        error: what was raised meanwhile, by jsonargparse around it or as it is.
+        model: the settings of the system, among which numbers below 1 are likely to be the cause.
+    """
+    small = [
+        f"{name} {value}"
+        for name, value in flatten({"model": model}).items()
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1
+    ]
+    listed = f" Numbers below 1 among them: {', '.join(small)}." if small else ""
+    return UserError(f"The system or its data can't be built from these settings: {reason_of(error)}.{listed}")
