@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent
+from yaml.events import CollectionEndEvent, CollectionStartEvent, Event
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from depgen.errors import UserError
@@ -88,8 +88,7 @@ def _check_levels(text: str, where: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         levels += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if levels > MOST_LEVELS:
-            line = event.start_mark.line + 1
-            raise UserError(f"{where}:{line}: expected settings, found lists or mappings nested too deep.")
+            raise UserError(f"{where}:{_line_of(event)}: expected settings, found lists or mappings nested too deep.")
 
 
 def _check_size(root: Node, where: str) -> None:
@@ -99,7 +98,7 @@ def _check_size(root: Node, where: str) -> None:
     def size(node: Node) -> int:
         known = sizes.get(id(node), 0)
         if known is None:
-            raise UserError(f"{where}:{node.start_mark.line + 1}: expected settings, found an alias of itself.")
+            raise UserError(f"{where}:{_line_of(node)}: expected settings, found an alias of itself.")
         if not known:
             sizes[id(node)] = None
             sizes[id(node)] = known = 1 + sum(map(size, _parts(node)))
@@ -126,13 +125,19 @@ def _check_keys(root: Node, where: str) -> None:
         for key in (pair[0] for pair in node.value) if isinstance(node, MappingNode) else ():
             if not isinstance(key, ScalarNode):
                 continue
-            line = key.start_mark.line + 1
+            line = _line_of(key)
             if key.value in lines:
                 raise UserError(
                     f"{where}:{line}: the key {key.value!r} is on line {lines[key.value]} already: one of the two "
                     "values would be lost. Take one away."
                 )
             lines[key.value] = line
+
+
+def _line_of(part: Node | Event) -> int:
+    """The line that a node or an event begins on, from 1."""
+    assert part.start_mark is not None
+    return part.start_mark.line + 1
 
 
 def _parts(node: Node) -> Iterator[Node]:

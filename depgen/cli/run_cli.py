@@ -19,12 +19,13 @@ from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
+from depgen.cli.unusable import check_course, check_sizes, unusable
 from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
-from depgen.locations import file_sha256, write_atomically
+from depgen.locations import file_sha256, remove_parts, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
@@ -42,10 +43,11 @@ from depgen.training.runs import (
     checkpoint_folder,
     create_run,
     is_finished,
-    lengthen,
+    note_vocabulary,
     update_record,
 )
 from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
+from depgen.training.trust import lengthen, write_settings
 from depgen.training.validation_lines import ValidationLines
 
 logger = logging.getLogger(__name__)
@@ -133,7 +135,7 @@ class RunCLI(LightningCLI):
                 settle_epochs(self.config[verb], self.request.configs, self.request.options)
             return
         self.config[verb]["ckpt_path"] = str(self.checkpoint)
-        held = held_settings(self.source, self.checkpoint)
+        held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
         if verb == "fit":
             settle_resumed(self.config[verb], parsed[verb], self.request.configs, self.request.options)
@@ -188,11 +190,21 @@ class RunCLI(LightningCLI):
         Raises:
             UserError: what one of them complains of, out of jsonargparse's own complaint around it.
         """
-        with user_errors_unwrapped():
-            super().instantiate_classes()
+        settings = self.config[self.request.verb].as_dict()
+        check_course(settings["trainer"])
+        check_sizes(settings.get("model"))
+        try:
+            with user_errors_unwrapped():
+                super().instantiate_classes()
+        except (ValueError, ZeroDivisionError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise unusable(error, settings.get("model")) from error
 
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(RunLock(folder))
+        for each in (folder, checkpoint_folder(folder)):
+            remove_parts(each)
         announce_run(folder)
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
@@ -231,7 +243,9 @@ class RunCLI(LightningCLI):
                 enable_progress_bar=_shows_bar(settings),
                 **changed,
             )
-        except (ValueError, MisconfigurationException) as error:
+        except (ValueError, TypeError, MisconfigurationException) as error:
+            if isinstance(error, UserError):
+                raise
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _compare_data(self) -> None:
@@ -264,12 +278,13 @@ class RunCLI(LightningCLI):
         settings = {
             name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
         }
-        write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
         update_record(self.folder, record)
+        write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
             self.datamodule.save_into(self.folder)
+            note_vocabulary(self.folder)
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""
