@@ -1,7 +1,7 @@
 """YAML files of settings, read with complaints that name file and line.
 
 A key that a mapping holds twice is refused, as the first value would be lost, and so are aliases that multiply: a file
-of ten lines can stand for billions of values.
+of ten lines can mean billions of values.
 """
 
 from collections.abc import Iterator

@@ -46,6 +46,7 @@ def place(home, tmp_path, monkeypatch):
     for root in ROOTS:
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "hostile", raising=False)  # so that it leaves its mark in every test
     return copied(home, tmp_path)
 
 
@@ -108,7 +109,7 @@ class Payload:
 
 
 def pickled_parser(place: Place) -> None:
-    """Put a hostile SuPar file beside a run whose configuration trusts it."""
+    """Put a hostile SuPar file into a run whose configuration trusts it."""
     path = place.run() / "parser.pt"
     path.write_bytes(pickle.dumps(Payload(place.home / "parser.ran")))
     parser = {"path": str(path), "trust_checkpoint": True}
@@ -187,7 +188,7 @@ TRUST = [
     Attack("torch.hub as optimizer", configured(*OPTIMIZER, value=HUB), TEST, 2, "torch.hub.load"),
     Attack("torch.hub as corpus", hub_corpus, SCORE, 2, "torch.hub.load"),
     Attack(
-        "a function behind a known module", configured(*OPTIMIZER, value="depgen.cli.os.system"), TEST, 2,
+        "a function of a known module", configured(*OPTIMIZER, value="depgen.cli.os.system"), TEST, 2,
         "system",
     ),
     Attack("a class of another kind", odd_corpus, TEST, 2, ""),
@@ -201,7 +202,7 @@ TRUST = [
         )
     ),
     Attack(
-        "hostile state to go on from", setting("_class_path", value=EVIL, file="resume.ckpt"),
+        "hostile state, resume", setting("_class_path", value=EVIL, file="resume.ckpt"),
         "fit --resume lm", 2, EVIL,
     ),
     Attack(
@@ -252,7 +253,7 @@ def data_recorded(change: Callable[[dict], object]) -> Callable[[Place], None]:
 
 
 def of_another_run(place: Place) -> None:
-    """Damage `run.json` of a run that is not asked for."""
+    """Damage `run.json` of another run."""
     (place.run("udgn") / "run.json").write_text("[]")
 
 
@@ -349,7 +350,7 @@ DAMAGE = [
     Attack("no such system", setting("_class_path", value="depgen.models.none.None"), SCORE, 2, "depgen.models.none"),
     Attack("surplus setting, score", setting("surplus", value=1), SCORE, 2, "surplus"),
     *(
-        Attack(f"no {name} to go on from", without(name, file="resume.ckpt"), RESUME, 2, "resume.ckpt")
+        Attack(f"no {name}, resume", without(name, file="resume.ckpt"), RESUME, 2, "resume.ckpt")
         for name in ("state_dict", "loops", "optimizer_states", "epoch", "callbacks")
     ),
     Attack("curve cut within a line", curve(lambda content: content[:-5]), "fit --resume lm", 2, "metrics.csv"),
@@ -373,7 +374,7 @@ def file(name: str, text: str) -> Callable[[Place], object]:
 
 
 def cut(text: str) -> Callable[[Place], str]:
-    """Write an experiment: lm's with more lines behind it."""
+    """Write an experiment: that of lm with more lines."""
     return lambda place: place.experiment((place.home / "lm.yaml").read_text() + text)
 
 

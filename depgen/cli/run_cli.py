@@ -19,13 +19,13 @@ from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
-from depgen.cli.unusable import check_course, check_sizes, unusable
+from depgen.cli.unusable import usable
 from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
-from depgen.errors import UserError, user_errors_unwrapped
+from depgen.errors import UserError
 from depgen.evaluation.predictions import PredictionWriter
-from depgen.locations import file_sha256, remove_parts, write_atomically
+from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
@@ -185,26 +185,12 @@ class RunCLI(LightningCLI):
             self._own(self.folder)
 
     def instantiate_classes(self) -> None:
-        """Build data, model and trainer.
-
-        Raises:
-            UserError: what one of them complains of, out of jsonargparse's own complaint around it.
-        """
-        settings = self.config[self.request.verb].as_dict()
-        check_course(settings["trainer"])
-        check_sizes(settings.get("model"))
-        try:
-            with user_errors_unwrapped():
-                super().instantiate_classes()
-        except (ValueError, ZeroDivisionError) as error:
-            if isinstance(error, UserError):
-                raise
-            raise unusable(error, settings.get("model")) from error
+        """Build data, model and trainer; raises UserError for settings that they can't be built from."""
+        with usable(self.config[self.request.verb].as_dict()):
+            super().instantiate_classes()
 
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(RunLock(folder))
-        for each in (folder, checkpoint_folder(folder)):
-            remove_parts(each)
         announce_run(folder)
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
@@ -244,8 +230,6 @@ class RunCLI(LightningCLI):
                 **changed,
             )
         except (ValueError, TypeError, MisconfigurationException) as error:
-            if isinstance(error, UserError):
-                raise
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _compare_data(self) -> None:

@@ -26,7 +26,7 @@ FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 FOUND = ("model.init_args.backbone.init_args.architecture", "model.init_args.architecture")
 """What a network has found out itself and its checkpoint keeps: no setting that anyone asks for."""
 STATE = ("callbacks", "epoch", "global_step", "loops", "lr_schedulers", "optimizer_states")
-"""What a checkpoint holds beside weights, without which training would begin anew in silence."""
+"""What a checkpoint holds together with the weights. Without it training would restart without a word."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""
 

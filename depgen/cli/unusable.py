@@ -1,9 +1,10 @@
 """Settings that nothing can be built from, or that training would stumble over, in one line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from depgen.errors import UserError, check_at_least, reason_of
+from depgen.errors import UserError, check_at_least, reason_of, user_errors_unwrapped
 from depgen.training.configurations import flatten
 
 
@@ -44,17 +45,28 @@ def check_sizes(model: object) -> None:
             check_at_least(1, **{name: value})
 
 
-def unusable(error: Exception, model: object) -> UserError:
-    """What is said of settings from which the system or the data can't be built.
+@contextmanager
+def usable(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Within it system, data and trainer are built from the settings of a verb.
 
-    Args:
-        error: what was raised meanwhile, by jsonargparse around it or as it is.
-        model: the settings of the system, among which numbers below 1 are likely to be the cause.
+    Raises:
+        UserError: one of the settings makes no sense, or something can't be built from them, for which numbers below 1
+            among those of the system are named.
     """
-    small = [
-        f"{name} {value}"
-        for name, value in flatten({"model": model}).items()
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1
-    ]
-    listed = f" Numbers below 1 among them: {', '.join(small)}." if small else ""
-    return UserError(f"The system or its data can't be built from these settings: {reason_of(error)}.{listed}")
+    check_course(settings["trainer"])
+    check_sizes(settings.get("model"))
+    try:
+        with user_errors_unwrapped():
+            yield
+    except (ValueError, ZeroDivisionError) as error:
+        if isinstance(error, UserError):
+            raise
+        small = [
+            f"{name} {value}"
+            for name, value in flatten({"model": settings.get("model")}).items()
+            if isinstance(value, int) and not isinstance(value, bool) and value < 1
+        ]
+        listed = f" Numbers below 1 among them: {', '.join(small)}." if small else ""
+        raise UserError(
+            f"The system or its data can't be built from these settings: {reason_of(error)}.{listed}"
+        ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from depgen.errors import UserError
-from depgen.locations import is_alive
+from depgen.locations import is_alive, remove_parts
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +24,14 @@ class RunLock:
         self.path = folder / "lock"
 
     def acquire(self) -> None:
-        """Take the lock.
+        """Take the lock, and remove what killed processes have left half written in the folder.
 
         Raises:
             UserError: a live process holds it, or one on another host may.
         """
         while not self._acquired():
             logger.debug("The lock %s was given back while this process waited for it.", self.path)
+        remove_parts(self.path.parent, "**/.*.part")
 
     def _acquired(self) -> bool:
         """Whether the file that was opened and locked is still the one at the path; if so, it is written."""
