@@ -258,11 +258,9 @@ def of_another_run(place: Place) -> None:
 
 
 def renamed_word(place: Place) -> None:
-    """Change a word of the vocabulary."""
-    path = place.run() / "vocabulary" / "vocabulary.json"
-    content = json.loads(path.read_text())
-    content["words"][0] = "elsewhere"
-    path.write_text(json.dumps(content))
+    """Change a word in all files of the vocabulary."""
+    for path in (place.run() / "vocabulary").iterdir():
+        path.write_text(path.read_text().replace('"cat"', '"elsewhere"').replace('"the"', '"elsewhere"'))
 
 
 def tables(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
@@ -327,8 +325,8 @@ DAMAGE = [
     Attack("flipped bits, score", flipped("best.ckpt"), SCORE, 2, "best.ckpt"),
     Attack("flipped bits, test", flipped("best.ckpt"), TEST, 2, "damaged"),
     Attack("flipped bits, resume", flipped("resume.ckpt"), RESUME, 2, "resume.ckpt"),
-    Attack("vocabulary, score", renamed_word, SCORE, 2, "vocabulary.json is damaged"),
-    Attack("vocabulary, test", renamed_word, TEST, 2, "vocabulary.json is damaged"),
+    Attack("vocabulary, score", renamed_word, SCORE, 2, "is damaged or replaced"),
+    Attack("vocabulary, test", renamed_word, TEST, 2, "is damaged or replaced"),
     Attack("run.json of a later version", data_recorded(lambda data: {**data, "more": 1}), TEST, 0, "Run:"),
     Attack("run.json without an entry", data_recorded(lambda data: {"corpus": "stories"}), TEST, 2, "run.json"),
     Attack("run.json with a text", data_recorded(lambda data: "stories"), TEST, 2, "'stories'"),
