@@ -62,6 +62,12 @@ def user_errors_unwrapped() -> Iterator[None]:
         raise cause from None
 
 
+def reason_of(error: Exception) -> str:
+    """The reason in jsonargparse's complaint of a value that fits none of several types; else the first line."""
+    reasons = [line.strip().removeprefix("- ") for line in str(error).splitlines() if line.startswith("  - ")]
+    return next((each for each in reasons if "NoneType" not in each), str(error).partition("\n")[0])
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question for the nearest of the known names, behind a blank; empty where none is near. Case does not count.
 

@@ -1,9 +1,14 @@
 """Where things lie on disk: corpora, caches, runs and results, each under one environment variable."""
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import socket
+import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,7 +34,7 @@ def locked(path: Path) -> Iterator[None]:
     """Holds the lock beside a file or folder of the cache, and makes the folder that it lies in.
 
     Raises:
-        UserError: nothing can be written there.
+        UserError: nothing can be written there, or its disk becomes full meanwhile.
     """
     lock = FileLock(f"{path}.lock")
     try:
@@ -42,6 +47,13 @@ def locked(path: Path) -> Iterator[None]:
         ) from error
     try:
         yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"The disk of the cache {path.parent.absolute()} is full ({os.strerror(error.errno)}). Make room there, or "
+            "set DEPGEN_CACHE to a folder on another disk."
+        ) from error
     finally:
         lock.release()
 
@@ -68,11 +80,45 @@ def json_object(path: Path, *, remedy: str) -> dict[str, Any]:
         UserError: it can't be read or holds anything else; what to do about it is the remedy.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: expected JSON, found {error}. {remedy}") from error
+    content = json_value(text, str(path), remedy=remedy)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object, found a {type(content).__name__}. {remedy}")
+    return content
+
+
+def json_value(text: str, where: str, *, remedy: str = "Mend it there, or copy the file again.") -> Any:  # noqa: ANN401
+    r"""The value of a JSON text.
+
+    >>> json_value('{"id": "1"}', "stories.jsonl:1")
+    {'id': '1'}
+
+    Args:
+        text: of a file, or a line of it.
+        where: file and line, for messages.
+        remedy: what the user can do about it.
+
+    Raises:
+        UserError: it is no JSON, nests too deep, holds a number of thousands of digits or half a surrogate pair.
+    """
+    try:
+        content = json.loads(text)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        place = (
+            f"at line {error.lineno}, character {error.colno}" if error.lineno > 1 else f"at character {error.colno}"
+        )
+        raise UserError(f"{where}: expected JSON, found: {error.msg} {place}. {remedy}") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: expected JSON, found lists or objects nested too deep. {remedy}") from error
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise UserError(f"{where}: expected text, found {half}, half of a surrogate pair. {remedy}") from error
+    except ValueError as error:  # Python's limit to the digits of a number
+        raise UserError(f"{where}: expected JSON, found a number that is too long ({error}). {remedy}") from error
     return content
 
 
@@ -182,14 +228,17 @@ def check_writable(folder: Path, *, otherwise: str) -> None:
 
 
 def check_output(path: Path) -> None:
-    """See that a file can be written where `--output` says; to be asked before long work.
+    """Raises UserError unless `--output` names what can be written to. To be called before long work.
 
     Raises:
-        UserError: a folder has that name, or the file's own folder can't be written.
+        UserError: a folder has that name, its own folder can't be written, or a device or pipe may not be written to.
     """
     if path.is_dir():
         raise UserError(f"--output {path} is a folder: name a file.")
-    check_writable(path.parent, otherwise="name a file elsewhere by --output")
+    if not _is_written_in_place(path):
+        check_writable(_target(path).parent, otherwise="name a file elsewhere by --output")
+    elif not os.access(path, os.W_OK):
+        raise UserError(f"--output {path} can't be written: change its rights, or name a file.")
 
 
 def file_sha256(path: Path) -> str:
@@ -208,12 +257,21 @@ def lines_sha256(lines: Iterable[str]) -> str:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that a reader, or a kill, sees either the old content or the new, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Writes a file so that a reader, or a kill, sees either the old content or the new, never half of it.
+
+    A link stays, and the file that it leads to is written. A file that exists keeps its mode and, where possible, its
+    owner. What is no regular file, such as a device or a pipe, is never replaced: the content is written into it.
+    """
     data = content.encode() if isinstance(content, str) else content
+    if _is_written_in_place(path):
+        _write_into(path, data)
+        return
+    path = _target(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = part_of(path)
     try:
         with part.open("wb") as stream:
+            _keep_rights(path, stream.fileno())
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -223,10 +281,96 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def _is_written_in_place(path: Path) -> bool:
+    """Whether a path is a device, a pipe or a socket, or leads to an open file of a process, such as /dev/stdout."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(kind) or (path.is_symlink() and str(path.absolute()).startswith(("/dev/", "/proc/")))
+
+
+def _write_into(path: Path, data: bytes) -> None:
+    try:
+        with path.open("ab", buffering=0) as stream:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[stream.write(rest) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _target(path: Path) -> Path:
+    """The file that a chain of links leads to, whether it exists or not.
+
+    Raises:
+        UserError: the links lead round in a circle.
+    """
+    if not path.is_symlink():
+        return path
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"{path} is a link that leads to itself: name another file.") from error
+
+
+def _keep_rights(path: Path, descriptor: int) -> None:
+    """Give an open file the mode and the owner of the one at a path, where there is one."""
+    with suppress(OSError):
+        there = path.stat()
+        os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
+        os.fchown(descriptor, there.st_uid, there.st_gid)
+
+
+# -- files that are not whole yet -------------------------------------------------------------------------------------
+
+_PART = re.compile(r"\..+\.(?P<pid>[0-9]+)(?:@(?P<host>[^/]+))?\.part")
+A_DAY = 86400.0
+
+
+def part_of(path: Path, *, kind: str = "part") -> Path:
+    """Where a file or folder is written before it takes its place; parts that killed processes have left are removed.
+
+    Its name holds the process and the host.
+    """
+    remove_parts(path.parent, f".{path.name}.*.part")
+    return path.with_name(f".{path.name}.{os.getpid()}@{socket.gethostname()}.{kind}")
+
+
+def remove_parts(folder: Path, pattern: str = ".*.part") -> None:
+    """Removes what processes of this host that no longer run have left in a folder half written.
+
+    Parts of other hosts go when they are a day old.
+    """
+    for path in folder.glob(pattern):
+        found = _PART.fullmatch(path.name)
+        with suppress(OSError):
+            if found is not None and _is_left(path, int(found["pid"]), found["host"]):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_left(path: Path, pid: int, host: str | None) -> bool:
+    if host not in (None, socket.gethostname()):
+        return time.time() - path.stat().st_mtime > A_DAY
+    return pid != os.getpid() and not is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this host runs; one that has ended and waits for its parent does not."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (ProcessLookupError, OverflowError):
+        return False
+    except (OSError, IndexError):  # another user's, or no /proc
+        return True
+    return state != "Z"
+
+
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
     """A folder to write into, which takes the place of `folder` when all is done; nothing changes if it is not."""
-    part, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{kind}") for kind in ("part", "old"))
+    part, old = part_of(folder), part_of(folder, kind="old")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:

@@ -1,3 +1,10 @@
+import errno
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,11 +22,14 @@ from depgen.locations import (
     find_file,
     folder_written_whole,
     json_object,
+    json_value,
     locked,
     made_once,
     matching,
+    remove_parts,
     results_root,
     runs_root,
+    write_atomically,
 )
 
 DEFAULTS = {
@@ -144,3 +154,105 @@ def test_a_file_of_the_cache_that_does_not_read_is_named(tmp_path, content, mess
     path.write_text(content)
     with pytest.raises(UserError, match=rf"a\.json: {message}.* Make it again\.$"):
         json_object(path, remedy="Make it again.")
+
+
+def test_an_output_reaches_what_a_link_leads_to(tmp_path):
+    real, link, dangling = (tmp_path / name for name in ("real.txt", "link.txt", "dangling.txt"))
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to("real.txt")
+    dangling.symlink_to(tmp_path / "made" / "later.txt")
+    for path in (link, dangling):
+        check_output(path)
+        write_atomically(path, "new")
+        assert path.is_symlink()
+        assert path.read_text() == "new"
+    assert real.read_text() == "new"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    loop = tmp_path / "loop.txt"
+    loop.symlink_to(loop)
+    with pytest.raises(UserError, match="link that leads to itself"):
+        check_output(loop)
+
+
+def test_an_output_that_exists_keeps_its_mode(tmp_path):
+    path = tmp_path / "scores.tsv"
+    path.write_text("old")
+    for mode in (0o640, 0o600):
+        path.chmod(mode)
+        write_atomically(path, "new")
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_text() == "new"
+
+
+def test_an_output_is_written_into_a_pipe(tmp_path):
+    path, read = tmp_path / "pipe", []
+    os.mkfifo(path)
+    content = "a line\n" * 50_000  # more than a pipe holds
+    reader = threading.Thread(target=lambda: read.append(path.read_text()), daemon=True)
+    reader.start()
+    check_output(path)
+    write_atomically(path, content)
+    reader.join(60)
+    assert read == [content]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_an_output_is_written_into_a_device_which_stays(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # /dev/null's number
+        device.write_text("")
+    except OSError:  # needs rights that few have: the device itself, which nobody but root could replace
+        device = Path("/dev/null")
+    check_output(device)
+    write_atomically(device, "new")
+    assert stat.S_ISCHR(device.stat().st_mode)
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_atomically(Path("/dev/full"), "new")
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+
+
+def test_an_output_to_the_standard_output_is_appended(tmp_path):
+    command = "from pathlib import Path; from depgen.locations import *; path = Path('/dev/stdout'); "
+    command += "check_output(path); write_atomically(path, 'new\\n')"
+    (tmp_path / "log").write_text("old\n")
+    with (tmp_path / "log").open("a") as stream:
+        subprocess.run([sys.executable, "-c", command], stdout=stream, check=True, cwd=Path(__file__).parents[1])
+    assert (tmp_path / "log").read_text() == "old\nnew\n"
+    piped = subprocess.run(
+        [sys.executable, "-c", command], stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parents[1]
+    )
+    assert piped.stdout == b"new\n"
+
+
+def test_parts_of_processes_that_no_longer_run_are_removed(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    host, path = socket.gethostname(), tmp_path / "run.json"
+    left = [f".run.json.{ended.pid}.part", f".run.json.{ended.pid}@{host}.part", f".run.json.{ended.pid}@old.part"]
+    kept = [f".run.json.{os.getppid()}@{host}.part", ".run.json.7@elsewhere.part", f".other.{ended.pid}.part"]
+    for name in (*left, *kept):
+        (tmp_path / name).write_text("half")
+    os.utime(tmp_path / left[2], (0, 0))
+    write_atomically(path, "{}")
+    assert {each.name for each in tmp_path.iterdir()} == {"run.json", *kept}
+    (tmp_path / f".folder.{ended.pid}.part").mkdir()
+    remove_parts(tmp_path)
+    assert {each.name for each in tmp_path.iterdir()} == {"run.json", *kept[:2]}
+
+
+def test_a_disk_of_the_cache_that_becomes_full_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"disk of the cache .* is full .*set DEPGEN_CACHE"), locked(tmp_path / "a"):
+        raise OSError(errno.ENOSPC, "error writing bytes to file")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("{", "at character 2"), ("[" * 100_000, "nested too deep"), ("9" * 5000, "too long"), ('"\\ud800"', r"\\ud800")],
+)
+def test_json_that_can_not_be_used_is_refused_with_its_place(text, complaint):
+    with pytest.raises(UserError, match=rf"a\.jsonl:3: expected .*{complaint}"):
+        json_value(text, "a.jsonl:3")
+    assert json_value('"\\ud83d\\ude00"', "a.jsonl:3") == "\N{GRINNING FACE}"

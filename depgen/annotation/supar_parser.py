@@ -11,6 +11,7 @@ from depgen.annotation.parser_folders import check_kind, files_digest, find_pars
 from depgen.annotation.treebank import lowercase
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
+from depgen.training.trust import OPTION, pickles_refused_for
 from depgen.trees.annotator import SentenceError, check_words
 from depgen.trees.sentence import Sentence
 
@@ -24,7 +25,8 @@ class SuparAnnotator:
     Args:
         path: the name of a parser that was trained here (`depgen train-parser`), its folder, or SuPar's own file.
         trust_checkpoint: load SuPar's own file, which is a pickle: whoever made it can run any code here. With it, a
-            name that SuPar knows, such as `biaffine-dep-en`, or an `https://` address is downloaded by SuPar.
+            name that SuPar knows, such as `biaffine-dep-en`, or an `https://` address is downloaded by SuPar. In the
+            configuration of a run that is not trusted it has no effect.
         batch_size: sentences parsed at a time.
         scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
     """
@@ -36,7 +38,9 @@ class SuparAnnotator:
         batch_size: int = 64,
         scheme: str | None = None,
     ) -> None:
-        self.path, self.trust_checkpoint, self.batch_size = path, trust_checkpoint, batch_size
+        self._refused_for = pickles_refused_for() if trust_checkpoint else None
+        self.path, self.batch_size = path, batch_size
+        self.trust_checkpoint = trust_checkpoint and self._refused_for is None
         self.scheme = scheme or self._scheme()
         self._parse: Callable[[list[Sentence]], list[Sentence]] | None = None
         self._lowercase = False
@@ -91,6 +95,12 @@ class SuparAnnotator:
             raise
         if place.is_dir() or self.trust_checkpoint:
             return place
+        if self._refused_for is not None:
+            raise UserError(
+                f"{self._refused_for}: {type(self).__module__}.{type(self).__name__} with trust_checkpoint: true would "
+                f"load {place}, a pickle: loading it runs whatever code its maker put there. This run was written, or "
+                f"edited, by somebody else. If you trust both, say {OPTION}."
+            )
         raise UserError(
             f"{place} is a file in SuPar's own format, a pickle: loading it runs whatever code its maker put there. "
             "If you trust where it comes from, say trust_checkpoint: true beside the path. Parsers trained by "

@@ -1,8 +1,10 @@
 """The command line: `depgen <verb> ...`. Thin: it finds the verb, lets it parse and call, prints what it returns."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
@@ -10,6 +12,11 @@ from depgen.processes import end_with_parent
 
 OTHER_WORDS = {"train": "fit", "training": "fit", "evaluate": "test"}
 """Words that other programs have for our verbs."""
+TRUST = "--trust-run"
+OUT_OF_MEMORY = (
+    "Out of memory. Lower data.init_args.tokens_per_batch (and eval_tokens_per_batch), or the option "
+    "--tokens_per_batch or --batch_size of a verb that has it."
+)
 USAGE_ERROR = 2
 """The exit code of what a user can mend."""
 
@@ -22,13 +29,23 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     end_with_parent()
     arguments = list(sys.argv[1:] if args is None else args)
-    show_traceback = "--traceback" in arguments
-    arguments = [each for each in arguments if each != "--traceback"]
+    show_traceback, trusts = (each in arguments for each in ("--traceback", TRUST))
+    arguments = [each for each in arguments if each not in ("--traceback", TRUST)]
     try:
-        _print(_dispatch(arguments))
+        with _trust(trusts):
+            _print(_dispatch(arguments))
     except UserError as error:
         return _fail(str(error), show_traceback)
+    except UnicodeEncodeError as error:
+        said = f"{error.object[error.start : error.end]!r} in what is to be printed"
+        return _fail(f"{said} can't be written in {error.encoding}: write it into a file, by --output.", show_traceback)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        return _fail(OUT_OF_MEMORY, show_traceback)
     except OSError as error:
+        if error.errno == errno.ENOMEM:
+            return _fail(OUT_OF_MEMORY, show_traceback)
         if error.filename is None:
             raise
         said = f"{error.filename}: {error.strerror}. Choose another place, or free that one."
@@ -87,9 +104,25 @@ def usage() -> str:
             "",
             *lines,
             "",
-            "`depgen help <verb>` lists a verb's options; `--traceback` shows where an error comes from.",
+            "`depgen help <verb>` lists a verb's options; `--traceback` shows where an error comes from; "
+            f"`{TRUST}` lets a run from elsewhere name any class and load pickles, and so run any code.",
         ]
     )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether the memory of the machine or of a GPU was too small; torch has no class for the former."""
+    return isinstance(error, MemoryError) or any(
+        text in str(error) for text in ("out of memory", "can't allocate memory", "DefaultCPUAllocator")
+    )
+
+
+def _trust(trusts: bool) -> AbstractContextManager[None]:
+    if not trusts:
+        return nullcontext()
+    from depgen.training.trust import all_runs_trusted
+
+    return all_runs_trusted()
 
 
 def _print(text: str | None) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonargparse import Namespace
 
 from depgen.errors import UserError
 from depgen.training.phases import lengthened, scaled
+from depgen.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def _given(lengths: Iterable[str], files: Sequence[str], options: Iterable[str])
 
 def _names(path: str) -> set[str]:
     """The options that a YAML file sets in its sections `model` and `trainer`; null sets nothing."""
-    content: dict[str, Any] = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    content: dict[str, Any] = read_yaml(Path(path)) or {}
     names = set[str]()
     for section in ("model", "trainer"):
         values = content.get(section)

@@ -19,7 +19,7 @@ def remove_if_nothing_came(folder: Path) -> Leave:
     """What is to be called when the run is left: for `ExitStack.push`."""
 
     def leave(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        mistaken = isinstance(error, UserError | MisconfigurationException)
+        mistaken = isinstance(error, UserError | MisconfigurationException | OSError)
         came = any(checkpoint_folder(folder).iterdir()) or (folder / "metrics.csv").is_file()
         if mistaken and not came:
             shutil.rmtree(folder)

@@ -23,6 +23,11 @@ _FILES = (
     "--source",
 )
 """Options that name a file to read, in every verb that has them."""
+_NAMES = (
+    *_FILES, "--run", "--resume", "--checkpoint", "--ckpt_path", "--parser", "--pretrained", "--input", "--output",
+    "--oracle", "--encoder",
+)  # fmt: skip
+"""Options that name a file, a run or a model."""
 _SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
 
@@ -42,6 +47,7 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
         return
     if verb == "fit" and not any(name.lstrip("-").partition(".")[0] in _SOURCES for name in names):
         raise UserError("fit needs a system: --config experiments/X.yaml, or --resume RUN to continue a run.")
+    _refuse_empty(arguments)
     if arguments and not arguments[0].startswith("-"):
         if verb in _READERS:
             _check_file(arguments[0])
@@ -57,6 +63,14 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             _check_run(value)
     if verb == "fit" and not names & {"--resume", "--print_config"}:
         _check_corpus(arguments)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Raises UserError for an option that is to name something and is given an empty text."""
+    for argument, following in pairwise([*arguments, "-"]):
+        name, separator, value = argument.partition("=")
+        if name in _NAMES and ((separator and not value) or (not separator and not following)):
+            raise UserError(f"{name}: expected a name, found an empty one. Is a variable of the shell not set?")
 
 
 def _values(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

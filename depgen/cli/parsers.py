@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
 from jsonargparse import ArgumentParser
 
 from depgen.errors import UserError, did_you_mean
+from depgen.yaml_files import read_yaml
 
 NOISE = re.compile(
     r"^\s*(Subtypes: .*|Does not validate against any of the Union subtypes|Errors:|- Expected a <class 'NoneType'>.*"
@@ -28,8 +28,8 @@ def short_message(message: str) -> str:
 
 def _holds_settings(path: str) -> bool:
     try:
-        return isinstance(yaml.safe_load(Path(path).read_text(encoding="utf-8")), dict)
-    except (yaml.YAMLError, UnicodeDecodeError):
+        return isinstance(read_yaml(Path(path)), dict)
+    except UserError:
         return True  # which has a complaint of its own
 
 

@@ -2,8 +2,11 @@
 
 import argparse
 import logging
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -21,6 +24,7 @@ from depgen.training.runs import (
     run_holding,
     run_of_checkpoint,
 )
+from depgen.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +100,22 @@ class Request:
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
         return named_checkpoint(asked or self._run_of_config() or newest_run(self.experiment))
 
+    @property
+    def run_configs(self) -> list[Path]:
+        """The YAML files that are the configuration of a run."""
+        return [Path(each) for each in self.configs if (Path(each).parent / "run.json").is_file()]
+
+    def classes_named(self, arguments: Sequence[str]) -> list[str]:
+        """What may be import paths in YAML files that are no run's, and in options of the system, data and trainer."""
+        own = [each for each in self.configs if os.path.isfile(each) and Path(each) not in self.run_configs]
+        texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in own]
+        for argument, following in pairwise([*arguments, ""]):
+            if argument.startswith(("--model", "--data", "--trainer")):
+                _, separator, value = argument.partition("=")
+                texts.append(value if separator else following)
+        found = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)}
+        return sorted(name for name in found if not name.startswith("jsonargparse."))
+
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
@@ -146,10 +166,9 @@ def with_settings_today(arguments: Sequence[str]) -> list[str]:
 
 def _settings_today(path: Path) -> str | None:
     """The text of a YAML file with today's arguments; None where it has them, or where it can't be read."""
-    try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    if not path.is_file():
         return None  # whoever reads it next says why
+    settings = read_yaml(path)
     today = settings_today(settings)
     return None if today == settings else yaml.safe_dump(today, sort_keys=False)
 

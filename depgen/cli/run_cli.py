@@ -20,10 +20,11 @@ from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
+from depgen.cli.unusable import usable
 from depgen.data.run_record import DataRecord, other_data, other_trees
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
-from depgen.errors import UserError, user_errors_unwrapped
+from depgen.errors import UserError
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
 from depgen.locations import file_sha256, write_atomically
@@ -44,10 +45,11 @@ from depgen.training.runs import (
     checkpoint_folder,
     create_run,
     is_finished,
-    lengthen,
+    note_vocabulary,
     update_record,
 )
 from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
+from depgen.training.trust import lengthen, write_settings
 from depgen.training.validation_lines import ValidationLines
 
 logger = logging.getLogger(__name__)
@@ -135,7 +137,7 @@ class RunCLI(LightningCLI):
                 settle_epochs(self.config[verb], self.request.configs, self.request.options)
             return
         self.config[verb]["ckpt_path"] = str(self.checkpoint)
-        held = held_settings(self.source, self.checkpoint)
+        held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
         if verb == "fit":
             settle_resumed(self.config[verb], parsed[verb], self.request.configs, self.request.options)
@@ -185,12 +187,8 @@ class RunCLI(LightningCLI):
             self._own(self.folder)
 
     def instantiate_classes(self) -> None:
-        """Build data, model and trainer.
-
-        Raises:
-            UserError: what one of them complains of, out of jsonargparse's own complaint around it.
-        """
-        with user_errors_unwrapped():
+        """Build data, model and trainer; raises UserError for settings that they can't be built from."""
+        with usable(self.config[self.request.verb].as_dict()):
             super().instantiate_classes()
 
     def _own(self, folder: Path) -> None:
@@ -233,7 +231,7 @@ class RunCLI(LightningCLI):
                 enable_progress_bar=_shows_bar(settings),
                 **changed,
             )
-        except (ValueError, MisconfigurationException) as error:
+        except (ValueError, TypeError, MisconfigurationException) as error:
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _compare_data(self) -> None:
@@ -266,12 +264,13 @@ class RunCLI(LightningCLI):
         settings = {
             name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
         }
-        write_atomically(self.folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False))
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
         update_record(self.folder, record)
+        write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
             self.datamodule.save_into(self.folder)
+            note_vocabulary(self.folder)
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import Difference, differences
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -26,24 +25,31 @@ FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
 FOUND = ("model.init_args.backbone.init_args.architecture", "model.init_args.architecture")
 """What a network has found out itself and its checkpoint keeps: no setting that anyone asks for."""
+STATE = ("callbacks", "epoch", "global_step", "loops", "lr_schedulers", "optimizer_states")
+"""What a checkpoint holds together with the weights. Without it training would restart without a word."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""
 
 
-def held_settings(run: Path, checkpoint: Path) -> dict[str, Any]:
+def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict[str, Any]:
     """The run's YAML, with the model's settings as its checkpoint holds them.
+
+    Args:
+        run: its folder.
+        checkpoint: a file in it.
+        goes_on: whether training continues from the checkpoint, for which it must hold a whole state.
 
     Raises:
         UserError: a damaged checkpoint or YAML.
     """
-    path = run / "config.yaml"
-    try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"The run's settings {path} can't be read: {error}") from error
-    assert isinstance(settings, dict)
-    settings = dict(settings_today(settings))
-    stored = load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
+    settings = dict(settings_today(read_settings(run / "config.yaml")))
+    content = load_checkpoint(checkpoint, mmap=True)
+    if goes_on and (missing := [name for name in STATE if name not in content]):
+        raise UserError(
+            f"{checkpoint}: expected the state of a training, found none of {', '.join(missing)}. Copy the run again, "
+            "or start a new one (without --resume)."
+        )
+    stored = content.get("hyper_parameters") or {}
     if "_class_path" in stored:
         arguments = {name: value for name, value in stored.items() if not name.startswith("_") and name != LINKED}
         settings["model"] = {"class_path": stored["_class_path"], "init_args": arguments}

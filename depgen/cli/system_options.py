@@ -7,9 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import yaml
-
 from depgen.errors import UserError, did_you_mean
+from depgen.yaml_files import read_yaml
 
 _RUN = ("--run", "--checkpoint")
 _CONFIG = ("--config", "-c")
@@ -92,7 +91,7 @@ def _named_run(arguments: Sequence[str]) -> str | None:
 
 def _run_of_yaml(path: Path) -> str | None:
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError):
+        settings = read_yaml(path)
+    except UserError:
         return None  # who parses it says why
     return settings.get("run") if isinstance(settings, dict) else None

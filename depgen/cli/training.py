@@ -12,8 +12,10 @@ from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
 from depgen.processes import process_rank
+from depgen.training.checkpoints import load_checkpoint, weights_expected
 from depgen.training.logs import quiet_libraries
 from depgen.training.runs import announce_run, forget_run
+from depgen.training.trust import classes_checked
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +31,8 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     arguments = with_parser(verb, arguments)
     request = Request.of(verb, arguments)
     if _only_looks(arguments):
-        RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())
+        with classes_checked(*request.run_configs):
+            RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -39,9 +42,13 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         logger.info("Run: %s", source)
         announce_run(source)
     config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
-    arguments = with_settings_today([*config, *arguments])
+    files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
+    checked = classes_checked(*request.run_configs, *files, also=request.classes_named(arguments))
     try:
-        with ExitStack() as locks:
+        arguments = with_settings_today([*config, *arguments])
+        if checkpoint is not None:
+            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named before it counts as another user's
+        with ExitStack() as locks, checked, weights_expected(checkpoint):
             return RunCLI(request, arguments, source=source, checkpoint=checkpoint, locks=locks).output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error

@@ -187,11 +187,22 @@ def _spawned_processes() -> Iterator[None]:
 
 
 def opened(path: Path) -> Any:  # noqa: ANN401
-    """A memory-mapped `datasets.Dataset` with the fingerprint of the folder that it lies in."""
+    """A memory-mapped `datasets.Dataset` with the fingerprint of the folder that it lies in.
+
+    Raises:
+        UserError: the file is damaged.
+    """
     import datasets
     from datasets.table import MemoryMappedTable
+    from pyarrow import ArrowException
 
-    return datasets.Dataset(MemoryMappedTable.from_file(str(path)), fingerprint=path.parent.stem)
+    try:
+        table = MemoryMappedTable.from_file(str(path))
+    except (ArrowException, OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is damaged ({str(error)[:120]}). Delete the folder {path.parent}: it is made again."
+        ) from error
+    return datasets.Dataset(table, fingerprint=path.parent.stem)
 
 
 def _counts(table: Any, annotator: Annotator | None) -> dict[str, int]:  # noqa: ANN401

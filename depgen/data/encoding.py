@@ -15,6 +15,7 @@ from jaxtyping import Bool, Int, Shaped
 
 from depgen.data.batch import Edges
 from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
 
@@ -98,7 +99,7 @@ def encoded_table(
         left_dependents: see `depgen.trees.pieces`.
 
     Raises:
-        UserError: the cache can't be written.
+        UserError: the cache can't be written, or what is there is damaged.
     """
     files = sorted(vocabulary.files().items())
     key = [
@@ -112,7 +113,12 @@ def encoded_table(
     folder = cache_root() / "encodings" / lines_sha256(key)[:32]
     encode = partial(_encode, table, vocabulary, folder, joining=joining, left_dependents=left_dependents)
     made_once(folder, encode, is_made=(folder / SUMMARY).is_file)
-    return _read(folder)
+    try:
+        return _read(folder)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{folder} is damaged ({str(error)[:120]}). Delete the folder: it is made again from the corpus."
+        ) from error
 
 
 def _read(folder: Path) -> Encoding:

@@ -9,7 +9,7 @@ from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
 from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
 from depgen.errors import UserError
-from depgen.locations import find_file
+from depgen.locations import find_file, json_value
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -115,10 +115,7 @@ class JsonDocuments:
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: expected a JSON object, found: {error.msg} at character {error.pos + 1}.") from error
+    fields = json_value(line, where)
     if not isinstance(fields, dict):
         raise UserError(f"{where}: expected a JSON object, found a {type(fields).__name__}.")
     return fields

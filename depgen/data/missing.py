@@ -5,10 +5,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import MissingDataError
+from depgen.yaml_files import read_yaml
 
 
 def check_corpus(experiment: Path) -> None:
@@ -21,7 +20,7 @@ def check_corpus(experiment: Path) -> None:
         MissingDataError: a file is missing.
     """
     try:
-        block = yaml.safe_load(experiment.read_text(encoding="utf-8"))["data"]["init_args"]["corpus"]
+        block = read_yaml(experiment)["data"]["init_args"]["corpus"]
         splits: tuple[Split, ...] = ("train",) if "corpus" in (block.get("init_args") or {}) else ("train", "valid")
         while "corpus" in (block.get("init_args") or {}):
             block = block["init_args"]["corpus"]
@@ -31,7 +30,7 @@ def check_corpus(experiment: Path) -> None:
                 next(corpus.documents(split), None)
     except MissingDataError:
         raise
-    except (ValueError, TypeError, AttributeError, LookupError, ImportError, OSError, yaml.YAMLError):
+    except (ValueError, TypeError, AttributeError, LookupError, ImportError):
         return
 
 

@@ -1,7 +1,8 @@
 """What a run's `run.json` keeps of the data that it was trained on, and whether those at hand are still the same."""
 
 import logging
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,24 @@ def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a
 
 
 def recorded_source(run: Path) -> DataSource | None:
-    """What a run was trained on, as its `run.json` says; None where an older version did not keep it."""
+    """What a run was trained on, as its `run.json` says; None where an older version did not keep it.
+
+    Entries of later versions are left out.
+
+    Raises:
+        UserError: `run.json` is damaged.
+    """
     found = read_record(run).get("data")
-    return None if found is None else DataSource(**found)
+    if found is None:
+        return None
+    names = [field.name for field in fields(DataSource)]
+    known = {name: found[name] for name in names if name in found} if isinstance(found, Mapping) else {}
+    if not {"corpus", "reduced"} <= known.keys():
+        raise UserError(
+            f"{run / 'run.json'}: expected `data` with at least corpus and reduced, found {str(found)[:80]!r}. Copy "
+            "the run again, or delete that entry: then nothing tells what the run was trained on."
+        )
+    return DataSource(**known)
 
 
 def other_data(run: Path, data: Any) -> str | None:  # noqa: ANN401 - any data module

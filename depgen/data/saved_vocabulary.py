@@ -9,14 +9,16 @@ from depgen.data.vocabulary import TOKENIZER_FILE, VOCABULARY_FILE, Vocabulary
 from depgen.errors import UserError
 from depgen.locations import lines_sha256, text_of_file
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import check_vocabulary
 
 
 def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary saved in a folder.
 
     Raises:
-        UserError: there is none, or it is damaged.
+        UserError: there is none, it is damaged, or it is a run's and not the one of its training.
     """
+    check_vocabulary(folder)
     path = folder / VOCABULARY_FILE
     if not path.is_file():
         raise UserError(f"No vocabulary at {path}. A run folder carries its own; name one that `depgen fit` made.")

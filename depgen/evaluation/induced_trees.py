@@ -13,6 +13,7 @@ from depgen.evaluation.parsing import Decoding
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
+from depgen.training.trust import is_trusted
 from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -59,7 +60,8 @@ class InducedTrees:
         self.scheme = f"induced by {below_runs(run)} ({decoding}{by})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "trained"}
+        others = {name: value for name, value in self.__dict__.items() if name != "trained"}
+        return {**others, "_trusts": is_trusted(self.source[1])}  # another process has not heard of --trust-run
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the options.
@@ -116,4 +118,4 @@ class InducedTrees:
     @cached_property
     def trained(self) -> Trained:
         """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device)
+        return load_trained(self.source[1], device=self.device, trust=self.__dict__.get("_trusts", False))

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
@@ -43,6 +42,7 @@ from depgen.evaluation.trained import load_trained
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.training.runs import best_checkpoint, find_run
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def oracle_training(config: Path) -> Training:
     corpus = data_of(config).corpus
     parts = [file_sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
     digest = lines_sha256(parts)[:16]
-    seed = yaml.safe_load(config.read_text(encoding="utf-8")).get("seed_everything")
+    seed = read_settings(config).get("seed_everything")
     root = cache_root() / "oracles" / f"{config.stem}-{digest}"
     return Training(f"The oracle of {config}", config, int(seed or 0), root, f"rm -r {root}")
 

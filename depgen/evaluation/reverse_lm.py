@@ -29,6 +29,7 @@ from depgen.evaluation.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.outcome import MeasuredItems
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def reverse_lm_score(
     samples = [text for text in texts if text.strip()]
     if not samples:
         raise UserError("A reverse LM score is trained on the texts, and none of them has a word.")
-    settings = _unlimited(yaml.safe_load((oracle / "config.yaml").read_text(encoding="utf-8")))
+    settings = _unlimited(read_settings(oracle / "config.yaml"))
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}

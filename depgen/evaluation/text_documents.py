@@ -1,6 +1,5 @@
 """Text files of any form as documents of sentences, each of which knows where it stands."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Literal
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.tokenization import token_spans, tokenize
 from depgen.errors import UserError
+from depgen.locations import json_value
 from depgen.trees.conllu import TagColumn, read_blocks
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
@@ -132,8 +132,8 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
     """By the project's reader, whose fields the first object names."""
     first = next((line for _, line in read_lines(path) if line.strip()), "")
     try:
-        fields = json.loads(first)
-    except json.JSONDecodeError:
+        fields = json_value(first, str(path))
+    except UserError:
         fields = None  # named by the reader, with its line
     listed = isinstance(fields, dict) and "sentences" in fields
     corpus = JsonDocuments(

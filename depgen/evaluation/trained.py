@@ -1,19 +1,23 @@
 """A trained system out of its run folder, with the vocabulary that travels with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import lightning as L
 import torch
+from jsonargparse import ArgumentError
 
 import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
 from depgen.data.saved_vocabulary import checked_vocabulary_size, load_vocabulary, vocabulary_of_checkpoint
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError
+from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
-from depgen.training.checkpoints import load_checkpoint
+from depgen.training.checkpoints import load_checkpoint, weights_expected
+from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import named_checkpoint, newest_run, run_holding, run_of_checkpoint
+from depgen.training.trust import check_class, class_at, classes_checked
+from depgen.training.trust import trust as trust_run_of
 
 
 @dataclass(frozen=True)
@@ -33,27 +37,56 @@ class Trained:
     checkpoint: Path
 
 
-def load_trained(reference: str | Path | None, *, device: str | None = None) -> Trained:
+def load_trained(reference: str | Path | None, *, device: str | None = None, trust: bool = False) -> Trained:
     """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.
 
-    Nothing pickled is executed: checkpoints are read with `weights_only`.
+    Nothing pickled is executed: checkpoints are read with `weights_only`. Classes of other modules than depgen's are
+    imported for runs alone that are trusted (`depgen.training.trust`).
 
     Raises:
         UserError: there is no such run or checkpoint, it is damaged, it neither lies in a run folder nor holds its
-            vocabulary, or the vocabulary has another size than the system.
+            vocabulary, the vocabulary has another size than the system, or it names classes and is not trusted.
     """
     run, checkpoint, alone = _located(reference)
+    if trust:
+        trust_run_of(checkpoint)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
     checked_vocabulary_size(vocabulary.size, checkpoint)
     content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
-    arguments = content.get("hyper_parameters") or {}  # those of today
-    model = L.LightningModule.load_from_checkpoint(checkpoint, map_location=where, weights_only=True, **arguments)
-    assert isinstance(model, LanguageModel), f"{checkpoint} holds a {type(model).__name__}"
+    model = _model_of(checkpoint, content, where)
     model.enter_phase(int(content.get("phase", 0)))
     return Trained(model.eval(), vocabulary, run, checkpoint)
+
+
+def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> LanguageModel:
+    """The system that a checkpoint's settings describe, with its weights.
+
+    Raises:
+        UserError: the settings name no class, one that is no system of depgen, or arguments that it does not take.
+    """
+    arguments = content.get("hyper_parameters") or {}  # those of today
+    path = arguments.get("_class_path")
+    if not isinstance(path, str):
+        raise UserError(f"{checkpoint}: expected the settings of a system, found none that name its class.")
+    check_class(path, checkpoint)
+    kind = class_at(path, checkpoint)
+    if not issubclass(kind, LanguageModel):
+        raise UserError(
+            f"{checkpoint}: expected a language model, as depgen's systems are, found {path}. Its own verb is "
+            "`depgen test`."
+        )
+    if arguments.get("_instantiator", BUILDER) != BUILDER:
+        raise UserError(f"{checkpoint}: expected a system that {BUILDER} builds, found {arguments['_instantiator']!r}.")
+    try:
+        with classes_checked(checkpoint), weights_expected(checkpoint), user_errors_unwrapped():
+            return kind.load_from_checkpoint(checkpoint, map_location=device, weights_only=True, **arguments)
+    except (ArgumentError, TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{checkpoint}: the settings there do not fit {path}: {reason_of(error)}") from error
 
 
 def system_class(reference: str | Path | None) -> type[LanguageModel] | None:

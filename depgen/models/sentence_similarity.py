@@ -41,6 +41,7 @@ from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
 from depgen.training.phases import Phase
+from depgen.training.trust import classes_checked
 
 log = logging.getLogger(__name__)
 
@@ -196,13 +197,14 @@ class SentenceSimilarity(LanguageModel):
         """Build the encoder; in a new run, with the weights of the run that the data names."""
         if hasattr(self, "encoder"):
             return
-        weights = None
+        weights, files = None, list[Path]()
         if self.architecture is None:
             content, origin = self._data().encoder_content(), self._data().encoder_checkpoint
             self.architecture = self.hparams["architecture"] = architecture_of(content, origin=origin)
-            weights = content["state_dict"]
+            weights, files = content["state_dict"], [origin]
             log.info("Encoder: %s", origin)
-        self.encoder = built(self.architecture)
+        with classes_checked(*files):
+            self.encoder = built(self.architecture)
         if self.encoder.needs_trees:
             raise UserError(
                 f"The encoder is a {type(self.encoder).__name__} that reads by given trees (mask_from: trees), and "

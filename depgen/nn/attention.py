@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.nn.branches import Places, attend_by_rows
-from depgen.nn.dropout import dropped
+from depgen.nn.dropout import check_probability, dropped
 from depgen.nn.growing import Growing
 
 Scores = Callable[[Tensor, "Keys"], Tensor | None]
@@ -362,4 +362,5 @@ def _fused_attention(
         seen = visibility.explicit(queries.size(2), keys.size(2), queries.device)
         if seen is not None:
             mask = torch.where(seen, mask, -torch.inf)
+    check_probability(dropout)
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal)

@@ -9,7 +9,20 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from depgen.errors import UserError
+
 _STEPS = 2**16
+
+
+def check_probability(p: float) -> float:
+    """The probability of dropout itself.
+
+    Raises:
+        UserError: it is below 0 or above 1.
+    """
+    if not 0 <= p <= 1:
+        raise UserError(f"dropout: expected a probability between 0 and 1, found {p}.")
+    return p
 
 
 def dropped(values: Float[Tensor, "*axes"], p: float, *, training: bool = True) -> Float[Tensor, "*axes"]:
@@ -17,7 +30,11 @@ def dropped(values: Float[Tensor, "*axes"], p: float, *, training: bool = True) 
 
     On a GPU torch's own. On a CPU 16 random bits decide for each value, where torch's own draws a Bernoulli number for
     it and takes 2.5 times as long; p is then rounded to a multiple of 2^-16, and the scale is that of the rounded one.
+
+    Raises:
+        UserError: p is no probability.
     """
+    check_probability(p)
     if not training or p == 0:
         return values
     below = round(p * _STEPS)
@@ -37,7 +54,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.p = p
+        self.p = check_probability(p)
 
     def forward(self, values: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
         """The values, of which each is 0 with probability `p` in training mode."""

@@ -3,10 +3,8 @@
 import logging
 import shlex
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
-import yaml
 from filelock import FileLock, Timeout
 
 from depgen.decoding.generation import Writer
@@ -27,6 +25,8 @@ from depgen.reporting.texts import are_of_other_weights
 from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import Depgen, run_depgen
 from depgen.training.runs import best_checkpoint
+from depgen.training.trust import check_class, class_at
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -142,11 +142,10 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, 
 
 def _system_of(run: Path) -> type:
     """The class of a run's system."""
-    settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
-    module, _, name = settings["model"]["class_path"].rpartition(".")
-    system = getattr(import_module(module), name)
-    assert isinstance(system, type)
-    return system
+    config = run / "config.yaml"
+    path = str(read_settings(config)["model"]["class_path"])
+    check_class(path, config)
+    return class_at(path, config)
 
 
 def make(

@@ -162,7 +162,7 @@ def read_result(path: Path) -> Result:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"No result at {path}.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}).{REMEDY}") from error
     return Result.from_dict(content, where=str(path))
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.results import Budget
 from depgen.training.runs import read_record
+from depgen.yaml_files import read_settings, read_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def beginning_of(config: Path) -> str | None:
 
     Of a folder that is its name alone, as results are read on other machines.
     """
-    found = yaml.safe_load(config.read_text(encoding="utf-8"))
+    found = read_yaml(config)
     for name in ("model", "init_args", "backbone", "init_args"):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, dict) or "pretrained" not in found:
@@ -99,8 +98,7 @@ def beginning_of(config: Path) -> str | None:
 def other_precision(run: Path, experiment: Path) -> str | None:
     """The precision that a run was trained in, where its experiment asks for another one."""
     trained, asked = (
-        (yaml.safe_load(path.read_text(encoding="utf-8")).get("trainer") or {}).get("precision")
-        for path in (run / "config.yaml", experiment)
+        (read_settings(path).get("trainer") or {}).get("precision") for path in (run / "config.yaml", experiment)
     )
     return None if trained == asked else str(trained)
 

@@ -6,7 +6,10 @@ import logging
 import os
 import pickle
 import shutil
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,18 @@ from torch import Tensor
 
 from depgen.aliases import settings_today
 from depgen.errors import UserError
+from depgen.locations import file_sha256, part_of
+from depgen.training.runs import run_of_checkpoint
+from depgen.training.trust import note_written
 
 logger = logging.getLogger(__name__)
 
 
 def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
-    """The content of a checkpoint file; no code in it is ever run, whatever the environment says.
+    """The content of a checkpoint file; it is read without running code, whatever the environment says.
+
+    Its settings may name classes of any module, which whoever builds a system from them must not import unseen
+    (`depgen.training.trust`).
 
     Arguments of earlier versions are replaced by those of today.
 
@@ -46,6 +55,9 @@ def _load(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise UserError(f"No checkpoint at {path.absolute()}.")
     try:
+        found = path.stat()
+        if not _is_whole(path, found.st_ino, found.st_size, found.st_mtime_ns):
+            raise UserError(_damaged(path))
         # explicit: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off, but not this
         content = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
     except PermissionError as error:
@@ -58,9 +70,42 @@ def _load(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
                 f"{_reason(error)}"
             ) from error
         raise UserError(_damaged(path)) from error
+    except UserError:
+        raise
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError) as error:
         raise UserError(_damaged(path)) from error
     return content
+
+
+@lru_cache(maxsize=64)
+def _is_whole(path: Path, inode: int, size: int, changed: int) -> bool:
+    """Whether the sums in a zip file, torch's format, are those of its content: torch itself does not compare them."""
+    if not zipfile.is_zipfile(path):
+        return True  # refused below, or of torch's old format, which has no sums
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def weights_expected(path: Path | None) -> Iterator[None]:
+    """Within it, weights that do not fit the system that a checkpoint is of are named in one message.
+
+    Raises:
+        UserError: weights are missing, surplus, or of another shape; or the checkpoint lacks an entry.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if path is None or "loading state_dict" not in str(error):
+            raise
+        lines = [line.strip() for line in str(error).splitlines()[1:]]
+        raise UserError(
+            f"The weights in the checkpoint {path} do not fit the system that its settings describe: "
+            f"{' '.join(lines)[:400]} Take another checkpoint of that folder, or train again."
+        ) from error
 
 
 def _damaged(path: Path) -> str:
@@ -95,13 +140,14 @@ class CheckpointWriter(TorchCheckpointIO):
         if not self._settings_checked:
             _refuse_code(checkpoint)
             self._settings_checked = True
-        part = path.with_name(f"{path.name}.part")
+        part = part_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as stream:
                 torch.save(checkpoint, stream)
                 stream.flush()
                 os.fsync(stream.fileno())
+            _note(part, path)
             part.replace(path)
             _sync_folder(path.parent)
         except (OSError, RuntimeError) as error:
@@ -118,6 +164,13 @@ class CheckpointWriter(TorchCheckpointIO):
         content = _load(Path(path), map_location or "cpu", mmap=False)
         assert isinstance(content, dict)
         return content
+
+
+def _note(content: Path, path: Path) -> None:
+    """Note in a run's `run.json` that its checkpoint at `path` is about to have the content of a file."""
+    run = run_of_checkpoint(path)
+    if run is not None:
+        note_written(run, {path.absolute().relative_to(run).as_posix(): file_sha256(content)})
 
 
 def _sync_folder(folder: Path) -> None:
@@ -168,10 +221,11 @@ def _reads_back(value: object) -> bool:
 
 def link_or_copy(source: Path, target: Path) -> None:
     """Let `target` hold what `source` holds, in one step and, where the file system can, without using room."""
-    part = target.with_name(f"{target.name}.part")
+    part = part_of(target)
     part.unlink(missing_ok=True)
     try:
         os.link(source, part)
     except OSError:
         shutil.copyfile(source, part)
+    _note(part, target)
     part.replace(target)

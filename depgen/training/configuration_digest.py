@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.aliases import settings_today
 from depgen.errors import UserError
+from depgen.yaml_files import yaml_value
 
 CHANGED_DEFAULTS: Mapping[str, int] = {}
 """The version of a default, by `class path.argument`; to be raised whenever a default changes a number.
@@ -49,9 +49,9 @@ def config_digest(path: Path) -> str:
 @cache
 def _digest_of(text: bytes, where: str) -> str:
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"{where}: expected YAML, found: {error}") from error
+        content = yaml_value(text.decode(), where)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: expected UTF-8, found {error}; convert the file, for instance by iconv.") from error
     if not isinstance(content, Mapping):
         raise UserError(f"{where}: expected settings in YAML, each a `name: value`, found none.")
     try:

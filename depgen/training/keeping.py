@@ -128,10 +128,16 @@ class FinishRecord(L.Callback):
 
         A run that was stopped behind its last step has nothing left to train: there Lightning ends a fit without the
         end of a training.
+
+        Raises:
+            UserError: nothing that the last phase is judged by was finite.
         """
         switch = PhaseSwitch.of(trainer)
         over = switch is not None and switch.is_over(trainer) and not trainer.fast_dev_run  # type: ignore[attr-defined]
-        if over and trainer.is_global_zero and (self.run / "run.json").is_file() and not is_finished(self.run):
+        if switch is None or not over or not (self.run / "run.json").is_file() or is_finished(self.run):
+            return
+        switch.check_best(trainer)
+        if trainer.is_global_zero:
             update_record(self.run, {"finished": datetime.now(UTC).isoformat(), "steps": trainer.global_step})
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from depgen.errors import UserError
+from depgen.locations import is_alive, remove_parts
 
 logger = logging.getLogger(__name__)
 
@@ -23,13 +24,14 @@ class RunLock:
         self.path = folder / "lock"
 
     def acquire(self) -> None:
-        """Take the lock.
+        """Take the lock, and remove what killed processes have left half written in the folder.
 
         Raises:
             UserError: a live process holds it, or one on another host may.
         """
         while not self._acquired():
             logger.debug("The lock %s was given back while this process waited for it.", self.path)
+        remove_parts(self.path.parent, "**/.*.part")
 
     def _acquired(self) -> bool:
         """Whether the file that was opened and locked is still the one at the path; if so, it is written."""
@@ -58,7 +60,7 @@ class RunLock:
         try:
             holder = json.loads(text)
             pid, host, start = int(holder["pid"]), str(holder["host"]), holder["process_start"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             logger.warning("The lock %s is unreadable, so it is taken over.", self.path)
             return
         if host != socket.gethostname():
@@ -66,7 +68,7 @@ class RunLock:
                 f"The run {self.path.parent} is locked by process {pid} on host {host}, out of reach from here. "
                 f"If it is no longer running, delete {self.path}."
             )
-        if pid != os.getpid() and _alive(pid) and _start_of(pid) == start:
+        if pid != os.getpid() and is_alive(pid) and _start_of(pid) == start:
             raise UserError(
                 f"The run {self.path.parent} is being trained by process {pid} on this host. Wait for it, or stop it."
             )
@@ -77,7 +79,7 @@ class RunLock:
         """Give the lock back, if it is ours."""
         try:
             holder = json.loads(self.path.read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return
         if holder.get("pid") == os.getpid() and holder.get("host") == socket.gethostname():
             self.path.unlink(missing_ok=True)
@@ -90,17 +92,6 @@ class RunLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    state = _stat(pid)
-    return not state or state[0] != "Z"
 
 
 def _start_of(pid: int) -> str | None:

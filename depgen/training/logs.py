@@ -16,11 +16,14 @@ import lightning as L
 from lightning.pytorch.loggers import Logger, WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
+from depgen.errors import UserError
 from depgen.locations import write_atomically
 
 logger = logging.getLogger(__name__)
 
 
+LINES = "lines_of_curve"
+"""Where a checkpoint keeps how many lines `metrics.csv` has."""
 CLOCKS = {"seconds": time.monotonic, "processor_seconds": time.process_time}
 """What a run takes, by the column that holds it."""
 
@@ -70,6 +73,10 @@ class CurveLogger(Logger):
         """The run folder."""
         return str(self.path.parent)
 
+    def __len__(self) -> int:
+        """Lines so far."""
+        return len(self._rows)
+
     def forget_from(self, step: int) -> None:
         """Drop the lines of a step and of all later ones: they will be trained again."""
         self._rows = {at: row for at, row in self._rows.items() if at < step}
@@ -113,24 +120,62 @@ def _text(value: float | int) -> str:
 
 
 def _read(path: Path) -> list[dict[Any, Any]]:
+    """The lines of a curve.
+
+    Raises:
+        UserError: the file is not in UTF-8, is cut short, or is no curve.
+    """
     if not path.exists():
         return []
-    with path.open(newline="") as stream:
-        rows: list[dict[Any, Any]] = []
-        for row in csv.DictReader(stream):
-            step = int(row.pop("step"))
-            rows.append({"step": step, **{name: value for name, value in row.items() if value}})
-        return rows
+    try:
+        text = path.read_bytes().decode()
+        table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        columns = next(table, ["step"])
+        rows = [dict(zip(columns, row, strict=True)) for row in table]
+        read: list[dict[Any, Any]] = [
+            {"step": int(row.pop("step")), **{k: v for k, v in row.items() if v}} for row in rows
+        ]
+        if text and not text.endswith("\n"):
+            raise ValueError("the last line is cut short")
+        for name in CLOCKS:
+            for row in read:
+                float(row.get(name, 0))
+    except (ValueError, KeyError, csv.Error) as error:
+        raise UserError(
+            f"{path} is damaged ({error}): the curve of the run so far. Put a copy of it back, or delete the file: the "
+            "curve then begins where training continues."
+        ) from error
+    return read
 
 
 class CurveKeeper(L.Callback):
-    """Lets a resumed run's curve go on from the step of its checkpoint."""
+    """Lets a resumed run's curve continue from the step of its checkpoint, and says where lines of it are missing."""
+
+    def __init__(self) -> None:
+        self._expected = 0
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Drop what was logged after the checkpoint."""
-        for each in trainer.loggers:
-            if isinstance(each, CurveLogger):
-                each.forget_from(trainer.global_step)
+        """Drop what was logged after the checkpoint, and count what was logged before it."""
+        for each in _curves(trainer):
+            each.forget_from(trainer.global_step)
+            if (found := len(each)) < self._expected:
+                logger.warning(
+                    "%s has %d lines of the steps before %d, but the run has logged %d: the others are lost.",
+                    each.path, found, trainer.global_step, self._expected,
+                )  # fmt: skip
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep how many lines the curve has."""
+        for each in _curves(trainer):
+            checkpoint[LINES] = len(each)
+
+    def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember how many lines it had."""
+        self._expected = int(checkpoint.get(LINES, 0))
+
+
+def _curves(trainer: L.Trainer) -> list[CurveLogger]:
+    return [each for each in trainer.loggers if isinstance(each, CurveLogger)]
 
 
 def weights_and_biases(run: Path, mode: str) -> WandbLogger:

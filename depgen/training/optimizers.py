@@ -15,6 +15,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from depgen.errors import UserError
 from depgen.training.fused import use_fused_kernels
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import PhaseSwitch, monitored_value
@@ -48,12 +49,18 @@ def optimization(
         optimizer: makes the optimiser; None = `default_optimizer`.
         scheduler: makes the schedule; None = a constant learning rate. `PlateauStep` steps a ReduceLROnPlateau.
         monitor: name of the logged value that a ReduceLROnPlateau sees.
+
+    Raises:
+        UserError: torch refuses a setting.
     """
-    made = (optimizer or default_optimizer)(parameters)
+    try:
+        made = (optimizer or default_optimizer)(parameters)
+        schedule = None if scheduler is None else scheduler(made)
+    except ValueError as error:  # torch's own word for a rate below zero and the like
+        raise UserError(f"model.init_args: the optimizer or the scheduler refuses its settings: {error}.") from error
     use_fused_kernels(made)
-    if scheduler is None:
+    if schedule is None:
         return made
-    schedule = scheduler(made)
     when: dict[str, Any] = {"interval": "step"}
     if isinstance(schedule, ReduceLROnPlateau):
         when = {"interval": "epoch", "frequency": NEVER, "monitor": monitor}

@@ -25,11 +25,14 @@ class Phase:
         name: names its checkpoint, `<name>-best.ckpt`.
         epochs: its length; None = up to the trainer's `max_epochs` (only the last phase may be open-ended).
         monitor: the logged value whose minimum marks the phase's best weights.
+        finite: a logged value that is infinite where training has diverged, although `monitor` is not: a loss of 1,000
+            nats is a number, its perplexity is none. Not looked at where it is not logged.
     """
 
     name: str
     epochs: int | None
     monitor: str
+    finite: str = "val/perplexity"
 
     def __post_init__(self) -> None:
         assert self.epochs is None or self.epochs > 0, f"phase {self.name} has {self.epochs} epochs"
@@ -252,8 +255,12 @@ class PhaseSwitch(L.Callback):
             self.first_epoch,
         )
 
-    def _load_best(self, trainer: L.Trainer, model: L.LightningModule) -> None:
-        """Load the best weights of the phase at hand; all processes do, or none does."""
+    def check_best(self, trainer: L.Trainer) -> bool:
+        """Whether the phase at hand, which is over, has a best checkpoint; a phase that was never validated has none.
+
+        Raises:
+            UserError: it was validated and has none, or not all processes see it.
+        """
         best = self.folder / f"{self.phase.name}-best.ckpt"
         seen = self.validated and best.exists()  # else the file is of another fit
         seen_by_first = trainer.strategy.broadcast(seen)
@@ -264,10 +271,17 @@ class PhaseSwitch(L.Callback):
             )
         if not seen_by_first and self.validated:
             raise UserError(
-                f"No best checkpoint of phase {self.phase.name} at {best.absolute()}, although the phase has been "
-                f"validated: the file was taken away, or {self.phase.monitor} was never a number. Begin a new run."
+                f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {self.phase.finite}) was never "
+                f"finite, so that there is no best checkpoint at {best.absolute()} (or that file was taken away). "
+                "Begin a new run with a lower learning rate, a longer warm-up or clipped gradients "
+                "(trainer.gradient_clip_val)."
             )
-        if not seen_by_first:
+        return bool(seen_by_first)
+
+    def _load_best(self, trainer: L.Trainer, model: L.LightningModule) -> None:
+        """Load the best weights of the phase at hand; all processes do, or none does."""
+        best = self.folder / f"{self.phase.name}-best.ckpt"
+        if not self.check_best(trainer):
             logger.warning(
                 "No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best
             )
@@ -367,7 +381,7 @@ def refuse_early_stopping(callbacks: Iterable[L.Callback], model: L.LightningMod
 
 
 def monitored_value(trainer: L.Trainer, phase: Phase) -> float:
-    """The latest value of what a phase is judged by; infinity for NaN.
+    """The latest value of what a phase is judged by; infinity for NaN, or where training has diverged.
 
     Raises:
         UserError: nothing is logged under that name.
@@ -378,4 +392,5 @@ def monitored_value(trainer: L.Trainer, phase: Phase) -> float:
             f"Phase {phase.name} is judged by {phase.monitor!r}, which the model does not log; "
             f"it logs {', '.join(sorted(trainer.callback_metrics)) or 'nothing'}."
         )
-    return float(value) if bool(torch.isfinite(value)) else float("inf")
+    others = [trainer.callback_metrics[name] for name in (phase.finite,) if name in trainer.callback_metrics]
+    return float(value) if all(bool(torch.isfinite(each)) for each in (value, *others)) else float("inf")

@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.errors import UserError, did_you_mean
-from depgen.locations import runs_root, write_atomically
+from depgen.locations import file_sha256, json_object, runs_root, write_atomically
 from depgen.processes import process_rank
 
 logger = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ def best_checkpoint(run: Path) -> Path:
     if not path.exists():
         raise UserError(
             f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). "
-            f"Train it further: depgen fit --resume {run}"
+            f"Train it further: depgen fit --resume {run}. If it has diverged, that says so: begin a new run then."
         )
     return path
 
@@ -173,12 +171,16 @@ def _run_folders(root: Path) -> Iterator[Path]:
 
 
 def start_of(run: Path) -> datetime:
-    """When a run has started; long ago where that is not said."""
+    """When a run has started; long ago where that is not said, or where `run.json` is damaged, which is logged."""
     try:
-        started = datetime.fromisoformat(str(read_record(run).get("started", "")))
-    except ValueError:
+        started = str(read_record(run).get("started", ""))
+    except UserError as error:
+        logger.warning("%s counts as the oldest run: %s", run, error)
+        started = ""
+    try:
+        return datetime.fromisoformat(started).astimezone(UTC)
+    except (ValueError, OverflowError):
         return datetime.min.replace(tzinfo=UTC)
-    return started.astimezone(UTC)
 
 
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
@@ -238,6 +240,12 @@ def run_of_checkpoint(checkpoint: Path) -> Path | None:
     return folder if (folder / "run.json").is_file() else None
 
 
+def run_of_file(path: Path) -> Path | None:
+    """The run folder that a file is in, or in a folder of; None when it is elsewhere."""
+    folders = path.absolute().parents[:2]
+    return next((folder for folder in folders if (folder / "run.json").is_file()), None)
+
+
 def run_holding(checkpoint: Path) -> Path:
     """The run folder that a checkpoint lies in, with the settings and the vocabulary that it needs.
 
@@ -274,13 +282,7 @@ def read_record(run: Path) -> dict[str, Any]:
     Raises:
         UserError: it is missing or damaged.
     """
-    path = run / "run.json"
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} can't be read ({error}); is {run} a run folder?") from error
-    assert isinstance(content, dict)
-    return content
+    return json_object(run / "run.json", remedy=f"Is {run} a run folder? If so, copy it again.")
 
 
 def update_record(run: Path, entries: Mapping[str, Any]) -> None:
@@ -289,23 +291,32 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
     write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
 
 
-def lengthen(run: Path, lengths: Mapping[str, int]) -> None:
-    """Let a run, finished or not, train for more epochs.
+def note_vocabulary(run: Path) -> None:
+    """Notes the digests of a run's vocabulary files in `run.json`, for `check_vocabulary`."""
+    files = sorted(path for path in (run / "vocabulary").glob("*") if path.is_file())
+    update_record(run, {"vocabulary": {path.name: file_sha256(path) for path in files}})
+
+
+def check_vocabulary(folder: Path) -> None:
+    """Raises UserError where a file of a run's vocabulary is not the one that the run was trained with.
+
+    Runs of earlier versions, and folders elsewhere, have no digests to compare with.
 
     Args:
-        run: its folder.
-        lengths: the settings of `config.yaml` that say how long it trains, by dotted name.
+        folder: of the vocabulary, such as `RUN/vocabulary`.
+
+    Raises:
+        UserError: it is missing or another one.
     """
-    path = run / "config.yaml"
-    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for name, epochs in lengths.items():
-        *sections, last = name.split(".")
-        section = settings
-        for each in sections:
-            section = section[each]
-        section[last] = epochs
-    write_atomically(path, yaml.safe_dump(settings, sort_keys=False))
-    update_record(run, {"finished": None})
+    run = folder.absolute().parent
+    noted = read_record(run).get("vocabulary") if (run / "run.json").is_file() else None
+    for name, digest in (noted if isinstance(noted, dict) else {}).items():
+        path = folder / name
+        if not path.is_file() or file_sha256(path) != digest:
+            raise UserError(
+                f"{path} is damaged or replaced: it is not the vocabulary that the run was trained with (run.json has "
+                "its digest). Copy the run again, whole."
+            )
 
 
 def is_finished(run: Path) -> bool:

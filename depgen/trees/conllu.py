@@ -18,7 +18,8 @@ from depgen.trees.tree import check_tree
 
 TagColumn = Literal["xpos", "upos"]
 _TAG_COLUMN = {"upos": 3, "xpos": 4}
-_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+_NUMBER = re.compile(r"\d{1,9}")
+_NO_WORD = re.compile(r"[0-9]{1,9}[-.][0-9]{1,9}")
 """The number of a multiword range or of an empty node."""
 
 
@@ -197,7 +198,7 @@ def _add_row(block: Block, number: int, columns: list[str]) -> None:
     if len(columns) != 10:
         raise UserError(f"{block.path}:{number}: expected 10 columns separated by tabs, found {len(columns)}")
     identifier = columns[0]
-    if identifier.isdecimal():
+    if _NUMBER.fullmatch(identifier):
         if int(identifier) != len(block.words) + 1:
             raise UserError(f"{block.path}:{number}: expected token {len(block.words) + 1}, found {identifier}")
         if not columns[1].strip():
@@ -209,7 +210,9 @@ def _add_row(block: Block, number: int, columns: list[str]) -> None:
         if "." in identifier:
             block.nodes.append((number, columns))
     else:
-        raise UserError(f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier}")
+        raise UserError(
+            f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier:.40}"
+        )
 
 
 def _sentence(block: Block, tags: TagColumn) -> Sentence:
@@ -233,8 +236,8 @@ def _heads(block: Block) -> tuple[int, ...] | None:
     if column is None:
         return None
     for token, head in enumerate(column, start=1):
-        if not head.isdecimal():
-            raise UserError(f"{block.where(token)}: expected the number of token {token}'s head, found {head!r}")
+        if not _NUMBER.fullmatch(head):
+            raise UserError(f"{block.where(token)}: expected the number of token {token}'s head, found {head[:40]!r}")
     return tuple(map(int, column))
 
 

@@ -1,5 +1,6 @@
 """NLTK's `.dp` files: form, tag and head a token, separated by tabs; a blank line after each sentence."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
+
+_NUMBER = re.compile(r"\d{1,9}")
 
 
 def read_dependency_columns(path: Path) -> Iterator[Sentence]:
@@ -33,8 +36,8 @@ def read_dependency_columns(path: Path) -> Iterator[Sentence]:
 
 def _columns(line: str, where: str) -> list[str]:
     columns = line.rstrip().split("\t")
-    if len(columns) != 3 or not columns[0].strip() or not columns[2].isdecimal():
-        raise UserError(f"{where}: expected form, tag and head (a number) separated by tabs, found {line!r}")
+    if len(columns) != 3 or not columns[0].strip() or not _NUMBER.fullmatch(columns[2]):
+        raise UserError(f"{where}: expected form, tag and head (a number) separated by tabs, found {line[:80]!r}")
     return columns
 
 

@@ -140,7 +140,7 @@ def test_resume_passes_over_runs_that_hold_nothing_and_names_them(run, tiny, cap
 
 
 def test_a_locked_run_is_refused(run, monkeypatch, capsys):
-    monkeypatch.setattr("depgen.training.locks._alive", lambda pid: True)
+    monkeypatch.setattr("depgen.training.locks.is_alive", lambda pid: True)
     monkeypatch.setattr("depgen.training.locks._start_of", lambda pid: "1")
     RunLock(run).acquire()
     content = json.loads((run / "lock").read_text())

@@ -74,14 +74,16 @@ def test_test_uses_the_checkpoints_settings_and_prints_each_difference(run, tiny
 def test_an_edited_yaml_does_not_hide_what_the_checkpoint_holds(run, capsys):
     path = run / "config.yaml"
     path.write_text(path.read_text().replace("width: 8", "width: 16"))
-    assert main(["test", "--run", str(run)]) == 0
+    assert main(["test", "--run", str(run)]) == 2  # an edited configuration names a class that is not depgen's
+    assert "--trust-run" in capsys.readouterr().err
+    assert main(["test", "--run", str(run), "--trust-run"]) == 0
     assert "model.init_args.width: 16 asked for, 8 in the checkpoint" in capsys.readouterr().err
 
 
 def test_a_runs_yaml_in_another_encoding_is_named(run, tiny, capsys):
     (run / "config.yaml").write_bytes("name: café".encode("latin-1"))
     assert main(["test", "--config", tiny]) == 2
-    assert f"The run's settings {run / 'config.yaml'} can't be read: " in capsys.readouterr().err
+    assert f"{run / 'config.yaml'}: expected UTF-8" in capsys.readouterr().err
 
 
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(run, monkeypatch, capsys):

@@ -56,7 +56,7 @@ def test_a_sentence_is_a_string_or_a_list_of_strings(tmp_path, sentence):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "a.jsonl:1: expected a JSON object, found: "),
+        ("{", "a.jsonl:1: expected JSON, found: "),
         ("[1]", "a.jsonl:1: expected a JSON object, found a list"),
         (
             '{"id": 1, "body": "x"}',

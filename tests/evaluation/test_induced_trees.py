@@ -144,7 +144,7 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
     with pytest.raises(UserError, match="sentence 2: expected words"):
         trees.annotate([QUOTED, Sentence(())])
 
-    def other(checkpoint, *, device):
+    def other(checkpoint, *, device, trust):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
 
     monkeypatch.setattr(induced_trees, "load_trained", other)

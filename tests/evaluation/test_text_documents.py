@@ -80,7 +80,7 @@ def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
         ("t.txt", b"fine\n\xff\n", r"t\.txt:2: expected UTF-8"),
         ("t.conllu", b"# nothing\n", "expected sentences in CoNLL-U, found none"),
         ("t.conllu", b"1\tAda\n", r"t\.conllu:1: expected 10 columns"),
-        ("t.jsonl", b"Ada ran .\n", r"t\.jsonl:1: expected a JSON object"),
+        ("t.jsonl", b"Ada ran .\n", r"t\.jsonl:1: expected JSON"),
         ("t.jsonl", b'{"words": 3}\n', r"t\.jsonl:1: expected the field 'text'"),
     ],
 )

@@ -183,7 +183,7 @@ def test_records():
     assert is_finished(run)
     assert read_record(run) == {"started": "2026-01-01T10:00", "finished": "2026-01-02"}
     (run / "run.json").write_text(json.dumps(read_record(run))[:-5])
-    with pytest.raises(UserError, match=r"run.json can't be read"):
+    with pytest.raises(UserError, match=r"run\.json: expected JSON"):
         read_record(run)
 
 

@@ -288,7 +288,7 @@ def read_key(path: Path) -> Questionnaire:
         raise UserError(
             f"No key at {path} ({error.strerror}): give the folder that `depgen human-eval export` wrote."
         ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: expected the key of a questionnaire, found something else ({error!r}).") from error
     if not known:
         raise UserError(f"{path}: the key was changed since it was written (its name is {name!r}). Put it back.")
