@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
@@ -13,6 +13,9 @@ from depgen.decoding.settings import Sampling
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise_device
 from depgen.progress import progress_bar
+
+if TYPE_CHECKING:
+    from depgen.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +40,7 @@ class Writer(Protocol):
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: "Vocabulary",
         options: Any,  # noqa: ANN401 - the system's own dataclass
         seeds: Sequence[int],
         max_new_tokens: int,

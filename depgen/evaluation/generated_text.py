@@ -111,7 +111,7 @@ class TextGenerator:
         _log_unknown(ids, vocabulary)
         texts: list[Generated] = model.generate(
             ids,
-            eos=vocabulary.eos,
+            vocabulary=vocabulary,
             options=options,
             seeds=seeds,
             number=self.number,

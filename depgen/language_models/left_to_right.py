@@ -232,7 +232,7 @@ class LeftToRight(LanguageModel):
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: Vocabulary,
         options: Sampling,
         seeds: Sequence[int],
         max_new_tokens: int,
@@ -244,7 +244,7 @@ class LeftToRight(LanguageModel):
 
         Args:
             prompts: token ids, without the `<eos>` that begins every sequence.
-            eos: its id.
+            vocabulary: that the system was trained with.
             options: how a token is drawn from the distribution; `TokenOptions` with a beam: how the likeliest texts
                 are searched for.
             seeds: one a continuation; a search needs none of them.
@@ -264,6 +264,7 @@ class LeftToRight(LanguageModel):
                 f"does not fit into the {self.max_length} positions of this model. "
                 f"{_remedy(self.max_length + 1 - longest)}"
             )
+        eos = vocabulary.eos
         begun = [[eos, *prompt] for prompt in prompts]
         if isinstance(options, TokenOptions) and options.beam_size is not None:
             return likeliest_texts(

@@ -8,6 +8,7 @@ from typing import Any
 
 import lightning as L
 import numpy as np
+import pytest
 import torch
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
@@ -18,6 +19,7 @@ from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.errors import UserError
 from depgen.evaluation.document_generation import continue_documents
 from depgen.evaluation.likelihood import score_documents
 from depgen.language_models.base import LanguageModel
@@ -27,7 +29,9 @@ from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
-from tests.contract.systems import VOCABULARY
+from tests.contract.systems import VOCABULARY, writes_levels
+from tests.contract.trees import TREES, binary_tree, levels_of
+from tests.toys.level_writer import depths_of
 
 LETTERS = "abcdefghijk"
 PLAIN, STARTING, MASKING = (
@@ -51,6 +55,8 @@ def vocabulary_of(model: LanguageModel) -> Vocabulary:
     """The vocabulary that the system's texts need; all have as many types."""
     if isinstance(model, DocumentLanguageModel):
         return STARTING
+    if writes_levels(model):
+        return TREES
     return MASKING if isinstance(model, MaskedLanguageModel) else PLAIN
 
 
@@ -62,7 +68,9 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
     if isinstance(model, SentenceSimilarity):
         pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
         return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
-    items = [TokenItem(k, ids) for k, ids in enumerate(texts)]
+    items: list[Any] = [TokenItem(k, ids) for k, ids in enumerate(texts)]
+    if writes_levels(model):  # the deepest
+        items = [levels_of(k, ids)[-1] for k, ids in enumerate(texts)]
     return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), vocabulary_of(model)))
 
 
@@ -168,7 +176,62 @@ def every_other_word_moves_a_score(model: LanguageModel, folder: Path) -> None:
         assert moved(before, after).all(), f"word {number} moves only {moved(before, after).tolist()}"
 
 
+def joint_scores(model: LanguageModel, ids: Sequence[int], structure: object) -> np.ndarray:
+    """The scores of a text's words together with their part of its structure."""
+    ((found,),) = model.sentence_log_probs([[ids]], vocabulary=vocabulary_of(model), structure=[[structure]])
+    return found
+
+
+def what_is_written_later_moves_no_earlier_score(model: LanguageModel, folder: Path) -> None:
+    """A word moves the scores of all levels below it, and none at its level and above; a level below moves none."""
+    ids = np.concatenate(DOCUMENTS[0])
+    heads, relations = map(np.array, binary_tree(len(ids)))
+    depths = depths_of(heads)
+    before = joint_scores(model, ids, (heads, relations))
+    for place, depth in enumerate(depths):
+        other = np.where(np.arange(len(ids)) == place, 10, ids)
+        differs = np.abs(joint_scores(model, other, (heads, relations)) - before) > 1e-9
+        assert differs[place], f"word {place} does not move its score"
+        expected = (depths > depth) | (np.arange(len(ids)) == place)
+        assert (differs == expected).all(), f"word {place}, level {depth}, moves {differs.nonzero()[0].tolist()}"
+    for level in range(1, depths.max()):
+        kept = depths <= level
+        numbers = np.array([0, *kept.cumsum()])
+        found = joint_scores(model, ids[kept], (numbers[heads[kept]], relations[kept]))
+        differs = np.abs(found - before[kept]) > 1e-9
+        assert not differs[depths[kept] < level].any(), f"what is below level {level} moves scores above it"
+        assert differs.any(), f"level {level} has no expansions"
+
+
 # -- scores -----------------------------------------------------------------------------------------------------------
+
+
+def every_placeholder_has_a_distribution(model: LanguageModel, folder: Path) -> None:
+    """The probabilities of all words with all expansions in place of a placeholder sum to 1."""
+    batch = batch_of(model, [DOCUMENTS[0]] * VOCABULARY)
+    batch, total = every_token(batch, "targets", batch.is_open), torch.zeros(batch.inputs.shape[1:])
+    for expansion in range(len(TREES.tables["expansions"])):
+        each = replace(batch, expansions=torch.full_like(batch.expansions, expansion))
+        total = total + torch.stack(scores_of(model, each)).exp().sum(0)
+    total = total[batch.is_open[0]]
+    torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
+
+
+def texts_score_as_their_levels_do(model: LanguageModel, folder: Path) -> None:
+    """The joint score of a text is the sum over its levels, whatever the other texts; without a tree it is refused."""
+    documents = [[sentence] for document in DOCUMENTS for sentence in document]
+    trees = [[binary_tree(len(ids)) for ids in document] for document in documents]
+    found = model.sentence_log_probs(documents, vocabulary=TREES, structure=trees)
+    levels = [item for k, (ids,) in enumerate(documents) for item in levels_of(k, ids)]
+    with torch.no_grad():
+        scores = model.item_scores(model.collate(ItemBatch(levels, 1, TREES)))
+    for k, (each,) in enumerate(found):
+        of_text = scores.items == k
+        assert abs(each.sum() + scores.nll[of_text].sum()) < 1e-9
+        assert scores.tokens[of_text].sum() == len(each) == len(documents[k][0])
+        np.testing.assert_allclose(each, joint_scores(model, documents[k][0], trees[k][0]), **CLOSE)
+    with pytest.raises(UserError, match="structure"):
+        model.sentence_log_probs(documents, vocabulary=TREES)
 
 
 def every_token_has_a_distribution(model: LanguageModel, folder: Path) -> None:
@@ -308,10 +371,14 @@ def generated(model: LanguageModel, sampling: Sampling, *, batch_size: int = 3) 
     if isinstance(model, DocumentLanguageModel):
         texts = continue_documents(model, BEGINNINGS, vocabulary=STARTING, sentences=1, sampling=sampling, **options)
         return [sentence for (sentence,) in texts]
-    assert isinstance(model, LeftToRight)
-    prompts = [[token for sentence in document for token in sentence] for document in BEGINNINGS]
+    prompts = [[token for sentence in document for token in sentence] for document in beginnings_of(model)]
     own = model.generation_options(**asdict(sampling))
-    return model.generate(prompts, eos=PLAIN.eos, options=own, **options)
+    return model.generate(prompts, vocabulary=vocabulary_of(model), options=own, **options)
+
+
+def beginnings_of(model: LanguageModel) -> list[Document]:
+    """What is continued; systems that write level by level write whole texts."""
+    return [[], [], []] if writes_levels(model) else BEGINNINGS
 
 
 def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[tuple[list[int], Any]]:
@@ -328,7 +395,7 @@ def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path)
     drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
     searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
     for sampling in drawn + searched:
-        for document, text in zip(BEGINNINGS, generated(model, sampling), strict=True):
+        for document, text in zip(beginnings_of(model), generated(model, sampling), strict=True):
             if not text.ids:
                 continue
             whole, given = [[*document, text.ids]], {}
@@ -444,6 +511,11 @@ def segments_score_as_the_whole_stream(model: LanguageModel, folder: Path) -> No
 CHECKS: dict[str, tuple[Check, ...]] = {
     "left to right": (a_later_token_moves_no_earlier_score,),
     "masked": (every_other_word_moves_a_score, attention_depends_on_its_own_words),
+    "levels": (
+        what_is_written_later_moves_no_earlier_score,
+        every_placeholder_has_a_distribution,
+        texts_score_as_their_levels_do,
+    ),
     "exact": (every_token_has_a_distribution, texts_score_as_batches_do),
     "pseudo": (every_hidden_word_has_a_distribution, sentences_score_as_batches_do),
     "bound": (texts_score_as_batches_do, bounds_stay_below_the_exact_score, tokens_have_at_most_a_distribution),
@@ -451,7 +523,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "parses": (trees_depend_on_their_own_words,),
     "carries state": (segments_score_as_the_whole_stream,),
 }
-"""By capability; a system that claims one that is not here (`levels`) brings its checks."""
+"""By capability; a system that claims one that is not here brings its checks."""
 OF_EXACT_WRITERS: tuple[Check, ...] = (it_writes_by_its_scores, a_greedy_text_takes_the_likeliest_tokens)
 """Of systems that claim both `exact` and `generates`."""
 OF_ALL: tuple[Check, ...] = (padding_and_the_batch_change_nothing, a_checkpoint_holds_it)

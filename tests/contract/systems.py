@@ -14,6 +14,7 @@ from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.prpn import PRPN
 from depgen.backbones.transformer import Transformer
+from depgen.decoding.generation import Writer
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -30,6 +31,7 @@ from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
+from tests.toys.level_writer import LevelWriter
 
 VOCABULARY = 13
 
@@ -38,6 +40,7 @@ BUILDER = frozenset({"left to right", "bound", "generates"})
 STREAM = WRITER | {"carries state"}
 BRACKETS = STREAM | {"parses"}
 MASKED = frozenset({"masked", "pseudo"})
+LEVELS = frozenset({"levels", "generates"})
 PARSER = MASKED | {"parses"}
 
 
@@ -70,6 +73,7 @@ ENCODER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40,
     causal=False, output_bias=True,
 )  # fmt: skip
+BOTH_SIDES = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False)
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
@@ -109,6 +113,7 @@ SYSTEMS: dict[str, System] = {
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
     "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, all_graphs),
+    "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 
@@ -134,6 +139,8 @@ def abilities(model: LanguageModel) -> frozenset[str]:
         found |= {"left to right", model.likelihood}
     if isinstance(model, MaskedLanguageModel):
         found |= {"masked", model.likelihood}
+    if writes_levels(model):
+        found |= {"levels", "generates"}
     if isinstance(model, DocumentLanguageModel) or overrides(model, LeftToRight, "generation_step", "drawing_step"):
         found.add("generates")
     if isinstance(model, HeadNetwork) or isinstance(backbone, DistanceNetwork):
@@ -141,6 +148,11 @@ def abilities(model: LanguageModel) -> frozenset[str]:
     if isinstance(backbone, Backbone) and overrides(backbone, Backbone, "state_of"):
         found.add("carries state")
     return frozenset(found)
+
+
+def writes_levels(model: LanguageModel) -> bool:
+    """Whether a system writes, and in another order than from left to right."""
+    return isinstance(model, Writer) and not isinstance(model, LeftToRight)
 
 
 def overrides(value: object, base: type, *methods: str) -> bool:

@@ -13,6 +13,7 @@ from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, M
 from depgen.models.causal_lm import CausalLM
 from depgen.nn.lengths import mask_of
 from tests.toys.graph_lm import GraphLM
+from tests.toys.level_writer import LevelWriter
 
 # -- from left to right -----------------------------------------------------------------------------------------------
 
@@ -135,6 +136,26 @@ class ScoresStructuresOtherwise(GraphLM):
 class LosesItsStructure(GraphLM):
     def generate(self, prompts, **options):
         return [replace(each, structure=each.structure[1:]) for each in super().generate(prompts, **options)]
+
+
+class WritesOtherTrees(LevelWriter):
+    def generate(self, prompts, **options):
+        chains = [
+            (each, (tuple(range(len(each.ids))), ("root", *("right",) * (len(each.ids) - 1))))
+            for each in super().generate(prompts, **options)
+        ]
+        return [replace(each, structure=chain) for each, chain in chains]
+
+
+class SeesItsLevel(LevelWriter):
+    def forward(self, batch):
+        return super().forward(replace(batch, inputs=batch.targets))
+
+
+class SeesTheLength(LevelWriter):
+    def sentence_log_probs(self, documents, **options):
+        found = super().sentence_log_probs(documents, **options)
+        return [[scores + 0.01 * len(scores) for scores in document] for document in found]
 
 
 class ForgetsItsState(CausalLM):

@@ -197,9 +197,9 @@ class Ladder(LanguageModel):
         self.save_hyperparameters()
         self.weight = torch.nn.Parameter(torch.zeros(1))
 
-    def generate(self, prompts, *, eos, options, seeds, number=1, max_new_tokens, batch_size=64, progress=False):
+    def generate(self, prompts, *, vocabulary, options, seeds, number=1, max_new_tokens, batch_size=64, progress=False):
         widths = options.widths[::-1] if options.reversed else options.widths
-        token = eos + (1 if options.shape == "up" else 2)
+        token = vocabulary.eos + (1 if options.shape == "up" else 2)
         steps = tuple(step for step, width in enumerate(widths) for _ in range(width))
         return [Generated([token] * len(steps), steps, -0.5 * len(steps)) for _ in seeds]
 

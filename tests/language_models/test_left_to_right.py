@@ -106,7 +106,7 @@ def test_a_system_without_a_backbone_says_what_it_cannot_do():
     assert model.sentence_log_probs([[[3, 4]]], vocabulary=VOCABULARY)[0][0].shape == (3,)
     assert model.output_biases == []
     with pytest.raises(UserError, match=r"Bigrams .*generation_step"):
-        model.generate([[]], eos=0, options=Sampling(), seeds=[1], max_new_tokens=1)
+        model.generate([[]], vocabulary=NO_WORDS, options=Sampling(), seeds=[1], max_new_tokens=1)
     with pytest.raises(UserError, match=r"Bigrams .*ON-LSTM"):
         model.predict_step(batch, 0)
 

@@ -11,6 +11,7 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from tests.models.conftest import VOCABULARY, items
+from tests.vocabularies import NO_WORDS
 
 
 def model_of(backbone):
@@ -27,7 +28,7 @@ def test_log_probs_are_those_of_cross_entropy(backbone):
 
 def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing(transformer):
     model = model_of(partial(transformer, positions="learned", max_length=6))
-    options = {"eos": 0, "options": Sampling(greedy=True), "seeds": [1]}
+    options = {"vocabulary": NO_WORDS, "options": Sampling(greedy=True), "seeds": [1]}
     assert len(model.generate([[2, 3]], max_new_tokens=4, **options)[0].ids) <= 4  # the last is not read again
     with pytest.raises(UserError, match=r"3 tokens, <eos> in front included; with 5 new .* at most 4 new tokens"):
         model.generate([[2, 3]], max_new_tokens=5, **options)

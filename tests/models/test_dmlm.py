@@ -189,7 +189,7 @@ def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transform
     model = DMLM(transformer, 3000, 1, 1).eval()
     generator = np.random.default_rng(0)
     prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
-    options = {"eos": 0, "options": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
+    options = {"vocabulary": NO_WORDS, "options": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
     together, alone = (model.generate(prompts, batch_size=size, **options) for size in (64, 1))
     assert [each.ids for each in together] == [each.ids for each in alone]
     assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], rel=1e-5)

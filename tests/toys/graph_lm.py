@@ -247,15 +247,17 @@ class GraphLM(LeftToRight):
         state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
         return log_softmax_over_vocabulary(state.hidden[:, -1], *self.output), state
 
-    def generate(self, prompts, *, eos, options, max_new_tokens, number=1, **others):
+    def generate(self, prompts, *, vocabulary, options, max_new_tokens, number=1, **others):
         """Texts with the graphs over them and their prompts."""
         size, most = self.backbone.vocabulary_size, 2 * max_new_tokens
-        graphs = self.parse(prompts, eos=eos, beam_size=options.prompt_beam_size)
+        graphs = self.parse(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
         pairs = [
             zip(prompt, (size + c for c in graph), strict=True) for prompt, graph in zip(prompts, graphs, strict=True)
         ]
         begun = [[size, *chain(*each)] for each in pairs]
-        found = super().generate(begun, eos=eos, options=options, max_new_tokens=most, number=number, **others)
+        found = super().generate(
+            begun, vocabulary=vocabulary, options=options, max_new_tokens=most, number=number, **others
+        )
         choices = [[*graphs[k // number], *(c - size for c in text.ids[1::2])] for k, text in enumerate(found)]
         return [replace(text, ids=text.ids[::2], structure=edges_of(c)) for text, c in zip(found, choices, strict=True)]
 

@@ -130,7 +130,7 @@ def test_no_state_is_built_of_what_is_pruned(model, monkeypatch):
 def test_texts_are_written_with_their_graphs_as_they_are_scored(model):
     prompts = [[4, 3, 7], [2], [5, 5]]
     for options in (GraphOptions(temperature=3.0), GraphOptions(beam_size=4, prompt_beam_size=9)):
-        texts = model.generate(prompts, eos=PLAIN.eos, options=options, seeds=range(6), max_new_tokens=3, number=2)
+        texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
         assert any(max(edge[:2]) > len(prompts[0]) for edge in texts[0].structure + texts[1].structure)
         for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
             whole = [[[*prompt, *text.ids]]]
