@@ -215,7 +215,7 @@ def ladder(run, tmp_path):
 
 
 def test_a_system_brings_options_of_another_type(ladder, capsys):
-    named = ["--run", str(ladder)]
+    named = ["--run", str(ladder), "--trust-run"]
     shown = said(capsys, "--help", *named)[1]
     assert "options of Ladder:" in shown
     assert "--shape {up,down} the letter that each step begins with." in shown
@@ -225,7 +225,7 @@ def test_a_system_brings_options_of_another_type(ladder, capsys):
     assert main(["generate", *named, *wanted]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["structure"], row["log_prob"]) for row in rows] == [([0, 0, 0, 1], -2.0)] * 2
-    text = depgen.load(ladder, device="cpu").generate(widths=(1, 3), shape="down", reversed=True)[0]
+    text = depgen.load(ladder, device="cpu", trust=True).generate(widths=(1, 3), shape="down", reversed=True)[0]
     assert (text.text, text.structure, text.log_prob) == (rows[0]["text"], (0, 0, 0, 1), -2.0)
     for wrong, message in (
         (["--top-p", "0.5"], "a Ladder, has no option --top_p"),
