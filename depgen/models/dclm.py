@@ -589,7 +589,8 @@ class DCLM(DocumentLanguageModel):
         is_word[:, 0] = False  # nothing precedes the first
         places = is_word.nonzero().to(output.bags.device, non_blocking=True)
         row, sentence, word = places.unbind(1)
-        states, targets = output.bags[row, sentence - 1], batch.targets[row, sentence, word]
+        states = output.bags.roll(1, 1)[:, :, None].expand(*is_word.shape, -1)[row, sentence, word]
+        targets = batch.targets[row, sentence, word]
         nll = -word_log_probs(states, self.bag_output.weight, self.bag_output.bias, targets)
         if self.first_word_twice:
             nll = nll * (1 + (word == 0))
