@@ -3,7 +3,7 @@
 Hypotheses are flat rows, those of an item together, the best first; items may have different numbers of them. A step
 gives each row the log-probabilities of its candidates. The candidates are pruned on that matrix alone: only for those
 that survive is a state selected or built. What a candidate is (a token, a number of dependents, an action) is up to the
-step. Scores are sums of log-probabilities in float64.
+step. Scores are sums of log-probabilities in float64, or in float32 on devices without float64.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.nn.precise import sum_type
 
 State = TypeVar("State")
 WAIT = -1
@@ -35,7 +36,7 @@ class Survivors:
     rows: Int[Tensor, " kept"]
     candidates: Int[Tensor, " kept"]
     items: Int[Tensor, " kept"]
-    scores: Float64[Tensor, " kept"]
+    scores: Float[Tensor, " kept"]
 
     def of(self, places: Tensor) -> "Survivors":
         """Some of them, by a mask or by their places."""
@@ -43,7 +44,7 @@ class Survivors:
 
 
 def pruned(
-    scores: Float64[Tensor, " rows"],
+    scores: Float[Tensor, " rows"],
     log_probs: Float[Tensor, "rows candidates"],
     items: Int[Tensor, " rows"],
     *,
@@ -69,7 +70,7 @@ def pruned(
     """
     possible = log_probs.masked_fill(scores.isneginf()[:, None], -torch.inf)
     rows, candidates = _best_of_rows(possible, min(beam_size, log_probs.size(1)))
-    totals = scores[rows] + log_probs[rows, candidates].double()
+    totals = scores[rows] + log_probs[rows, candidates].to(scores.dtype)
     order = totals.sort(descending=True, stable=True).indices
     order = order[items[rows[order]].sort(stable=True).indices]
     of_items = items[rows[order]]
@@ -111,16 +112,16 @@ class Beam(Generic[State]):
 
     state: State
     items: Int[Tensor, " rows"]
-    scores: Float64[Tensor, " rows"]
+    scores: Float[Tensor, " rows"]
 
     @classmethod
     def of(cls, state: State, items: int, *, device: torch.device | str = "cpu") -> "Beam[State]":
         """One hypothesis an item, of log-probability 0."""
-        return cls(state, torch.arange(items, device=device), torch.zeros(items, dtype=torch.float64, device=device))
+        return cls(state, torch.arange(items, device=device), torch.zeros(items, dtype=sum_type(device), device=device))
 
     def scored(self, log_probs: Float[Tensor, " rows"], state: State) -> "Beam[State]":
         """The hypotheses after a step without a choice, such as a token that is given: one log-probability a row."""
-        return Beam(state, self.items, self.scores + log_probs.double())
+        return Beam(state, self.items, self.scores + log_probs.to(self.scores.dtype))
 
     def expanded(
         self,
@@ -149,7 +150,7 @@ class Beam(Generic[State]):
         state: Any = self.state
         return Beam(state.select(places), self.items[places], self.scores[places])
 
-    def marginals(self, items: int) -> Float64[Tensor, " items"]:
+    def marginals(self, items: int) -> Float[Tensor, " items"]:
         """The log-probability (nats) of each item over all its hypotheses; -inf without any."""
         best = self.scores.new_full((items,), -torch.inf).scatter_reduce(0, self.items, self.scores, "amax")
         shift = best.masked_fill(best.isneginf(), 0)
@@ -236,7 +237,7 @@ def _one_action(
     now: _Waiting, expansion: Expansion, build: Callable[[Any, Tensor, Tensor], Any], beam_size: int
 ) -> _Waiting:
     """One candidate more for the rows that do not wait."""
-    log_probs, waits = expansion.log_probs.double(), now.waits[:, None]
+    log_probs, waits = expansion.log_probs.to(now.beam.scores.dtype), now.waits[:, None]
     stay = torch.where(waits, 0.0, -torch.inf).to(log_probs)
     log_probs = torch.cat((log_probs.masked_fill(waits, -torch.inf), stay), 1)
     kept = pruned(now.beam.scores, log_probs, now.beam.items, beam_size=beam_size)

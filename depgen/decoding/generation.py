@@ -139,7 +139,7 @@ class _Batch:
         self.eos = eos
         self.generators = generators
         self.rows = list(range(len(prompts)))
-        self.log_probs = torch.zeros(len(prompts), dtype=torch.float64, device=device)
+        self.log_probs = torch.zeros(len(prompts), dtype=torch.float64, device=precise_device(device))
         self.tokens, self.padding = left_padded(prompts, filler=eos, device=device)
 
     def run(

@@ -81,8 +81,8 @@ def log_probs_of(
     """
     if isinstance(distribution, Mixture):
         of_parts = distribution.probabilities.take_along_dim(tokens[:, None, None], 2)[..., 0]
-        return (distribution.log_weights.double() + of_parts.double().log()).logsumexp(1)
-    return distribution.gather(1, tokens[:, None])[:, 0].double()
+        return (precise(distribution.log_weights) + precise(of_parts).log()).logsumexp(1)
+    return precise(distribution.gather(1, tokens[:, None])[:, 0])
 
 
 def nucleus(

@@ -15,6 +15,7 @@ from depgen.decoding.generation import Step, StepState, left_padded
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import TokenOptions
 from depgen.errors import UserError
+from depgen.nn.precise import sum_type
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ class _Search:
         tokens, padding = left_padded(prompts, filler=self.eos, device=device)
         state: Any = None
         ids = tokens.new_empty(len(prompts), 0)
-        items, scores = torch.arange(len(prompts), device=device), torch.zeros(len(prompts), device=device).double()
+        items = torch.arange(len(prompts), device=device)
+        scores = torch.zeros(len(prompts), dtype=sum_type(device), device=device)
         running = len(prompts)
         for length in range(1, self.most + 1):
             distribution, state = step(tokens, padding, state)
@@ -141,7 +143,7 @@ class _Search:
 
     def _done(self, kept: Survivors, ended: Tensor) -> Tensor:
         """True at hypotheses of prompts in which none can become better than the texts at hand."""
-        reachable = torch.full((len(self.finished),), -torch.inf, dtype=torch.float64, device=ended.device)
+        reachable = torch.full((len(self.finished),), -torch.inf, dtype=sum_type(ended.device), device=ended.device)
         reachable.scatter_reduce_(0, kept.items[~ended], kept.scores[~ended] / self.most**self.power, "amax")
         enough = [sorted((each.value for each in texts), reverse=True) for texts in self.finished]
         least = [texts[self.number - 1] if len(texts) >= self.number else -torch.inf for texts in enough]

@@ -17,6 +17,15 @@ def precise_device(device: torch.device) -> torch.device:
     return torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device
 
 
+def sum_type(device: torch.device | str) -> torch.dtype:
+    """The type in which sums of log-probabilities are kept on a device: float64, or float32 where there is no float64.
+
+    >>> sum_type("cpu"), sum_type("mps")
+    (torch.float64, torch.float32)
+    """
+    return torch.float32 if torch.device(device).type in WITHOUT_FLOAT64 else torch.float64
+
+
 def precise(values: Shaped[Tensor, "*axes"]) -> Float64[Tensor, "*axes"]:
     """The values in float64, on `precise_device` of theirs."""
     return values.to(precise_device(values.device)).double()  # moved first: mps can't convert

@@ -46,7 +46,10 @@ def run(tmp_path):
 
 def data_of(run, *pairs, world=1, rank=0, **options):
     data = SentencePairs(Pairs(*pairs), str(run), **options)
-    data.trainer = SimpleNamespace(world_size=world, global_rank=rank, current_epoch=0, lightning_module=None)
+    data.trainer = SimpleNamespace(
+        world_size=world, global_rank=rank, current_epoch=0, lightning_module=None,
+        strategy=SimpleNamespace(root_device=torch.device("cpu")),
+    )  # fmt: skip
     return data
 
 

@@ -144,7 +144,7 @@ class GraphLM(LeftToRight):
         """The state after more words with their arcs."""
         if state is not None:
             is_token = torch.cat((state.is_token, is_token), 1)
-        columns = torch.arange(is_token.size(1) - words.size(1), is_token.size(1))
+        columns = torch.arange(is_token.size(1) - words.size(1), is_token.size(1), device=words.device)
         root = is_token.int().argmax(1, keepdim=True)
         places = torch.where(choices == 1, root, columns - choices // 2)
         kinds = (choices > 0) * (1 + (choices > 2) * (choices % 2))

@@ -23,6 +23,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise_device
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.trees.sentence import Document
@@ -258,7 +259,7 @@ class LevelWriter(LanguageModel):
             raise UserError(f"{type(self).__name__} writes whole sentences: leave out prompts.")
         rows = rows_of(vocabulary, self.expansions)
         placeholders = {name[1:-1]: each for name, each in vocabulary.special_ids.items() if name[0] == "["}
-        generators = [Generator(self.device).manual_seed(seed) for seed in seeds]
+        generators = [Generator(precise_device(self.device)).manual_seed(seed) for seed in seeds]
         texts = [Growing(each, [placeholders["root"]]) for each in generators]
         for first in range(0, len(texts), batch_size):
             for level in range(1, options.levels + 1):
