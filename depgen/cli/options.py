@@ -17,8 +17,8 @@ TRAINER_DEFAULTS = {
     "logger": False,
 }
 HIDDEN_OF_TRAINER = (
-    *TRAINER_DEFAULTS, "barebones", "default_root_dir", "detect_anomaly", "enable_autolog_hparams",
-    "enable_checkpointing", "model_registry", "plugins", "profiler", "sync_batchnorm",
+    *TRAINER_DEFAULTS, "barebones", "benchmark", "default_root_dir", "detect_anomaly", "enable_autolog_hparams",
+    "enable_checkpointing", "min_steps", "model_registry", "plugins", "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
 _OF_FIT = ("resume", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")

@@ -73,8 +73,9 @@ class CurveLogger(Logger):
         """The run folder."""
         return str(self.path.parent)
 
-    def __len__(self) -> int:
-        """Lines so far."""
+    @property
+    def lines(self) -> int:
+        """How many lines there are so far; no `__len__`, since Lightning takes an empty logger for none."""
         return len(self._rows)
 
     def forget_from(self, step: int) -> None:
@@ -158,7 +159,7 @@ class CurveKeeper(L.Callback):
         """Drop what was logged after the checkpoint, and count what was logged before it."""
         for each in _curves(trainer):
             each.forget_from(trainer.global_step)
-            if (found := len(each)) < self._expected:
+            if (found := each.lines) < self._expected:
                 logger.warning(
                     "%s has %d lines of the steps before %d, but the run has logged %d: the others are lost.",
                     each.path, found, trainer.global_step, self._expected,
@@ -167,7 +168,7 @@ class CurveKeeper(L.Callback):
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Keep how many lines the curve has."""
         for each in _curves(trainer):
-            checkpoint[LINES] = len(each)
+            checkpoint[LINES] = each.lines
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Remember how many lines it had."""

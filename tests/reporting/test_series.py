@@ -114,6 +114,6 @@ def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, 
     ):
         draw_series("toy", profile="small")
     path = project / "experiments" / "published" / "toy.yaml"
-    path.write_text(path.read_text().replace("  x: ", "  note: at "))
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("  x: ")))
     with pytest.raises(UserError, match=r"The rows of toy have no x: it is no series"):
         draw_series("toy", profile="small")
