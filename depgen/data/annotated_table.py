@@ -29,7 +29,7 @@ def write_table(
 ) -> dict[str, int]:
     """Write the table of the documents into a folder; how many documents, sentences and words there are.
 
-    An annotator reads the documents from a table of its own, so that `datasets` can share them among processes. That
+    An annotator reads the documents from a table without trees, so that `datasets` can share them among processes. That
     one is written here, for `Dataset.from_generator` took nine times as long.
     """
     iterator = iter(documents)
