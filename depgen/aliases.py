@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 MOVED = {
     "depgen.document_language_model.DocumentLanguageModel": "depgen.language_models.document.DocumentLanguageModel",
+    "depgen.evaluation.induced_trees.InducedTrees": "depgen.evaluation.trees.induced_trees.InducedTrees",
     "depgen.language_model.LanguageModel": "depgen.language_models.base.LanguageModel",
     "depgen.left_to_right.LeftToRight": "depgen.language_models.left_to_right.LeftToRight",
     "depgen.masked_language_model.MaskedLanguageModel": "depgen.language_models.masked.MaskedLanguageModel",

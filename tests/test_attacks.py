@@ -21,7 +21,7 @@ import yaml
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.training.runs import is_finished
 from depgen.training.trust import all_runs_trusted
 from tests.attacks import Place, copied, make_home
@@ -498,7 +498,7 @@ def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeyp
     def exhausted(*_, **__):
         raise error
 
-    monkeypatch.setattr("depgen.evaluation.score.load_run", exhausted)
+    monkeypatch.setattr("depgen.evaluation.likelihood.score.load_run", exhausted)
     assert main(["score", str(place.home / "text.txt"), "--run", "lm"]) == 2
     said = capsys.readouterr().err
     assert "Out of memory" in said

@@ -220,7 +220,7 @@ def test_messages_along_trees_that_a_run_has_induced(place, shared, capsys):
     capsys.readouterr()
     told = fit(place("told"), along("RightChain"), *as_it_is, "--parser", str(parser))
     annotator = yaml.safe_load((told.parent / "config.yaml").read_text())["data"]["init_args"]["annotator"]
-    assert annotator["class_path"] == "depgen.evaluation.induced_trees.InducedTrees"
+    assert annotator["class_path"] == "depgen.evaluation.trees.induced_trees.InducedTrees"
     assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(parser), "as_is")
     assert losses(told) != losses(chained)
     for more, said in (

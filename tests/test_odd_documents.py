@@ -9,7 +9,7 @@ from depgen.data.documents import DocumentData
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import score_documents
+from depgen.evaluation.likelihood.documents import score_documents
 from tests.models.documents import CONTEXTS, TRANSFORMERS, small_model
 
 LONG = 1100

@@ -39,19 +39,19 @@ class Verb(NamedTuple):
 VERBS = {
     "generate": Verb(
         "write texts with a trained system, from prompts or from nothing",
-        "depgen.evaluation.generation:generate",
+        "depgen.evaluation.text.generation:generate",
         counts=("number", "max_new_tokens", "batch_size"),
         also={"number": "n", "run": "checkpoint"},
-        of_run="depgen.evaluation.generation:options_of_run",
+        of_run="depgen.evaluation.text.generation:options_of_run",
     ),
     "parse": Verb(
         "parse raw text or CoNLL-U into CoNLL-U, with a run that parses or a trained parser",
-        "depgen.evaluation.parse:parse",
+        "depgen.evaluation.trees.parse:parse",
         counts=("tokens_per_batch",),
     ),
     "score": Verb(
         "log-probability and surprisal of the words, sentences and documents of a text, under any system",
-        "depgen.evaluation.score:score",
+        "depgen.evaluation.likelihood.score:score",
         positionals=("file",),
         counts=("tokens_per_batch",),
     ),
@@ -70,13 +70,13 @@ VERBS = {
     ),
     "evaluate-text": Verb(
         "text metrics on a file of one text a line",
-        "depgen.evaluation.evaluate_text:evaluate_text",
+        "depgen.evaluation.text.evaluate_text:evaluate_text",
         positionals=("file",),
         counts=("resamples",),
     ),
     "train-oracle": Verb(
         "train the language model that judges texts by LM score and reverse LM score",
-        "depgen.evaluation.oracle:train_oracle",
+        "depgen.evaluation.text.oracle:train_oracle",
     ),
     "annotate": Verb(
         "give an experiment's corpus its trees ahead of training, into the cache",
@@ -142,17 +142,17 @@ VERBS = {
     ),
     "dependent-loss": Verb(
         "a run's loss on tokens that are future dependents of earlier ones, and on the others",
-        "depgen.evaluation.dependents:dependent_loss",
+        "depgen.evaluation.likelihood.dependents:dependent_loss",
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
         "unlabelled F1 of the constituents that a run's network has found, beside floors",
-        "depgen.evaluation.bracketing:bracketing_f1",
+        "depgen.evaluation.trees.bracketing:bracketing_f1",
         counts=("max_words", "seeds", "batch_size"),
     ),
     "head-correlations": Verb(
         "which attention head goes with which dependency relation, and how closely",
-        "depgen.evaluation.correlations:head_correlations",
+        "depgen.evaluation.trees.correlations:head_correlations",
     ),
     "heat-map": Verb(
         "draw how closely each attention head goes with each dependency relation",
@@ -160,7 +160,7 @@ VERBS = {
     ),
     "parsing-scores": Verb(
         "how right the dependency trees are that a run has learnt without trees, beside floors",
-        "depgen.evaluation.parsing:parsing_scores",
+        "depgen.evaluation.trees.parsing:parsing_scores",
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "human-eval export": Verb(

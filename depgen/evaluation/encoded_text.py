@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from depgen.data.vocabulary import Encoding
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import DocumentIds
+from depgen.evaluation.likelihood.documents import DocumentIds
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained

@@ -20,7 +20,7 @@ from depgen.data.corpus import Corpus
 from depgen.data.text import CorpusData
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.parsing import decoded_heads
+from depgen.evaluation.trees.parsing import decoded_heads
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import write_atomically
 from depgen.trees.annotator import check_words

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from depgen.evaluation.outcome import NotComputed
+from depgen.evaluation.text.outcome import NotComputed
 from depgen.hub import TRANSFORMERS_MISSING, first_line, has_transformers, load_weights, model_folder, names_a_folder
 
 Kind = Literal["encoder", "causal"]

@@ -6,18 +6,18 @@ from typing import Any, Literal
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
-from depgen.evaluation.induced_parser import InducedParser, form_for_parsing
-from depgen.evaluation.parsed_text import ParsedTexts, parse_documents
-from depgen.evaluation.parsing import Decoding
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
+from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.scored_text import ScoredDocument, Scorer
-from depgen.evaluation.scores import By, Scores, Unit
+from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
+from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
+from depgen.evaluation.trees.parsing import Decoding
 from depgen.language_models.base import LanguageModel
 from depgen.trees.text_form import FormName
 

@@ -12,7 +12,7 @@ from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_word
 from depgen.data.documents import whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import DocumentIds, batches_of
+from depgen.evaluation.likelihood.documents import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import PADDED_AT_ONCE, DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight

@@ -8,9 +8,9 @@ from spacy.attrs import DEP, HEAD
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from depgen.evaluation.parsed_text import ParsedText
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument
+from depgen.evaluation.trees.parsed_text import ParsedText
 from depgen.trees.sentence import Sentence
 
 

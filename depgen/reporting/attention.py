@@ -8,8 +8,8 @@ import numpy as np
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.attention import BEGIN, Attention, DependencyAttention, sentence_attention
 from depgen.evaluation.loading import load_run
+from depgen.evaluation.trees.attention import BEGIN, Attention, DependencyAttention, sentence_attention
 from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import figure, save
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from depgen.data.corpus import Corpus, Split
-from depgen.evaluation.correlations import (
+from depgen.evaluation.forms import in_form_of_run
+from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trees.correlations import (
     Direction,
     HeadCorrelations,
     choose_relations,
     correlations_of,
     sentences_with_relations,
 )
-from depgen.evaluation.forms import in_form_of_run
-from depgen.evaluation.trained import load_trained
 from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import check_png, figure, save
 from depgen.trees.text_form import FormName

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation.generation import generate as write_texts
+from depgen.evaluation.text.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_path, settings_path

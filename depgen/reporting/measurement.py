@@ -12,7 +12,7 @@ from depgen.data.experiment import data_of
 from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
-from depgen.evaluation.text import TextOptions
+from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import write_atomically
 from depgen.reporting.coherence import measure_coherence
 from depgen.reporting.definition import TOKENS, WORDS

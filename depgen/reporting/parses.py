@@ -9,10 +9,10 @@ import numpy as np
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError, user_errors_unwrapped
-from depgen.evaluation.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.forms import in_form_of_run
-from depgen.evaluation.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
+from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from depgen.decoding.generation import Writer
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.text import TextOptions
+from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256

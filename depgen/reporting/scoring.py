@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.reading import reading_of_run
-from depgen.evaluation.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.definition import TOKENS, WORDS

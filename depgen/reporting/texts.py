@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from depgen.errors import UserError
-from depgen.evaluation.oracle import trained_oracle
-from depgen.evaluation.text import TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.locations import file_sha256
 from depgen.reporting.definition import Column, Generation, TableDefinition

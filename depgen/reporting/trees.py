@@ -10,7 +10,7 @@ from pathlib import Path
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
-from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.locations import write_atomically
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence

@@ -5,7 +5,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.spanning_tree import maximum_spanning_trees
-from depgen.evaluation.parsing import predicted_heads
+from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.models.udgn import UDGN
 from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
 

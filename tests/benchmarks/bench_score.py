@@ -16,7 +16,7 @@ from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import depgen
 from depgen.data.generated import GeneratedStories
-from depgen.evaluation.score import score
+from depgen.evaluation.likelihood.score import score
 from tests.benchmarks.figures import figure, seconds, write_figures
 from tests.invented_models import END, write_gpt2
 

@@ -20,8 +20,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.errors import UserError
-from depgen.evaluation.document_generation import continue_documents
-from depgen.evaluation.likelihood import score_documents
+from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.text.document_generation import continue_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight

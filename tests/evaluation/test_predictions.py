@@ -8,9 +8,9 @@ from depgen.data.bare_words import BareWords
 from depgen.data.text import TextData
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
-from depgen.evaluation.induced_trees import InducedTrees
 from depgen.evaluation.predictions import TEST_TREES, PredictionWriter
 from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.trees.annotator import SentenceError
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from depgen.evaluation import pretrained as module
-from depgen.evaluation.outcome import NotComputed
 from depgen.evaluation.pretrained import load_pretrained
+from depgen.evaluation.text.outcome import NotComputed
 from depgen.hub import TRANSFORMERS_MISSING
 
 

@@ -7,8 +7,8 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
+from depgen.evaluation.likelihood.score import score
 from depgen.evaluation.reading import Reading, reading_of_run
-from depgen.evaluation.score import score
 from depgen.training.experiment_runs import TEST_NUMBERS
 from depgen.training.runs import newest_run
 

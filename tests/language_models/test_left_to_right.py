@@ -17,7 +17,7 @@ from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import score_documents
+from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM

@@ -10,7 +10,7 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.document_generation import stacked
+from depgen.evaluation.text.document_generation import stacked
 from depgen.models import document_transformer
 from depgen.models.document_transformer import (
     CrossAttentionContext,

@@ -8,7 +8,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.parsing import predicted_heads
+from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models import masked
 from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
 from tests.models.masked import MASK, UNK, alone, batch_of, trained

@@ -7,7 +7,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.attention import sentence_attention
+from depgen.evaluation.trees.attention import sentence_attention
 from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
 from depgen.reporting.definition import load_definition

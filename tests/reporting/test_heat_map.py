@@ -5,8 +5,8 @@ import torch
 
 from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
-from depgen.evaluation.correlations import HeadCorrelations
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.correlations import HeadCorrelations
 from depgen.models.udgn import UDGN
 from depgen.reporting import heat_map
 from depgen.reporting.definition import load_definition

@@ -10,9 +10,9 @@ from depgen.annotation.trivial import RandomTree
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.evaluation import forms
-from depgen.evaluation.correlations import best_heads, correlate_heads
-from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trees.correlations import best_heads, correlate_heads
+from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.models.udgn import UDGN
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
@@ -119,7 +119,7 @@ def test_a_system_without_a_rule_of_its_own_says_so_and_one_that_has_is_judged_b
     assert found.not_computed == {"dda_own": "the system has no own rule"}
     preceding = [list(range(len(each))) for each in sentences]
     monkeypatch.setattr(UDGN, "own_heads", lambda model, tokens, lengths: None, raising=False)
-    monkeypatch.setattr("depgen.evaluation.parsing._own_heads", lambda *given: preceding)
+    monkeypatch.setattr("depgen.evaluation.trees.parsing._own_heads", lambda *given: preceding)
     found = measure_trees(job("UDGN", columns=own), run)
     assert not found.not_computed
     check_accuracies(found, "own", [preceding], sentences)

@@ -10,7 +10,7 @@ import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.text import TextOptions
+from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting import jobs, measurement, provenance, reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.text import NAMES, TextOptions, text_metrics
+from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import TOKENS, Generation, load_definition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job

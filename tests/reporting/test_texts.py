@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.oracle import TextLosses
-from depgen.evaluation.text import TextOptions
+from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text.oracle import TextLosses
 from depgen.reporting import jobs, provenance, reproduce, texts
 from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import Job
@@ -40,8 +40,8 @@ class Oracle:
     def __init__(self, monkeypatch):
         self.asked = []
         monkeypatch.setattr(texts, "trained_oracle", self.trained)
-        monkeypatch.setattr("depgen.evaluation.text.find_oracle", Path)
-        monkeypatch.setattr("depgen.evaluation.text.text_losses", self.losses)
+        monkeypatch.setattr("depgen.evaluation.text.measures.find_oracle", Path)
+        monkeypatch.setattr("depgen.evaluation.text.measures.text_losses", self.losses)
 
     def trained(self, config, *, depgen):
         self.asked.append(str(config))

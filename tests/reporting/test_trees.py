@@ -11,7 +11,7 @@ import pytest
 from depgen.cli import main
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
-from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.reporting import trees
 from depgen.reporting.trees import draw_trees, tree_picture, word_places
 from depgen.trees.conllu import write_conllu

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.coherence.arrangements import Trial
-from depgen.evaluation.likelihood import DocumentIds, score_documents
+from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
 from depgen.language_models.base import LanguageModel
 from depgen.progress import progress_bar

@@ -8,8 +8,8 @@ import torch
 
 from depgen.annotation.parser_folders import files_digest
 from depgen.errors import UserError
-from depgen.evaluation.outcome import NotComputed
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
+from depgen.evaluation.text.outcome import NotComputed
 from depgen.evaluation.union.word_vectors import word_vectors
 from depgen.hub import model_folder
 

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.evaluation.gpt2_perplexity import pad_right
-from depgen.evaluation.outcome import MeasuredItems, NotComputed
+from depgen.evaluation.text.gpt2_perplexity import pad_right
+from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
 from depgen.locations import cache_root, json_object

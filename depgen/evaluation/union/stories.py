@@ -21,7 +21,7 @@ from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.files import log_left_out
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError
-from depgen.evaluation.gpt2_perplexity import pad_right
+from depgen.evaluation.text.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import MIN_SENTENCES, RULES, Corrupted, Corruptor, Rates, Story, words_of
 from depgen.evaluation.union.words import ContentWords, own_lists, read_conceptnet_antonyms, read_conceptnet_entities

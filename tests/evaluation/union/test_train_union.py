@@ -15,8 +15,8 @@ import yaml
 from depgen.annotation.tagger import SuffixTagger
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.outcome import NotComputed
-from depgen.evaluation.text import TextOptions, text_metrics
+from depgen.evaluation.text.measures import TextOptions, text_metrics
+from depgen.evaluation.text.outcome import NotComputed
 from depgen.evaluation.union.scoring import areas, describe, load_scorer, scorer_folder, union_score
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.train_union import train_union

@@ -1,0 +1,1 @@
+"""How likely systems find texts."""

@@ -1,0 +1,112 @@
+"""The distribution over the next word at each word of a text: its entropy, and the rank of the word that follows."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int, Int64
+from torch import Tensor
+
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.likelihood.documents import DocumentIds, batches_of
+from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.nn.precise import precise
+from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from depgen.progress import progress_bar
+
+TOKENS_AT_ONCE = 4096
+"""Tokens of a batch, padding included; only one position's distributions are held at a time."""
+
+
+@dataclass(frozen=True)
+class WordFigures:
+    """Figures of a sentence's tokens and, where the system predicts it, of its end.
+
+    Attributes:
+        entropies: nats, of the distribution over the vocabulary that each token was predicted from.
+        ranks: place of each token in it; 1 is the likeliest.
+    """
+
+    entropies: Float64[np.ndarray, " tokens"]
+    ranks: Int64[np.ndarray, " tokens"]
+
+    def of_words(self, owner: Int[np.ndarray, " pieces"], words: int) -> Iterable[tuple[float, int]]:
+        """Each word's entropy (at its first piece) and rank (the last place of its pieces)."""
+        ranks = np.zeros(words, dtype=np.int64)
+        np.maximum.at(ranks, owner, self.ranks[: len(owner)])
+        first = np.searchsorted(owner, np.arange(words))
+        return zip(self.entropies[first].tolist(), ranks.tolist(), strict=True)
+
+
+@torch.inference_mode()
+def figures_of_next_words(
+    model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: Vocabulary, progress: bool = False
+) -> list[list[WordFigures]]:
+    """Entropies and ranks of all tokens of each document, sentence by sentence.
+
+    The tokens are those of `depgen.evaluation.likelihood.documents.score_documents`.
+
+    Raises:
+        UserError: the system has no distribution over the next word.
+    """
+    if isinstance(model, LeftToRight):
+        return _of_sequences(model, documents, vocabulary, progress)
+    if not isinstance(model, DocumentLanguageModel):
+        raise UserError(
+            f"A {type(model).__name__} predicts hidden words from both sides, so it has no distribution over the next "
+            "word: leave out next_words."
+        )
+    found = []
+    with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
+        for document in documents:
+            found.append(_of_document(model, document, vocabulary))
+            advance(1)
+    return found
+
+
+def _of_sequences(
+    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary, progress: bool
+) -> list[list[WordFigures]]:
+    found: list[list[WordFigures]] = [[] for _ in documents]
+    with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
+        for places in batches_of(documents, tokens_per_batch=TOKENS_AT_ONCE):
+            items = [TokenItem(place, np.concatenate(documents[place])) for place in places]
+            tokens = sum(len(item.ids) + 1 for item in items)
+            batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
+            columns, state = [], None
+            for position in range(batch.inputs.size(1)):
+                log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
+                columns.append(_entropy_and_rank(log_probs, batch.targets[:, position]))
+            entropies, ranks = (torch.stack(each, 1).cpu().numpy() for each in zip(*columns, strict=True))
+            for row, place in enumerate(places):
+                ends = np.cumsum([len(ids) for ids in documents[place]], dtype=np.int64)
+                ends[-1] += 1
+                parts = zip(*(np.split(each[row, : ends[-1]], ends[:-1]) for each in (entropies, ranks)), strict=True)
+                found[place] = [WordFigures(*part) for part in parts]
+            advance(len(places))
+    return found
+
+
+def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: Vocabulary) -> list[WordFigures]:
+    before, found = None, []
+    for ids in document:
+        inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)
+        features, before = model.step(inputs, before)
+        log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
+        targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
+        found.append(WordFigures(*(each.cpu().numpy() for each in _entropy_and_rank(log_probs, targets))))
+    return found
+
+
+def _entropy_and_rank(
+    log_probs: Float[Tensor, "positions vocab"], targets: Int[Tensor, " positions"]
+) -> tuple[Float[Tensor, " positions"], Int[Tensor, " positions"]]:
+    """Nats, and the targets' places; a target shares the first place of all that are as likely."""
+    entropies = precise(torch.special.entr(log_probs.exp())).sum(-1)
+    likelier = log_probs > log_probs.gather(1, targets[:, None])
+    return entropies, 1 + likelier.sum(-1)

@@ -1,0 +1,144 @@
+"""`depgen score`: how likely a system finds a text: each word, sentence and document, and all of it.
+
+What a system gives a word is one of three kinds, which every row names: `exact` log-probabilities by the chain rule;
+`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or
+`bound`. Their perplexities have names of their own, since they do not compare.
+"""
+
+import json as json_format
+import logging
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from depgen.errors import UserError
+from depgen.evaluation.likelihood.scored_text import PERPLEXITY
+from depgen.evaluation.likelihood.scores import By, Scores, Unit
+from depgen.evaluation.loading import load_pretrained, load_run
+from depgen.evaluation.system import Reads, System
+from depgen.evaluation.tabular import Row
+from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
+from depgen.locations import check_output, write_atomically
+from depgen.trees.conllu import TagColumn
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+
+def score(
+    file: Path,
+    *,
+    run: str | None = None,
+    pretrained: str | None = None,
+    by: By = "word",
+    reads: Reads | None = None,
+    unit: Unit = "nats",
+    json: bool = False,
+    output: Path | None = None,
+    form: FormName | None = None,
+    input_format: InputFormat | None = None,
+    tokens: Tokens = "whitespace",
+    tags: TagColumn = "xpos",
+    tokens_per_batch: int | None = None,
+    device: str | None = None,
+    next_words: bool = False,
+    first_word_space: bool | None = None,
+) -> str | None:
+    """Log-probability and surprisal of a text's words, sentences or documents under a trained system.
+
+    A word of several pieces has the sum over these, and so has a last word of a run that reads these twice
+    (`duplicate_final_word`). The end that a system predicts is a row of its own, `<eos>`: behind each sentence, or
+    behind a document that is read as one sequence; systems that fill in hidden words know none. Words that the run does
+    not read, such as punctuation, have no score. Perplexities are per word and per token, each
+    `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
+
+    Args:
+        file: text, one sentence a line and blank lines between documents; CoNLL-U; or JSON lines with `sentences` or
+            `text`; `.gz` is unpacked.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        pretrained: in place of a run, a causal language model of the transformers library that is scored as it is: a
+            folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
+        by: a row a `word`, `sentence` or `document`, or one for `all`.
+        reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
+            by itself. Others read a `document`, if asked, as one sequence of words. A document is cut into segments
+            where the run's test is (`eval_sentences_per_segment`).
+        unit: of log-probabilities and surprisals: nats or bits.
+        json: JSON lines instead of tab-separated columns.
+        output: a file for the rows; without it they are printed.
+        form: what words are brought into before they are read: by default the form of the run's corpus, and `as_is`
+            where that does not say; `lower` for lower case, `stories` for that of ROCStories, `bare` for words alone,
+            `ptb` for the form of the language-modelling Penn Treebank. Text that is in the form already stays as it is.
+        input_format: by default `conllu` or `jsonl` for names that end so, `text` for all others.
+        tokens: (text and JSON) words are separated by white space, or by rules for English.
+        tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        tokens_per_batch: tokens that are scored at once, padding included; by default as many as are fast on the
+            device. A longer sentence or document is scored alone. No score depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        next_words: (left-to-right systems, rows of words) add the entropy of the distribution that each word was
+            predicted from, and the rank of the word in it (1: the likeliest; of several tokens the last place).
+        first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
+            GPT-2's. By default runs have the space, as in their training; `pretrained` models have none, as in
+            minicons and in the usual call of their tokenizer. The difference is many nats for that word.
+
+    Raises:
+        UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
+            than it can read, or one of whose words it reads none.
+    """
+    if output is not None:
+        check_output(output)
+    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
+    if pretrained is None:
+        system = load_run(run, device=device, form=form, first_word_space=first_word_space)
+    else:
+        system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
+    scores = system.score(
+        documents, by=by, unit=unit, reads=reads, next_words=next_words, tokens_per_batch=tokens_per_batch,
+        progress=sys.stderr.isatty(),
+    )  # fmt: skip
+    if not scores.totals.tokens:
+        raise UserError(
+            f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
+            "another by --form."
+        )
+    content = _as_json(scores.rows(), unit) if json else _as_columns(scores.rows())
+    _report(scores, system, reads)
+    if output is None:
+        return content
+    write_atomically(output, content)
+    return None
+
+
+def _as_columns(rows: Sequence[Row]) -> str:
+    lines = ["\t".join(rows[0]), *("\t".join(map(_cell, row.values())) for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _cell(value: str | int | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value + 0.0:.6f}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _as_json(rows: Sequence[Row], unit: Unit) -> str:
+    """A line a row; JSON has no word for an infinite perplexity, which becomes null."""
+    finite = ({name: None if value == math.inf else value for name, value in row.items()} for row in rows)
+    return "".join(f"{json_format.dumps({**row, 'unit': unit}, ensure_ascii=False)}\n" for row in finite)
+
+
+def _report(scores: Scores, system: System, reads: Reads | None) -> None:
+    """The totals in the log."""
+    totals, likelihood, unit = scores.totals, scores.likelihood, scores.unit
+    words, by_token, known = totals.perplexities(likelihood).values()
+    unread = f" ({totals.unread} more are not read in the form `{system.reading.form}`)" if totals.unread else ""
+    logger.info(
+        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood %.2f %s; %s per word %s, per token "
+        "%s, per known word %s. Read %s by %s.",
+        totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
+        "" if likelihood == "pseudo" else " with <eos>", likelihood,
+        totals.log_prob / (math.log(2) if unit == "bits" else 1.0), unit, PERPLEXITY[likelihood].replace("_", "-"),
+        *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
+        "document by document" if system.reads_documents(reads) else "sentence by sentence", system.trained.checkpoint,
+    )  # fmt: skip

@@ -1,0 +1,239 @@
+"""Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+from jaxtyping import Float
+
+from depgen.data.vocabulary import EOS_WORD, Vocabulary
+from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
+from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
+from depgen.evaluation.likelihood.next_words import WordFigures, figures_of_next_words
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.text_documents import Span, TextDocument
+from depgen.evaluation.trained import Trained
+from depgen.language_models.base import Likelihood
+from depgen.metrics.perplexity import perplexity
+
+PERPLEXITY: Mapping[Likelihood, str] = {
+    "exact": "perplexity", "pseudo": "pseudo_perplexity", "bound": "perplexity_bound",
+}  # fmt: skip
+"""What a perplexity of each kind is called: those of different kinds do not compare."""
+
+
+@dataclass(frozen=True)
+class ScoredWord:
+    """A word of a text, or the `<eos>` that the system predicts behind it.
+
+    Attributes:
+        word: as it stands in the text.
+        tokens: that stand for it; 0 for a word that the system does not read.
+        unknown: whether `<unk>` stands for it, or for a part of it.
+        log_prob: nats, summed over its tokens; 0 for a word that is not read.
+        is_end: whether it is the end.
+        span: its first character in the text and the one after its last; None in texts that come from files.
+        entropy: nats, of the distribution over the vocabulary that its first token was predicted from; None where it
+            was not measured.
+        rank: place of its token in that distribution, 1 for the likeliest token; of several tokens the last place.
+    """
+
+    word: str
+    tokens: int
+    unknown: bool
+    log_prob: float
+    is_end: bool = False
+    span: Span | None = None
+    entropy: float | None = None
+    rank: int | None = None
+
+    @property
+    def surprisal(self) -> float | None:
+        """Nats; None for a word that the system does not read."""
+        return -self.log_prob if self.tokens else None
+
+    @property
+    def start(self) -> int | None:
+        """Its first character in the text."""
+        return None if self.span is None else self.span[0]
+
+    @property
+    def end(self) -> int | None:
+        """The character after its last one in the text."""
+        return None if self.span is None else self.span[1]
+
+
+@dataclass
+class Totals:
+    """Sums over words.
+
+    Attributes:
+        words: those that are read, ends not counted.
+        ends: how often the system has predicted an end.
+        tokens: of words, and the ends.
+        unknown: words that `<unk>` stands for.
+        unread: words that the system does not read.
+        log_prob: nats.
+        known_log_prob: nats of all but the unknown words.
+    """
+
+    words: int = 0
+    ends: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    unread: int = 0
+    log_prob: float = 0.0
+    known_log_prob: float = 0.0
+
+    @classmethod
+    def of(cls, words: Iterable[ScoredWord]) -> "Totals":
+        """The sums over these."""
+        sums = cls()
+        for word in words:
+            sums.tokens += word.tokens
+            sums.log_prob += word.log_prob
+            sums.known_log_prob += 0 if word.unknown else word.log_prob
+            sums.ends += word.is_end
+            sums.unread += not word.tokens
+            sums.unknown += word.unknown
+            sums.words += word.tokens > 0 and not word.is_end
+        return sums
+
+    def perplexities(self, likelihood: Likelihood) -> dict[str, float | None]:
+        """Per word, per token and per known word, each end counted as one; None where nothing counts."""
+        name, all_words = PERPLEXITY[likelihood], self.words + self.ends
+        return {
+            name: _perplexity(self.log_prob, all_words),
+            f"token_{name}": _perplexity(self.log_prob, self.tokens),
+            f"known_word_{name}": _perplexity(self.known_log_prob, all_words - self.unknown),
+        }
+
+
+def _perplexity(log_prob: float, count: int) -> float | None:
+    return perplexity(-log_prob, count) if count else None
+
+
+@dataclass(frozen=True)
+class ScoredDocument:
+    """A document's sentences as scored words, in the order of the text.
+
+    Attributes:
+        identifier: of the document.
+        sentences: the words of each, and the ends that the system predicts.
+        places: where each sentence comes from.
+    """
+
+    identifier: str
+    sentences: tuple[tuple[ScoredWord, ...], ...]
+    places: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[ScoredWord, ...]:
+        """The words of all sentences, ends included."""
+        return tuple(word for sentence in self.sentences for word in sentence)
+
+    @property
+    def log_prob(self) -> float:
+        """Nats, summed over words and ends."""
+        return sum(word.log_prob for word in self.words)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores documents by a trained system.
+
+    Attributes:
+        trained: the system.
+        reading: how sentences and documents are given to it.
+        as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
+        tokens_per_batch: see `depgen.evaluation.likelihood.documents.score_documents`; no score depends on it.
+        batch_size: the most sentences or documents that are scored at once; no score depends on it.
+        next_words: measure entropies and ranks too.
+        progress: show a progress bar.
+    """
+
+    trained: Trained
+    reading: Reading
+    as_one: bool
+    tokens_per_batch: int | None = None
+    batch_size: int | None = None
+    next_words: bool = False
+    progress: bool = False
+
+    def score(self, documents: Sequence[TextDocument]) -> list[ScoredDocument]:
+        """The documents with each word's score.
+
+        Raises:
+            UserError: a text that is longer than the system reads at once.
+        """
+        encoder = TextEncoder(self.trained, self.reading, self.as_one)
+        read = list(map(encoder.sentences, documents))
+        units = [unit for pair in zip(documents, read, strict=True) for unit in encoder.units(*pair)]
+        scores = score_documents(
+            self.trained.model, units, vocabulary=self.vocabulary, tokens_per_batch=self.tokens_per_batch,
+            batch_size=self.batch_size, progress=self.progress,
+        )  # fmt: skip
+        found = iter(each for unit in scores for each in unit)
+        figures = iter(self._figures(units))
+        return [
+            ScoredDocument(
+                document.identifier,
+                tuple(
+                    _scored(each, next(found), next(figures, None)) if len(each.encoding.ids) else _unread(each)
+                    for each in sentences
+                ),
+                document.places,
+            )
+            for document, sentences in zip(documents, read, strict=True)
+        ]
+
+    def _figures(self, units: Sequence[DocumentIds]) -> list[WordFigures]:
+        """Entropies and ranks of the tokens of each sentence, where they are wanted."""
+        if not self.next_words:
+            return []
+        found = figures_of_next_words(self.trained.model, units, vocabulary=self.vocabulary, progress=self.progress)
+        return [each for unit in found for each in unit]
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The run's own."""
+        return self.trained.vocabulary
+
+
+def _unread(sentence: EncodedSentence) -> tuple[ScoredWord, ...]:
+    """The words of a sentence that the system does not read."""
+    return tuple(_not_read(sentence, place) for place in range(len(sentence.sentence.words)))
+
+
+def _scored(
+    sentence: EncodedSentence, log_probs: Float[np.ndarray, " tokens"], figures: WordFigures | None = None
+) -> tuple[ScoredWord, ...]:
+    """Each word with the sum over its tokens, and the end where there is a score for it."""
+    length, owner = len(sentence.encoding.ids), sentence.encoding.word_of_piece
+    scores, read = log_probs.astype(np.float64), sum(sentence.kept)
+    sums = np.bincount(owner, weights=scores[:length], minlength=read).tolist()
+    counts = np.bincount(owner, minlength=read).tolist()
+    unknown = [False] * read
+    if sentence.unknown.any():
+        unknown = (np.bincount(owner, weights=sentence.unknown, minlength=read) > 0).tolist()
+    measured: Iterable[tuple[float | None, int | None]] = repeat((None, None))
+    if figures is not None:
+        measured = figures.of_words(owner, read)
+    numbers = zip(counts, unknown, sums, measured, strict=False)
+    words, spans = [], sentence.spans
+    for place, (word, keep, span) in enumerate(zip(sentence.sentence.words, sentence.kept, spans, strict=True)):
+        if keep:
+            count, new, log_prob, (entropy, rank) = next(numbers)
+            words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
+        else:
+            words.append(_not_read(sentence, place))
+    last = None if not spans or spans[-1] is None else (spans[-1][1],) * 2
+    for place in range(length, len(scores)):
+        ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
+        words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
+    return tuple(words)
+
+
+def _not_read(sentence: EncodedSentence, place: int) -> ScoredWord:
+    return ScoredWord(sentence.sentence.words[place], 0, False, 0.0, span=sentence.spans[place])

@@ -1,0 +1,98 @@
+"""The scores of texts as rows: a row for each word, sentence or document, or one for all."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, ScoredWord, Totals
+from depgen.evaluation.tabular import Results, Row
+from depgen.language_models.base import Likelihood
+
+By = Literal["word", "sentence", "document", "all"]
+Unit = Literal["nats", "bits"]
+
+
+@dataclass(frozen=True)
+class Scores(Results[ScoredDocument]):
+    """The scores of texts, in the order in which the texts were given.
+
+    Attributes:
+        texts: words and sums of each.
+        likelihood: what the scores are: `exact`, `pseudo` or `bound`; perplexities of different kinds do not compare.
+        by: what a row of the table is.
+        unit: of the table's log-probabilities, surprisals and entropies; all attributes are in nats.
+        next_words: whether rows of words have entropies and ranks.
+    """
+
+    likelihood: Likelihood
+    by: By = "word"
+    unit: Unit = "nats"
+    next_words: bool = False
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over all words."""
+        return Totals.of(word for text in self.texts for word in text.words)
+
+    def rows(self) -> list[Row]:
+        """The rows, those of a text one after the other; documents, sentences and positions count from 1."""
+        if self.by == "word":
+            return list(self._of_words())
+        if self.by == "all":
+            counts = {"documents": len(self.texts), "sentences": sum(len(each.sentences) for each in self.texts)}
+            return [counts | self._sums(self.totals)]
+        rows: list[Row] = []
+        for number, document in enumerate(self.texts, start=1):
+            if self.by == "document":
+                place = {"document": number, "identifier": document.identifier, "sentences": len(document.sentences)}
+                rows.append(place | self._sums(Totals.of(document.words)))
+                continue
+            for index, sentence in enumerate(document.sentences):
+                place = {"document": number, "sentence": index + 1, "place": document.places[index]}
+                text = " ".join(word.word for word in sentence if not word.is_end)
+                rows.append(place | self._sums(Totals.of(sentence)) | {"text": text})
+        return rows
+
+    def _of_words(self) -> Iterator[Row]:
+        for document_number, document in enumerate(self.texts, start=1):
+            for sentence_number, sentence in enumerate(document.sentences, start=1):
+                for position, word in enumerate(sentence, start=1):
+                    yield {
+                        "document": document_number,
+                        "sentence": sentence_number,
+                        "position": position,
+                        "word": word.word,
+                        "tokens": word.tokens,
+                        "unknown": word.unknown,
+                        **self._scores(word.log_prob if word.tokens else None),
+                        "likelihood": self.likelihood,
+                        **self._further(word),
+                    }
+
+    def _further(self, word: ScoredWord) -> Row:
+        """What is known of words in strings, and where it was measured."""
+        row: Row = {} if word.span is None else {"start": word.start, "end": word.end}
+        if self.next_words:
+            entropy = None if word.entropy is None else word.entropy / self._scale
+            row |= {"entropy": entropy, "rank": word.rank}
+        return row
+
+    def _sums(self, totals: Totals) -> Row:
+        return {
+            "words": totals.words,
+            "tokens": totals.tokens,
+            "unknown": totals.unknown,
+            **self._scores(totals.log_prob if totals.tokens else None),
+            **totals.perplexities(self.likelihood),
+            "likelihood": self.likelihood,
+        }
+
+    def _scores(self, log_prob: float | None) -> Row:
+        scaled = None if log_prob is None else log_prob / self._scale
+        return {"log_prob": scaled, "surprisal": None if scaled is None else -scaled}
+
+    @property
+    def _scale(self) -> float:
+        """Nats of the unit."""
+        return math.log(2) if self.unit == "bits" else 1.0

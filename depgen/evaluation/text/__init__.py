@@ -1,0 +1,1 @@
+"""Generated text, and measures of it."""

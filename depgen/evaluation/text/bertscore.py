@@ -1,0 +1,214 @@
+"""BERTScore (Zhang et al., 2020): F1 of greedily matched contextual token embeddings.
+
+Follows the code of its authors (package bert-score 0.3.13): roberta-large, layer 17, no idf, a space before the
+first word for byte-level tokenisers, `[CLS]` and `[SEP]` without weight but open to matching.
+
+Deviations:
+    D1. Computed here on the transformers model rather than through `torchmetrics.text.BERTScore`: in version 1.9 that
+        sorts texts and references by length, each for themselves, and puts them back by the wrong permutation, so that
+        a text is compared with another's reference. One pair at a time it is right, and so a test compares with it.
+    D2. Padding never matches; in the authors' code a padded position counts as similarity 0, which would make a
+        negative best similarity depend on the batch.
+    D3. Unrescaled unless a baseline file is given. The DMLM paper's 27 to 30 are only plausible with rescaling.
+"""
+
+import csv
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from depgen import __version__
+from depgen.errors import UserError
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
+from depgen.evaluation.text.gpt2_perplexity import pad_right
+from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+
+LAYERS = {
+    "bert-base-uncased": 9,
+    "bert-large-uncased": 18,
+    "distilbert-base-uncased": 5,
+    "distilroberta-base": 5,
+    "roberta-base": 10,
+    "roberta-large": 17,
+    "roberta-large-mnli": 19,
+}
+"""The layer of each model that agrees best with human judgement, from the authors' code."""
+_PREFIX_SPACE = {"roberta", "gpt2", "bart", "longformer"}
+_PADDED_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
+"""Models that number positions from 2, so that they read two tokens fewer than they have positions."""
+
+logger = logging.getLogger(__name__)
+
+
+def bertscore(
+    texts: Sequence[str],
+    references: Sequence[str],
+    *,
+    model: str = "roberta-large",
+    layer: int | None = None,
+    baseline: str | Path | None = None,
+    batch_size: int = 64,
+    device: str = "cpu",
+    download: bool = False,
+) -> MeasuredItems | NotComputed:
+    """The mean BERTScore F1 times 100 of texts against one reference each, with every text's own.
+
+    `description` is a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
+    reference without a token scores zero before rescaling.
+
+    Args:
+        texts: one string an item.
+        references: one reference an item.
+        model: a local folder or a hub name of an encoder.
+        layer: which hidden states, 0 = embeddings; by default the authors' choice for that model, else the last.
+        baseline: a baseline file of the bert-score package (`LAYER,P,R,F`), by which F1 is rescaled.
+        batch_size: pairs read at once; it does not change the scores.
+        device: where to compute.
+        download: whether the hub may be asked for what is not on this machine.
+
+    Raises:
+        UserError: unequal numbers, a layer that the model lacks, or an unreadable baseline file.
+    """
+    if len(texts) != len(references):
+        raise UserError(f"BERTScore wants one reference a text: {len(texts)} texts, {len(references)} references.")
+    pretrained = load_pretrained(model, "encoder", device=device, download=download)
+    if isinstance(pretrained, NotComputed):
+        return pretrained
+    chosen = _choose_layer(pretrained, layer)
+    floor = None if baseline is None else baseline_f1(Path(baseline), chosen)
+    scores = 100.0 * pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
+    if floor is not None:
+        scores = 100.0 * (scores / 100.0 - floor) / (1.0 - floor)
+    return MeasuredItems(scores, hash_string(pretrained.name, chosen, baseline))
+
+
+@torch.inference_mode()
+def pair_f1(
+    pretrained: ModelWithTokenizer,
+    texts: Sequence[str],
+    references: Sequence[str],
+    *,
+    layer: int,
+    batch_size: int,
+    device: str,
+) -> Float[np.ndarray, " items"]:
+    """The unrescaled F1 of every pair, between -1 and 1."""
+    encoded = [_encode(pretrained, text) for text in (*texts, *references)]
+    pairs = list(zip(encoded[: len(texts)], encoded[len(texts) :], strict=True))
+    by_length = sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index])))
+    scores = np.zeros(len(pairs))
+    for start in range(0, len(pairs), batch_size):
+        batch = by_length[start : start + batch_size]
+        sides = [_embed(pretrained, [pairs[index][side] for index in batch], layer, device) for side in (0, 1)]
+        scores[batch] = greedy_f1(*sides[0], *sides[1]).cpu().double().numpy()
+    return scores
+
+
+def greedy_f1(
+    text: Float[Tensor, "batch words width"],
+    text_keys: Bool[Tensor, "batch words"],
+    text_weighted: Bool[Tensor, "batch words"],
+    reference: Float[Tensor, "batch others width"],
+    reference_keys: Bool[Tensor, "batch others"],
+    reference_weighted: Bool[Tensor, "batch others"],
+) -> Float[Tensor, " batch"]:
+    """F1 of precision (each text token's best match) and recall (each reference token's), 0 where a side is empty.
+
+    Args:
+        text: contextual embeddings of the text's tokens.
+        text_keys: tokens that may be matched (all but padding).
+        text_weighted: tokens that are averaged over (special tokens are not).
+        reference: the same for the reference.
+        reference_keys: the same for the reference.
+        reference_weighted: the same for the reference.
+    """
+    unit_text, unit_reference = (states / states.norm(dim=-1, keepdim=True) for states in (text, reference))
+    similarity = unit_text @ unit_reference.transpose(1, 2)
+    # Eqs. 1 and 2 of Zhang et al. (2020)
+    precision = _weighted_mean(similarity.masked_fill(~reference_keys[:, None], -2.0).amax(dim=2), text_weighted)
+    recall = _weighted_mean(similarity.masked_fill(~text_keys[:, :, None], -2.0).amax(dim=1), reference_weighted)
+    f1 = 2 * precision * recall / (precision + recall)
+    return f1.masked_fill(~(text_weighted.any(dim=1) & reference_weighted.any(dim=1)), 0.0)
+
+
+def baseline_f1(path: Path, layer: int) -> float:
+    """The F1 of a layer in a baseline file of the bert-score package (header, then `LAYER,P,R,F`).
+
+    Raises:
+        UserError: the file is missing, of another form, or has no such layer.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such BERTScore baseline file.")
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.reader(stream) if row][1:]
+    try:
+        values = {int(float(row[0])): float(row[3]) for row in rows}
+    except (IndexError, ValueError) as error:
+        raise UserError(
+            f"{path}: expected rows LAYER,P,R,F after a header, as bert-score's baseline files have."
+        ) from error
+    if layer not in values:
+        raise UserError(f"{path}: has no baseline for layer {layer}; layers found: {sorted(values)}.")
+    return values[layer]
+
+
+def hash_string(name: str, layer: int, baseline: str | Path | None) -> str:
+    """What a BERTScore depends on: model, layer, idf, versions, and whether it is rescaled and by which file."""
+    import transformers
+
+    rescaled = "unrescaled" if baseline is None else f"rescaled({Path(baseline).name})"
+    return f"{name}_L{layer}_no-idf_depgen={__version__}(hug_trans={transformers.__version__})-{rescaled}"
+
+
+def _weighted_mean(
+    best: Float[Tensor, "batch words"], weighted: Bool[Tensor, "batch words"]
+) -> Float[Tensor, " batch"]:
+    return (best * weighted).sum(dim=1) / weighted.sum(dim=1).clamp(min=1)
+
+
+def _choose_layer(pretrained: ModelWithTokenizer, layer: int | None) -> int:
+    """The layer asked for, else the authors' for a model of that name, else the last."""
+    layers = int(pretrained.model.config.num_hidden_layers)
+    if layer is None:
+        known = LAYERS.get(pretrained.name.rsplit("/", 1)[-1])
+        if known is None or known > layers:
+            logger.warning("BERTScore knows no best layer of %s and takes the last, %d.", pretrained.name, layers)
+            return layers
+        return known
+    if not 0 <= layer <= layers:
+        raise UserError(f"BERTScore: {pretrained.name} has layers 0 to {layers}, asked for {layer}.")
+    return layer
+
+
+def _encode(pretrained: ModelWithTokenizer, text: str) -> list[int]:
+    """Token ids with special tokens, cut (with a warning) where the model can read no more."""
+    text = text.strip()
+    if text and pretrained.model.config.model_type in _PREFIX_SPACE:
+        text = f" {text}"
+    config = pretrained.model.config
+    positions = int(config.max_position_embeddings) - (2 if config.model_type in _PADDED_POSITIONS else 0)
+    limit = min(int(pretrained.tokenizer.model_max_length), positions)
+    ids: list[int] = pretrained.tokenizer.encode(text, add_special_tokens=True)
+    if len(ids) > limit:
+        logger.warning("BERTScore reads the first %d of the %d tokens of a text: %.40s…", limit, len(ids), text)
+        ids = pretrained.tokenizer.encode(text, add_special_tokens=True, max_length=limit, truncation=True)
+    return ids
+
+
+def _embed(
+    pretrained: ModelWithTokenizer, sequences: Sequence[Sequence[int]], layer: int, device: str
+) -> tuple[Any, Any, Any]:
+    """Hidden states of a layer, True at tokens, True at tokens that are not special."""
+    tokens, keys = pad_right(sequences)
+    # Not all special tokens: an unknown word is a word.
+    borders = (pretrained.tokenizer.cls_token_id, pretrained.tokenizer.sep_token_id)
+    special = torch.isin(tokens, torch.tensor([border for border in borders if border is not None], dtype=torch.long))
+    tokens, keys, special = tokens.to(device), keys.to(device), special.to(device)
+    output = pretrained.model(input_ids=tokens, attention_mask=keys.long(), output_hidden_states=True)
+    return output.hidden_states[layer].float(), keys, keys & ~special

@@ -1,0 +1,146 @@
+"""The verb `evaluate-text`: text measures on files of one text a line."""
+
+from collections.abc import Sequence
+from json import dumps
+from pathlib import Path
+
+from depgen.errors import UserError
+from depgen.evaluation.text.measures import CONFIDENCE, NAMES, TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.oracle import Average
+from depgen.metrics.bleu import EmptyPolicy
+from depgen.seeds import checked_seed
+from depgen.trees.lines import read_texts
+
+WIDTH = max(map(len, NAMES.values())) + 2
+
+
+def evaluate_text(
+    file: Path,
+    *,
+    references: Path | None = None,
+    prompts: Path | None = None,
+    json: bool = False,
+    empty: EmptyPolicy = "zero",
+    bertscore_model: str | None = "roberta-large",
+    bertscore_layer: int | None = None,
+    bertscore_baseline: Path | None = None,
+    perplexity_model: str | None = "gpt2",
+    union: str | None = None,
+    oracle: str | None = None,
+    reverse: bool = False,
+    average: Average = "texts",
+    download: bool = False,
+    device: str | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> str:
+    """A table, or JSON, of text measures on a file of one text a line.
+
+    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore and the perplexity under a pretrained
+    language model, with 95 % bootstrap intervals where single texts have a score.
+
+    Args:
+        file: one text a line, UTF-8, tokens separated by spaces.
+        references: one reference a line, as many lines as `file`.
+        prompts: what each text goes on from, one a line, for UNION; without them it takes texts for whole stories.
+        json: print JSON instead of a table.
+        empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
+        bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
+        bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
+        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
+        perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
+        union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
+        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
+            experiments/oracle_news.yaml, or any run folder.
+        reverse: train the oracle's network on the texts too, for the reverse LM score.
+        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
+        download: fetch models that are not on this machine from the hub.
+        device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, or the numbers of lines differ; options that need another.
+    """
+    if reverse and oracle is None:
+        raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
+    options = TextOptions(
+        empty=empty,
+        bertscore_model=bertscore_model,
+        bertscore_layer=bertscore_layer,
+        bertscore_baseline=bertscore_baseline,
+        perplexity_model=perplexity_model,
+        union=union,
+        oracle=oracle,
+        reverse=reverse,
+        average=average,
+        download=download,
+        device=device,
+        resamples=resamples,
+        seed=checked_seed(seed),
+    )
+    texts = read_texts(file)
+    evaluation = text_metrics(
+        texts,
+        _beside(file, texts, references, "reference"),
+        options,
+        prompts=_beside(file, texts, prompts, "prompt"),
+    )
+    return as_json(evaluation, file, references) if json else as_table(evaluation)
+
+
+def _beside(file: Path, texts: Sequence[str], other: Path | None, what: str) -> list[str] | None:
+    """The lines of a file that belong to the texts' lines."""
+    if other is None:
+        return None
+    lines = read_texts(other)
+    if len(lines) != len(texts):
+        raise UserError(
+            f"Expected one {what} a text, but {file} has {len(texts)} lines and {other} has {len(lines)}. "
+            "Line n of one belongs to line n of the other; an empty text keeps its empty line."
+        )
+    return lines
+
+
+def as_table(evaluation: TextEvaluation) -> str:
+    """The evaluation for people: aligned columns, then what the figures depend on, shares of unknown words included."""
+    lines = [f"{evaluation.texts} texts, {evaluation.empty} of them empty", ""]
+    lines.append(f"{'measure':<{WIDTH}}{'value':>10}   {f'{100 * CONFIDENCE:.0f} % interval'}")
+    for name, title in NAMES.items():
+        if name in evaluation.not_computed:
+            lines.append(f"{title:<{WIDTH}}{'–':>10}   not computed: {evaluation.not_computed[name]}")
+            continue
+        interval = evaluation.intervals.get(name)
+        bounds = f"   {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+        excluded = f"   ({evaluation.excluded[name]} texts left out)" if name in evaluation.excluded else ""
+        lines.append(f"{title:<{WIDTH}}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
+    if evaluation.settings:
+        lines.append("")
+        lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())
+    lines.extend(
+        f"{NAMES[name]}: {100 * share:.1f} % of the texts' words are read as <unk>"
+        for name, share in evaluation.unknown.items()
+    )
+    return "\n".join(lines)
+
+
+def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> str:
+    """The evaluation for programs, without item scores; shares of unknown words are fractions."""
+    return dumps(
+        {
+            "file": str(file),
+            "references": None if references is None else str(references),
+            "texts": evaluation.texts,
+            "empty": evaluation.empty,
+            "metrics": evaluation.metrics,
+            "intervals": {name: [interval.low, interval.high] for name, interval in evaluation.intervals.items()},
+            "confidence": CONFIDENCE,
+            "excluded": evaluation.excluded,
+            "not_computed": evaluation.not_computed,
+            "settings": evaluation.settings,
+            "unknown": evaluation.unknown,
+        },
+        indent=2,
+        ensure_ascii=False,
+        allow_nan=False,
+    )

@@ -1,0 +1,124 @@
+"""`depgen generate`: texts from a trained system, with options that every system has and those of the run's system."""
+
+import json as json_format
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from depgen.errors import UserError
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.text.generated_text import GeneratedTexts
+from depgen.evaluation.text_documents import read_documents
+from depgen.evaluation.trained import system_class
+from depgen.locations import check_output, write_atomically
+from depgen.trees.lines import read_lines
+from depgen.trees.text_form import FormName
+
+log = logging.getLogger(__name__)
+
+
+def generate(
+    *,
+    run: str | None = None,
+    prompts: Path | None = None,
+    number: int = 1,
+    max_new_tokens: int = 100,
+    batch_size: int = 64,
+    seed: int = 0,
+    output: Path | None = None,
+    json: bool = False,
+    form: FormName | None = None,
+    device: str | None = None,
+    **options: Any,  # noqa: ANN401 - of the run's system
+) -> str | None:
+    """Write texts with a trained system, from prompts or from nothing.
+
+    Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on the other prompts.
+
+    Args:
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        prompts: a file of one prompt a line, words separated by spaces. For systems that read documents sentence by
+            sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
+            nothing.
+        number: texts a prompt (`-n`).
+        max_new_tokens: where a text, or a sentence of a document, is cut.
+        batch_size: texts written at once; changes nothing but speed.
+        seed: of the sampling.
+        output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
+            printed.
+        json: JSON lines with prompt, text, seed and log-probability (nats, of the words after the prompt, under the
+            system's own distribution) instead of bare texts; of documents, lists of sentences.
+        form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
+            in `depgen score`; `as_is` to leave them as they are.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        options: the system's own; `depgen generate --help --run RUN` lists them.
+
+    Raises:
+        UserError: no such run or file, an empty file of prompts, an option that the system lacks, numbers out of range.
+    """
+    if output is not None:
+        check_output(output)
+    system = load_run(run, device=device, form=form)
+    log.info("Writing with %s", system.trained.checkpoint)
+    read = read_documents if system.model.reads_sentences else read_prompts
+    texts = system.generate(
+        None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
+        batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
+    )  # fmt: skip
+    rows = _json(texts) if json else _lines(texts)
+    content = "".join(f"{row}\n" for row in rows)
+    if output is None:
+        return content
+    write_atomically(output, content)
+    log.info("%d texts written to %s", len(rows), output)
+    return None
+
+
+def options_of_run(run: str | None) -> tuple[str, type] | None:
+    """The name of a run's system and the dataclass of its options of generation; None where it has none.
+
+    Raises:
+        UserError: no such run.
+    """
+    system = system_class(run)
+    return None if system is None or system.generation_options is None else (system.__name__, system.generation_options)
+
+
+def _json(texts: GeneratedTexts) -> list[str]:
+    """A line a text; prompts and texts of documents are lists of sentences."""
+    rows = []
+    for each, row in zip(texts, texts.rows(), strict=True):
+        sentences = {} if each.sentences is None else {"prompt": each.prompt_sentences, "text": each.sentences}
+        rows.append(json_format.dumps({**row, **sentences}, ensure_ascii=False))
+    return rows
+
+
+def _lines(texts: GeneratedTexts) -> list[str]:
+    """A line a text; of documents a line a sentence that has words, with a blank line between documents."""
+    documents = [each.sentences for each in texts if each.sentences is not None]
+    if not documents:
+        return [each.text for each in texts]
+    if wordless := sum(not any(document) for document in documents):
+        log.warning(
+            "%d of %d documents have not a word and are no lines, so that those behind them do not stand where "
+            "their prompts do: --json has a line for every one.",
+            wordless, len(documents),
+        )  # fmt: skip
+    return "\n\n".join("\n".join(filter(None, document)) for document in documents).split("\n")
+
+
+def read_prompts(path: Path) -> list[str]:
+    """The lines of a file of prompts.
+
+    Raises:
+        UserError: the file is missing, empty, not UTF-8, or has an empty line.
+    """
+    lines = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            raise UserError(
+                f"{path}:{number}: expected a prompt, found an empty line. Leave --prompts out to begin from nothing."
+            )
+        lines.append(line)
+    return lines

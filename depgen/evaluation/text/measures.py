@@ -1,0 +1,284 @@
+"""All measures of generated text at once: for `depgen evaluate-text` and for the tables.
+
+Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
+for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no
+item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of the
+reverse score are the real test sentences, not the texts.
+
+Deviations:
+    D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
+        reference (`empty="drop"`: left out of every measure, counted and logged, NaN among the item scores). Either
+        way it has no perplexity and is left out of that mean.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from depgen.errors import UserError
+from depgen.evaluation.text.bertscore import bertscore
+from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.text.oracle import Average, find_oracle, text_losses
+from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_defined
+from depgen.evaluation.text.reverse_lm import reverse_lm_score
+from depgen.evaluation.trained import checked_device
+from depgen.evaluation.union.scoring import union_score
+from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
+from depgen.metrics.distinct import distinct
+from depgen.metrics.self_bleu import self_bleu
+from depgen.metrics.significance import Interval, bootstrap_interval
+
+NAMES = {
+    "union": "UNION",
+    "bleu1": "BLEU-1",
+    "bleu2": "BLEU-2",
+    "sacrebleu": "sacreBLEU",
+    "distinct2": "Distinct-2",
+    "distinct3": "Distinct-3",
+    "selfbleu2": "Self-BLEU-2",
+    "selfbleu3": "Self-BLEU-3",
+    "bertscore": "BERTScore",
+    "lm_perplexity": "LM perplexity",
+    "oracle_perplexity": "Oracle perplexity",
+    "lm": "LM score",
+    "rlm": "Reverse LM score",
+}
+"""The measures in the order of the table, and how they are written for people."""
+CONFIDENCE = 0.95
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Everything that `text_metrics` lets one choose.
+
+    Attributes:
+        empty: an empty text scores zero, or is dropped from every measure with its reference.
+        bertscore_model: folder or hub name of the encoder; None = no BERTScore.
+        bertscore_layer: its layer; None = the authors' choice for that model.
+        bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
+        perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
+        union: name or folder of a scorer that `train-union` has trained; None = no UNION.
+        oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
+        reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
+        average: how LM score and reverse LM score average nats per token.
+        download: whether the hub may be asked for weights that are not on this machine.
+        device: where models run; None = a GPU where there is one.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+
+    empty: EmptyPolicy = "zero"
+    bertscore_model: str | None = "roberta-large"
+    bertscore_layer: int | None = None
+    bertscore_baseline: Path | None = None
+    perplexity_model: str | None = "gpt2"
+    union: str | None = None
+    oracle: str | None = None
+    reverse: bool = False
+    average: Average = "texts"
+    download: bool = False
+    device: str | None = None
+    resamples: int = 2000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TextEvaluation:
+    """What was measured on a set of texts; every measure of `NAMES` is in `metrics` or in `not_computed`.
+
+    Attributes:
+        texts: how many texts there were.
+        empty: how many of them were empty.
+        metrics: the figures.
+        intervals: 95 % bootstrap intervals, where there are item scores.
+        items: item scores in the order of the texts (`rlm`: of the real test sentences); NaN where undefined.
+        excluded: items left out of a figure, where there are any.
+        not_computed: the reason for each measure without a figure.
+        settings: what a figure depends on (models, layers, versions).
+        unknown: the share of the texts' words that the oracle reads as `<unk>`, by its figures.
+    """
+
+    texts: int
+    empty: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    items: dict[str, Float[np.ndarray, " texts"]] = field(default_factory=dict)
+    excluded: dict[str, int] = field(default_factory=dict)
+    not_computed: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, float] = field(default_factory=dict)
+
+
+def text_metrics(
+    texts: Sequence[str],
+    references: Sequence[str] | None = None,
+    options: TextOptions | None = None,
+    *,
+    prompts: Sequence[str] | None = None,
+) -> TextEvaluation:
+    """Every measure that can be computed on the texts, and the reason for every other.
+
+    Args:
+        texts: one string an item, tokens separated by whitespace.
+        references: one reference an item, or None.
+        options: models, policies, seeds.
+        prompts: what each text goes on from, for UNION; None: texts are whole stories.
+
+    Raises:
+        UserError: there is no text, not one reference or prompt a text, or no such device.
+    """
+    options = options or TextOptions()
+    checked_device(options.device)
+    for others, what in ((references, "reference"), (prompts, "prompt")):
+        if others is not None and len(texts) != len(others):
+            raise UserError(f"Expected one {what} a text, found {len(texts)} texts and {len(others)} {what}s.")
+    empty = sum(not text.strip() for text in texts)
+    if empty == len(texts):
+        raise UserError(f"There is no text to evaluate: {len(texts)} items, all of them empty.")
+    kept = list(range(len(texts)))
+    if empty:
+        logger.warning("%d of %d texts are empty; each %s.", empty, len(texts), _EMPTY[options.empty])
+        if options.empty == "drop":
+            kept = [index for index, text in enumerate(texts) if text.strip()]
+    measuring = _Measuring(TextEvaluation(len(texts), empty), kept, options)
+    kept_texts = [texts[index] for index in kept]
+    kept_references = None if references is None else [references[index] for index in kept]
+    measuring.union(kept_texts, None if prompts is None else [prompts[index] for index in kept])
+    measuring.overlap(kept_texts, kept_references)
+    measuring.diversity(kept_texts)
+    measuring.models(kept_texts, kept_references)
+    measuring.oracle(kept_texts)
+    return measuring.result
+
+
+_EMPTY = {
+    "zero": "scores zero and has no perplexity",
+    "drop": "is left out of every measure, together with its reference",
+}
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """Fills a `TextEvaluation`, measure by measure, from the texts that are kept."""
+
+    result: TextEvaluation
+    kept: list[int]
+    options: TextOptions
+
+    def overlap(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
+        """BLEU by sentence and by corpus."""
+        if references is None:
+            for name in ("bleu1", "bleu2", "sacrebleu"):
+                self.result.not_computed[name] = "no references were given"
+            return
+        for order, scores in bleu(texts, references, (1, 2)).items():
+            self._add_items(f"bleu{order}", scores)
+        try:
+            corpus = corpus_bleu(texts, references)
+        except UserError as missing:
+            self.result.not_computed["sacrebleu"] = str(missing)
+        else:
+            self.result.metrics["sacrebleu"] = corpus.score
+            self.result.settings["sacrebleu"] = corpus.signature
+
+    def union(self, texts: Sequence[str], prompts: Sequence[str] | None) -> None:
+        """UNION, by a scorer of our own."""
+        if self.options.union is None:
+            self.result.not_computed["union"] = "no scorer was named"
+        else:
+            outcome = union_score(texts, prompts, scorer=self.options.union, device=self._device)
+            self._add_outcome("union", outcome)
+
+    @property
+    def _device(self) -> str:
+        return self.options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def diversity(self, texts: Sequence[str]) -> None:
+        """Distinct-n and Self-BLEU-n."""
+        for order in (2, 3):
+            share = distinct(texts, order)
+            if isnan(share):
+                self.result.not_computed[f"distinct{order}"] = f"the texts hold fewer than {order} tokens"
+            else:
+                self.result.metrics[f"distinct{order}"] = share
+        if len(texts) < 2:
+            for order in (2, 3):
+                self.result.not_computed[f"selfbleu{order}"] = "a text is compared with others, and there is only one"
+            return
+        for order, scores in self_bleu(texts, (2, 3)).items():
+            self._add_items(f"selfbleu{order}", scores)
+
+    def models(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
+        """BERTScore and LM perplexity."""
+        options, off, device = self.options, "switched off: no model was named", self._device
+        if references is None:
+            self.result.not_computed["bertscore"] = "no references were given"
+        elif options.bertscore_model is None:
+            self.result.not_computed["bertscore"] = off
+        else:
+            outcome = bertscore(
+                texts,
+                references,
+                model=options.bertscore_model,
+                layer=options.bertscore_layer,
+                baseline=options.bertscore_baseline,
+                device=device,
+                download=options.download,
+            )
+            self._add_outcome("bertscore", outcome)
+        if options.perplexity_model is None:
+            self.result.not_computed["lm_perplexity"] = off
+        else:
+            outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
+            self._add_outcome("lm_perplexity", outcome)
+
+    def oracle(self, texts: Sequence[str]) -> None:
+        """LM score, oracle perplexity and reverse LM score."""
+        options, reasons = self.options, self.result.not_computed
+        if options.oracle is None:
+            reasons.update(dict.fromkeys(("oracle_perplexity", "lm", "rlm"), "no oracle was named"))
+            return
+        run = find_oracle(options.oracle)
+        losses = text_losses(texts, run, device=options.device)
+        self._add_outcome("oracle_perplexity", losses.perplexity())
+        self._add_outcome("lm", losses.score(options.average))
+        if losses.unknown is not None:
+            self.result.unknown.update(oracle_perplexity=losses.unknown, lm=losses.unknown)
+        if options.reverse:
+            outcome = reverse_lm_score(texts, run, average=options.average)
+            self.result.settings["rlm"] = outcome.description
+            self._add_figure("rlm", outcome.items)
+        else:
+            reasons["rlm"] = "not asked for: it trains a network on the texts"
+
+    def _add_outcome(self, name: str, outcome: MeasuredItems | NotComputed) -> None:
+        if isinstance(outcome, NotComputed):
+            self.result.not_computed[name] = outcome.reason
+        elif isnan(outcome.value):
+            self.result.not_computed[name] = "it is defined for none of the texts"
+        else:
+            self.result.settings[name] = outcome.description
+            self._add_items(name, outcome.items)
+
+    def _add_items(self, name: str, scores: Float[np.ndarray, " kept"]) -> None:
+        items = np.full(self.result.texts, np.nan)
+        items[self.kept] = scores
+        self._add_figure(name, items)
+
+    def _add_figure(self, name: str, items: Float[np.ndarray, " items"]) -> None:
+        self.result.items[name] = items
+        self.result.metrics[name] = mean_of_defined(items)
+        self.result.intervals[name] = bootstrap_interval(
+            items, confidence=CONFIDENCE, resamples=self.options.resamples, seed=self.options.seed
+        )
+        undefined = int(np.isnan(items).sum())
+        if undefined:
+            self.result.excluded[name] = undefined

@@ -1,0 +1,1 @@
+"""Dependency trees and constituents that systems predict, and their scores."""

@@ -1,0 +1,111 @@
+"""A trained system as a parser of sentences, in the form of the text that it has learnt from."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from depgen.data.vocabulary import is_unknown
+from depgen.errors import UserError
+from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.parsing import Decoding, parser_of, predicted_heads
+from depgen.language_models.masked import AttentionParser, HeadNetwork
+from depgen.trees.annotator import check_words
+from depgen.trees.removal import put_words_back
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FORMS, FormName
+from depgen.trees.tree import cut_cycles
+
+
+def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName:
+    """The form that sentences are brought into: the one that is named, or that of the run's corpus.
+
+    Raises:
+        UserError: none was named, and the run's corpus does not say; or the system does not parse.
+    """
+    parser_of(trained)
+    found = form or form_of_run(trained.run, checkpoint=trained.checkpoint)
+    if found is None:
+        raise UserError(
+            f"The corpus of {trained.run} does not say in which form its text is: name it by `form`, one of "
+            f"{', '.join(FORMS)} (depgen.trees.text_form)."
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class InducedParser:
+    """Gives each sentence the tree that a system finds in it; see `depgen.evaluation.trees.induced_trees.InducedTrees`.
+
+    Attributes:
+        trained: the system.
+        form: what sentences are brought into.
+        decoding: `tree` or `argmax`.
+        tokens_per_batch: parsed at once, padding included.
+        batch_size: the most sentences at once; None: any number.
+        attention_head: layer and attention head that a masked Transformer parses by, both 0-based; None: its own.
+    """
+
+    trained: Trained
+    form: FormName
+    decoding: Decoding = "tree"
+    tokens_per_batch: int = 8192
+    batch_size: int | None = None
+    attention_head: tuple[int, int] | None = None
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with heads and relations; always a single root.
+
+        Raises:
+            UserError: the system does not parse, or not by that attention head; a sentence or a word is empty.
+        """
+        check_words(sentences)
+        kept = [self.kept(sentence) for sentence in sentences]
+        with self._network() as network:
+            found = predicted_heads(
+                network,
+                self.trained.vocabulary,
+                [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
+                decoding=self.decoding,
+                tokens_per_batch=self.tokens_per_batch,
+                batch_size=self.batch_size,
+            )
+        annotated = []
+        for sentence, marks, tree in zip(sentences, kept, found, strict=True):
+            heads = tuple(put_words_back(cut_cycles(tree), marks))
+            relations = tuple("root" if head == 0 else "dep" for head in heads)
+            annotated.append(replace(sentence, heads=heads, relations=relations))
+        return annotated
+
+    def kept(self, sentence: Sentence) -> list[bool]:
+        """Whether the system reads each word of a sentence."""
+        return FORMS[self.form].kept(sentence)
+
+    def unknown(self, sentence: Sentence) -> list[bool]:
+        """Whether each word that the system reads is unknown to it; False for the words that it does not read."""
+        spelt, vocabulary = FORMS[self.form].spelt, self.trained.vocabulary
+        marks = zip(sentence.words, self.kept(sentence), strict=True)
+        return [keep and is_unknown(vocabulary, spelt(word)) for word, keep in marks]
+
+    def _read(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
+        spelt = FORMS[self.form].spelt
+        return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
+
+    @contextmanager
+    def _network(self) -> Iterator[HeadNetwork]:
+        """The network, which parses by `attention_head` until it is given back."""
+        network = parser_of(self.trained)
+        if self.attention_head is None:
+            yield network
+            return
+        if not isinstance(network, AttentionParser):
+            raise UserError(
+                f"attention_head is of masked Transformers: {self.trained.checkpoint} holds a "
+                f"{type(network).__name__}, which has a parser of its own."
+            )
+        before = network.parses_by
+        network.parse_by(self.attention_head)
+        try:
+            yield network
+        finally:
+            network.parses_by = before

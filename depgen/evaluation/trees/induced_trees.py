@@ -1,0 +1,121 @@
+"""Trees that a system has learnt from raw text, as an annotation source for others."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.errors import UserError
+from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.trees.parsing import Decoding
+from depgen.locations import below_runs, file_sha256, lines_sha256
+from depgen.training.runs import named_checkpoint
+from depgen.training.trust import is_trusted
+from depgen.trees.annotator import check_words
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FormName
+
+RULES = "4"
+"""Raised when the trees of the same run change."""
+
+
+class InducedTrees:
+    """Gives each sentence the tree that a run of UDGN, or of another system that parses, finds in it.
+
+    Words are read in the form of the text that the run has learnt from: what that text lacks (punctuation) is left out,
+    the others are spelt as there. What was left out hangs on the last word before it that was read, at the beginning of
+    a sentence on the first one; a sentence of nothing else hangs on its first word. Relations are `root` and `dep`.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
+            paths from here or below `$DEPGEN_RUNS`.
+        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
+            cut at their first words: one of them is the root (or the first of those that a parser taught by trees
+            takes for one), and the others hang on it.
+        form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
+            which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
+            `depgen parsing-scores` chooses; by default those that it was trained with, if any.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        decoding: Decoding = "tree",
+        *,
+        form: FormName | None = None,
+        tokens_per_batch: int = 8192,
+        device: str | None = None,
+        attention_head: tuple[int, int] | None = None,
+    ) -> None:
+        self.run, self.decoding, self.form = run, decoding, form
+        self.tokens_per_batch, self.device, self.attention_head = tokens_per_batch, device, attention_head
+        by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
+        self.scheme = f"induced by {below_runs(run)} ({decoding}{by})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        others = {name: value for name, value in self.__dict__.items() if name != "trained"}
+        return {**others, "_trusts": is_trusted(self.source[1])}  # another process has not heard of --trust-run
+
+    def fingerprint(self) -> str:
+        """Of the checkpoint, the run's vocabulary and the options.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        run, checkpoint = self.source
+        files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
+        parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
+        if self.attention_head is not None:
+            parts.append("attention head {} {}".format(*self.attention_head))
+        return lines_sha256(parts)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with heads and relations; always a single root.
+
+        Raises:
+            UserError: no such run, one of a system that does not parse, a sentence or a word is empty.
+        """
+        check_words(sentences)
+        parser = InducedParser(
+            self.trained, self.text_form, self.decoding, tokens_per_batch=self.tokens_per_batch,
+            attention_head=self.attention_head,
+        )  # fmt: skip
+        return parser.annotate(sentences)
+
+    # -- the run --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def source(self) -> tuple[Path, Path]:
+        """The run folder and the checkpoint that the trees come from.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        try:
+            return named_checkpoint(self.run)
+        except UserError as error:
+            raise UserError(
+                f"{error} Trees are induced by a run of a system that parses: train one, such as `depgen fit --config "
+                "experiments/udgn_ptb_small.yaml` or the rows of `depgen reproduce udgn_table1`, and name it."
+            ) from error
+
+    @cached_property
+    def text_form(self) -> FormName:
+        """The form that sentences are brought into.
+
+        Raises:
+            UserError: none was named, and the run's corpus does not say; or the run does not parse.
+        """
+        return self.form or form_of_run(self.source[0]) or form_for_parsing(self.trained)
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The system, in evaluation mode."""
+        return load_trained(self.source[1], device=self.device, trust=self.__dict__.get("_trusts", False))

@@ -1,0 +1,137 @@
+"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from depgen.annotation.named_parser import parser_named
+from depgen.errors import UserError
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
+from depgen.evaluation.trees.parsing import Decoding
+from depgen.locations import check_output, write_atomically
+from depgen.trees.conllu import Block, TagColumn, read_blocks
+from depgen.trees.lines import read_lines
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+
+def parse(
+    *,
+    input: Path,
+    run: str | None = None,
+    parser: str | None = None,
+    output: Path | None = None,
+    decoding: Decoding = "tree",
+    form: FormName | None = None,
+    input_format: Literal["text", "conllu"] | None = None,
+    tokens: Tokens = "whitespace",
+    tags: TagColumn = "xpos",
+    tokens_per_batch: int = 8192,
+    device: str | None = None,
+    attention_head: tuple[int, int] | None = None,
+) -> str | None:
+    """Parse raw text or CoNLL-U with a run of UDGN, of another system that parses, or with a trained parser.
+
+    The output is CoNLL-U. It has every word: those that a run does not read, such as punctuation, hang on the word
+    before them. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is kept. A run gives the
+    relations `root` and `dep`, a trained parser those of its treebank.
+
+    Args:
+        input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
+        output: where the CoNLL-U goes; by default it is printed.
+        decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+        form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
+            text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
+            Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
+        input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
+        tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
+        tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        attention_head: (masked Transformer) `[layer,head]` that it parses by, both 0-based, such as `depgen
+            parsing-scores` chooses; by default those that it was trained with, if any.
+
+    Raises:
+        UserError: no such file, run, parser, form or attention head, a run that does not parse, CoNLL-U that is none
+            (line named), a parser with a run or with an option that only runs have.
+    """
+    if output is not None:
+        check_output(output)
+    if parser is not None:
+        _check_that_no_run_is_named(run=run, form=form, device=device, attention_head=attention_head)
+    conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
+    blocks = list(read_blocks(input)) if conllu else []
+    document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
+    if parser is not None:
+        annotator = parser_named(parser)
+        parsed, source = parse_documents(annotator, [document]), annotator.scheme
+    else:
+        system = load_run(run, device=device, form=form)
+        source = str(system.trained.checkpoint)
+        parsed = system.parse(
+            [document], decoding=decoding, attention_head=attention_head, tokens_per_batch=tokens_per_batch,
+            progress=sys.stderr.isatty(),
+        )  # fmt: skip
+    content = _with_trees(blocks, parsed) if conllu else parsed.to_conllu()
+    _report(parsed, source, read_by_run=parser is None)
+    if output is None:
+        return content
+    write_atomically(output, content)
+    logger.info("%d sentences written to %s", len(parsed.sentences), output)
+    return None
+
+
+def _check_that_no_run_is_named(**options: object) -> None:
+    named = [name for name, value in options.items() if value is not None]
+    if named:
+        raise UserError(
+            f"--parser gives the trees by itself, so it can't be combined with --{', --'.join(named)}: leave out "
+            "--parser or the other."
+        )
+
+
+def _of_lines(path: Path, tokens: Tokens) -> TextDocument:
+    """A file of one sentence a line.
+
+    Raises:
+        UserError: the file can't be read, or has only blank lines.
+    """
+    content = "\n".join(line for _, line in read_lines(path))
+    document = document_of(content, name=path.name, tokens=tokens)
+    if not document.sentences:
+        raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+    return document
+
+
+def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocument:
+    """The sentences of CoNLL-U, without their trees."""
+    sentences = tuple(block.bare_sentence(tags) for block in blocks)
+    return TextDocument(path.name, sentences, tuple(f"{path.name}:{block.numbers[0]}" for block in blocks))
+
+
+def _with_trees(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
+    """The lines of CoNLL-U with new trees."""
+    pairs = zip(blocks, parsed.sentences, strict=True)
+    return "".join(f"{block.with_tree(tree.heads, tree.relations)}\n" for block, tree in pairs)
+
+
+def _report(parsed: ParsedTexts, source: str, *, read_by_run: bool) -> None:
+    sentences = parsed.sentences
+    if not read_by_run:
+        logger.info("%d sentences parsed by %s.", len(sentences), source)
+        return
+    read, unknown = (
+        sum(map(sum, marks)) for marks in zip(*((each.read, each.unknown) for each in sentences), strict=True)
+    )
+    logger.info(
+        "%d sentences parsed by %s; %d words read, %.1f %% of them unknown to it.",
+        len(sentences), source, read, 100 * unknown / max(1, read),
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Scores of documents do not depend on the batches they are read in, and are those of one document at a time."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.likelihood.documents import score_documents, sequence_losses
+from depgen.evaluation.trained import Trained
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.udgn import UDGN
+
+VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
+
+
+@pytest.fixture(params=[NoContext, ContextToContext, ContextToOutput])
+def model(request):
+    torch.manual_seed(0)
+    return DCLM(VOCABULARY.size, context=lambda size: request.param(size, size=5), embedding_size=4).double().eval()
+
+
+@pytest.mark.parametrize("budget", [1, 30, 10_000])
+def test_the_batches_do_not_matter(model, budget):
+    generator = np.random.default_rng(0)
+    documents = [
+        [generator.integers(3, VOCABULARY.size, generator.integers(1, 7)).tolist() for _ in range(sentences)]
+        for sentences in (1, 4, 2, 7, 1)
+    ]
+    found = score_documents(model, documents, vocabulary=VOCABULARY, tokens_per_batch=budget)
+    for document, scores in zip(documents, found, strict=True):
+        (alone,) = model.sentence_log_probs([document], vocabulary=VOCABULARY)
+        assert [len(each) for each in scores] == [len(ids) + 1 for ids in document]
+        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(alone), rtol=1e-12)
+
+
+def test_a_first_word_has_the_probabilities_of_a_distribution(model):
+    every = [[[word]] for word in range(VOCABULARY.size)]
+    firsts = [scores[0][0] for scores in score_documents(model, every, vocabulary=VOCABULARY)]
+    assert np.exp(firsts).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_batches_are_small_on_a_cpu_but_for_systems_that_encode_sentence_by_sentence(model, monkeypatch):
+    documents, sizes = [[[4] * 9]] * 400, []
+    for system in (model, CausalLM(partial(Transformer, layers=1, width=4, attention_heads=1), VOCABULARY.size).eval()):
+        scored = system.sentence_log_probs
+        monkeypatch.setattr(
+            system, "sentence_log_probs", lambda rows, s=scored, **k: sizes.append(len(rows)) or s(rows, **k)
+        )
+        score_documents(system, documents, vocabulary=VOCABULARY)
+    assert sizes == [400, 102, 102, 102, 94]
+
+
+def test_no_document_is_no_score(model):
+    assert score_documents(model, [], vocabulary=VOCABULARY) == []
+
+
+def test_sequences_cost_what_they_cost_by_themselves(model):
+    trained = Trained(model, VOCABULARY, Path("run"), Path("run/checkpoints/best.ckpt"))
+    sequences = [np.array([4, 5, 6]), np.array([7])]
+    for found, ids in zip(sequence_losses(trained, sequences), sequences, strict=True):
+        ((alone,),) = model.sentence_log_probs([[ids.tolist()]], vocabulary=VOCABULARY)
+        np.testing.assert_allclose(found, -alone, rtol=1e-12)
+
+
+def test_sequences_cost_nothing_under_a_system_that_hides_words_in_turn():
+    trained = Trained(UDGN(VOCABULARY.size, width=4, layers=1).eval(), VOCABULARY, Path("run"), Path("best.ckpt"))
+    with pytest.raises(UserError, match=r"best\.ckpt .*UDGN.*pseudo, not exact"):
+        sequence_losses(trained, [np.array([4])])
+
+
+def test_structure_is_refused_by_systems_that_score_none(model):
+    backbone = partial(Transformer, layers=1, width=4, attention_heads=1)
+    for system in (model, CausalLM(backbone, VOCABULARY.size), MaskedTransformer(partial(backbone, causal=False), 13)):
+        with pytest.raises(UserError, match=f"^{type(system).__name__} scores no structure, .* leave it out"):
+            system.sentence_log_probs([[[4, 5]]], vocabulary=VOCABULARY, structure=[[(2, 0)]])

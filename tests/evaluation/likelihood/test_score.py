@@ -1,0 +1,213 @@
+"""`depgen score` on systems made on the spot: rows of every kind, both units, and what a user gets wrong."""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.backbones.transformer import Transformer
+from depgen.cli import main
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.likelihood.score import score
+from depgen.evaluation.trained import Trained
+from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM, ContextToContext
+from depgen.models.udgn import UDGN
+from tests.models.encoders import spread
+
+TEXT = "The mother , who was Xyzzy , believed him .\nShe was pretty .\n\nThey saved his pie .\n"
+VOCABULARY = Vocabulary.of_words(sorted({word.lower() for word in TEXT.split()} - {"xyzzy"}), specials=["mask_id"])
+BACKBONE = partial(
+    Transformer, layers=1, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=520
+)
+LOWERED = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
+SYSTEMS = {
+    "causal": (
+        partial(CausalLM, BACKBONE),
+        {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": LOWERED}},
+    ),
+    "documents": (partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6), LOWERED),
+    "masked": (
+        partial(UDGN, width=4, layers=1, attention_heads=2, head_size=3, parser_layers=1),
+        {"class_path": "depgen.data.bare_words.BareWords", "init_args": {"corpus": LOWERED}},
+    ),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def runs(tmp_path_factory):
+    """Three systems as if they had been loaded out of run folders, which say what text they have learnt from."""
+    loaded, root = {}, tmp_path_factory.mktemp("runs")
+    for name, (make, corpus) in SYSTEMS.items():
+        run = root / name
+        run.mkdir()
+        (run / "run.json").write_text("{}")
+        data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
+        (run / "config.yaml").write_text(yaml.safe_dump({"data": data}))
+        loaded[name] = Trained(spread(make(VOCABULARY.size)).eval(), VOCABULARY, run, Path(f"{name}.ckpt"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_RUNS", str(root))
+        patch.setattr("depgen.evaluation.loading.load_trained", lambda run, *, device, trust: loaded[run])
+        yield
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def rows_of(content):
+    """Columns by name; what reads as a number is one."""
+
+    def number(cell):
+        try:
+            return float(cell)
+        except ValueError:
+            return cell or None
+
+    head, *lines = (line.split("\t") for line in content.splitlines())
+    return [dict(zip(head, map(number, line), strict=True)) for line in lines]
+
+
+def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
+    rows = rows_of(score(text, run="causal"))
+    assert list(rows[0]) == [
+        "document", "sentence", "position", "word", "tokens", "unknown", "log_prob", "surprisal", "likelihood",
+    ]  # fmt: skip
+    lines = [line.split() for line in TEXT.splitlines() if line]
+    assert [row["word"] for row in rows] == [word for line in lines for word in [*line, "<eos>"]]
+    assert [(row["document"], row["sentence"]) for row in rows if row["position"] == 1] == [(1, 1), (1, 2), (2, 1)]
+    assert {row["likelihood"] for row in rows} == {"exact"}
+    assert all(row["surprisal"] == -row["log_prob"] > 0 for row in rows)
+    assert [row["word"] for row in rows if row["unknown"]] == ["Xyzzy"], "The and She are known in lower case"
+    as_written = rows_of(score(text, run="causal", form="as_is"))
+    assert [row["word"] for row in as_written if row["unknown"]] == ["The", "Xyzzy", "She", "They"]
+
+
+@pytest.mark.parametrize(("system", "reads"), [("causal", None), ("causal", "document"), ("documents", None)])
+def test_sentences_documents_and_all_are_sums_of_words(text, system, reads):
+    words, sentences, documents, (everything,) = (
+        rows_of(score(text, run=system, by=by, reads=reads)) for by in ("word", "sentence", "document", "all")
+    )
+    for level, rows in (("sentence", sentences), ("document", documents)):
+        for row in rows:
+            own = [each for each in words if all(each[name] == row[name] for name in ("document", level))]
+            assert row["log_prob"] == pytest.approx(sum(each["log_prob"] for each in own), abs=1e-5)
+            assert row["words"] == sum(each["word"] != "<eos>" for each in own)
+            assert row["tokens"] == len(own)
+            assert row["perplexity"] == pytest.approx(math.exp(-row["log_prob"] / len(own)), rel=1e-5)
+    assert everything["log_prob"] == pytest.approx(sum(row["log_prob"] for row in documents), abs=1e-5)
+    counts = [everything[name] for name in ("documents", "sentences", "words", "unknown", "tokens")]
+    assert counts == [2, 3, 19, 1, 21 if reads == "document" else 22]
+    assert [row["text"] for row in sentences] == [line for line in TEXT.splitlines() if line]
+    assert [row["place"] for row in sentences] == ["text.txt:1", "text.txt:2", "text.txt:4"]
+    assert [row["identifier"] for row in documents] == ["text.txt:1", "text.txt:4"]
+
+
+def test_a_document_model_reads_documents_unless_told_otherwise(text):
+    whole, again, apart = (
+        rows_of(score(text, run="documents", by="sentence", reads=reads)) for reads in (None, "document", "sentence")
+    )
+    assert whole == again
+    same = [
+        one["log_prob"] == pytest.approx(other["log_prob"], abs=1e-5) for one, other in zip(whole, apart, strict=True)
+    ]
+    assert same == [True, False, True], "the second sentence alone has one before it"
+
+
+@pytest.mark.parametrize("by", ["word", "all"])
+def test_bits_are_nats_over_the_logarithm_of_two(text, by):
+    nats, bits = (rows_of(score(text, run="causal", by=by, unit=unit)) for unit in ("nats", "bits"))
+    for one, other in zip(nats, bits, strict=True):
+        assert other["surprisal"] == -other["log_prob"] == pytest.approx(one["surprisal"] / math.log(2), abs=1e-5)
+        assert other.get("perplexity") == one.get("perplexity")
+
+
+@pytest.mark.parametrize("by", ["word", "document", "all"])
+def test_json_lines_hold_what_the_columns_hold(text, tmp_path, by):
+    output = tmp_path / "scores.jsonl"
+    assert score(text, run="causal", by=by, unit="bits", json=True, output=output) is None
+    found = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    columns = rows_of(score(text, run="causal", by=by, unit="bits"))
+    assert [list(row) for row in found] == [[*row, "unit"] for row in columns]
+    for row, expected in zip(found, columns, strict=True):
+        assert row.pop("unit") == "bits"
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        assert numbers == pytest.approx({name: expected[name] for name in numbers}, abs=1e-6)
+    if by == "word":
+        assert {type(row["unknown"]) for row in found} == {bool}
+
+
+def test_pseudo_likelihoods_have_perplexities_of_their_own_and_unread_words_no_score(text, capsys):
+    assert main(["score", str(text), "--run", "masked", "--by", "all"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = rows_of(out)
+    assert row["likelihood"] == "pseudo"
+    assert {"pseudo_perplexity", "token_pseudo_perplexity", "known_word_pseudo_perplexity"} <= row.keys()
+    assert not [name for name in row if name.endswith("perplexity") and "pseudo" not in name]
+    assert row["words"] == row["tokens"] == 14
+    last = err.splitlines()[-1]
+    assert "14 words (5 more are not read in the form `bare`)" in last
+    assert "pseudo log-likelihood" in last
+    assert "pseudo-perplexity per word" in last
+    assert "with <eos>" not in last
+    unread = [each for each in rows_of(score(text, run="masked")) if not each["tokens"]]
+    assert [each["word"] for each in unread] == [",", ",", ".", ".", "."]
+    assert all(each["log_prob"] is each["surprisal"] is None for each in unread)
+
+
+def test_the_totals_stand_in_the_log(text, capsys):
+    assert main(["score", str(text), "--run", "causal", "--by", "all", "--reads", "document"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = rows_of(out)
+    last = err.splitlines()[-1]
+    assert last.startswith("19 words, 5.3 % of them <unk>, 21 tokens with <eos>: exact log-likelihood -")
+    assert f"perplexity per word {row['perplexity']:.2f}, per token {row['token_perplexity']:.2f}" in last
+    assert "Read document by document by" in last
+
+
+@pytest.mark.parametrize(("system", "tokens"), [("causal", [2, 501]), ("documents", [2, 501]), ("masked", [1, 60])])
+def test_a_sentence_of_a_word_and_a_very_long_one(tmp_path, system, tokens):
+    path = tmp_path / "t.txt"
+    path.write_text(f"late\n{'his mother was pretty ' * (tokens[1] // 4)}\n")
+    assert [row["tokens"] for row in rows_of(score(path, run=system, by="sentence"))] == tokens
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No file at"),
+        ("", "is empty"),
+        ("\n \n\n", "found only blank lines"),
+        (f"late\n{'late ' * 520}\n", r"t\.txt:2: expected a sentence of at most 519 tokens.*found 520: cut it"),
+    ],
+)
+def test_a_text_that_is_none_is_one_message(tmp_path, capsys, content, message):
+    path = tmp_path / "t.txt"
+    if content is not None:
+        path.write_text(content)
+    assert main(["score", str(path), "--run", "causal"]) == 2
+    with pytest.raises(UserError, match=message):
+        score(path, run="causal")
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("depgen: ")]
+    assert "Traceback" not in said
+
+
+def test_a_text_without_a_word_that_is_read_is_refused(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("...\n``\n")
+    with pytest.raises(UserError, match=r"t\.txt: expected words .* found none in the form `bare`.*--form"):
+        score(path, run="masked")
+
+
+def test_options_that_can_not_be_met(text, tmp_path):
+    with pytest.raises(UserError, match=r"UDGN predicts .*its sentence"):
+        score(text, run="masked", reads="document")
+    with pytest.raises(UserError, match="is a folder: name a file"):
+        score(text, run="causal", output=tmp_path)

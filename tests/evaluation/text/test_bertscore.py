@@ -1,0 +1,146 @@
+import itertools
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.errors import UserError
+from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
+from depgen.evaluation.text.bertscore import _choose_layer, baseline_f1, bertscore, greedy_f1, hash_string
+from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+
+TEXTS = ["the old dog slept", "it was late .", "cat", "they saw a river by the hill and ran quickly", "a zebra ran"]
+REFERENCES = ["the cat slept quickly and ran by a river", "late it was", "dog", "a hill .", "the dog ran"]
+
+
+def by_hand(folder, text, reference, layer):
+    """The F1 of one pair with loops: special tokens may be matched but are not averaged over."""
+    loaded = load_pretrained(str(folder), "encoder")
+    sides = []
+    for words in (text, reference):
+        ids = loaded.tokenizer(words, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            states = loaded.model(ids, output_hidden_states=True).hidden_states[layer][0]
+        sides.append(states / states.norm(dim=1, keepdim=True))
+    precision = np.mean([max(float(a @ b) for b in sides[1]) for a in sides[0][1:-1]])
+    recall = np.mean([max(float(a @ b) for a in sides[0]) for b in sides[1][1:-1]])
+    return 100 * 2 * precision * recall / (precision + recall)
+
+
+@pytest.mark.parametrize("layer", [1, 3])
+def test_equals_the_definition_pair_by_pair(tiny_bert, layer):
+    outcome = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=layer)
+    expected = [by_hand(tiny_bert, text, ref, layer) for text, ref in zip(TEXTS, REFERENCES, strict=True)]
+    assert isinstance(outcome, MeasuredItems)
+    assert outcome.items.tolist() == pytest.approx(expected, rel=1e-5)
+    assert outcome.value == pytest.approx(np.mean(expected), rel=1e-5)
+    assert max(expected) - min(expected) > 5
+
+
+def test_does_not_depend_on_the_batch(tiny_bert):
+    alone, together = (bertscore(TEXTS, REFERENCES, model=str(tiny_bert), batch_size=size) for size in (1, 8))
+    assert together.items.tolist() == pytest.approx(alone.items.tolist(), rel=1e-5)
+
+
+def test_identical_texts_score_100_and_empty_ones_zero(tiny_bert):
+    outcome = bertscore([TEXTS[0], "", TEXTS[1]], [TEXTS[0], TEXTS[1], " "], model=str(tiny_bert))
+    assert outcome.items.tolist() == pytest.approx([100, 0, 0], abs=1e-4)
+
+
+def f1_without_special_tokens(tiny_bert, layer):
+    loaded = load_pretrained(str(tiny_bert), "encoder")
+    scores = []
+    for pair in zip(TEXTS, REFERENCES, strict=True):
+        sides = []
+        for words in pair:
+            ids = loaded.tokenizer(words, return_tensors="pt")["input_ids"]
+            with torch.no_grad():
+                states = loaded.model(ids, output_hidden_states=True).hidden_states[layer]
+            words_only = torch.ones_like(ids, dtype=torch.bool)
+            words_only[:, [0, -1]] = False
+            sides += [states, words_only, words_only]
+        scores.append(greedy_f1(*sides).item())
+    return scores
+
+
+def test_agrees_with_torchmetrics_one_pair_at_a_time(tiny_bert):
+    from torchmetrics.functional.text.bert import bert_score
+
+    options = {"model_name_or_path": str(tiny_bert), "num_layers": 3, "max_length": 24}
+    alone = [float(bert_score([text], [ref], **options)["f1"]) for text, ref in zip(TEXTS, REFERENCES, strict=True)]
+    assert f1_without_special_tokens(tiny_bert, 3) == pytest.approx(alone, rel=1e-4)
+
+
+def test_torchmetrics_still_pairs_texts_with_the_wrong_references(tiny_bert):
+    """When this fails, torchmetrics is mended and deviation D1 can go."""
+    from torchmetrics.functional.text.bert import bert_score
+
+    options = {"model_name_or_path": str(tiny_bert), "num_layers": 3, "max_length": 24}
+    together = bert_score(TEXTS, REFERENCES, **options)["f1"].tolist()
+    assert together != pytest.approx(f1_without_special_tokens(tiny_bert, 3), rel=1e-3)
+
+
+def test_greedy_f1_on_a_case_done_by_hand():
+    text = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]])  # the last is padding
+    reference = torch.tensor([[[3.0, 4.0]]])
+    mask, one = torch.tensor([[True, True, False]]), torch.tensor([[True]])
+    precision, recall = (0.6 + 0.8) / 2, 0.8
+    expected = 2 * precision * recall / (precision + recall)
+    assert greedy_f1(text, mask, mask, reference, one, one).item() == pytest.approx(expected)
+
+
+def test_padding_never_matches_even_when_everything_else_is_opposite():
+    text = torch.tensor([[[1.0, 0.0], [0.0, 0.0001]]])
+    reference = torch.tensor([[[-1.0, 0.0], [-1.0, 0.0]]])
+    first, both = torch.tensor([[True, False]]), torch.tensor([[True, True]])
+    assert greedy_f1(text, first, first, reference, both, both).item() == pytest.approx(-1.0)
+
+
+def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
+    baseline = tmp_path / "tiny.tsv"
+    baseline.write_text("LAYER,P,R,F\n" + "".join(f"{layer},0.5,0.5,{layer / 10}\n" for layer in range(4)))
+    plain = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2)
+    rescaled = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2, baseline=baseline)
+    assert rescaled.items.tolist() == pytest.approx(((plain.items - 20.0) / 0.8).tolist())
+    assert plain.description.endswith("-unrescaled")
+    assert rescaled.description.endswith("-rescaled(tiny.tsv)")
+    assert "tiny-bert_L2_no-idf" in rescaled.description
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("LAYER,P,R,F\n0,1,1,1\n", "no baseline for layer 2"), ("L,F\n0,0.5\n", "LAYER,P,R,F")]
+)
+def test_unusable_baselines_are_refused(tmp_path, content, message):
+    baseline = tmp_path / "bad.tsv"
+    with pytest.raises(UserError, match="no such BERTScore baseline"):
+        baseline_f1(baseline, 2)
+    baseline.write_text(content)
+    with pytest.raises(UserError, match=message):
+        baseline_f1(baseline, 2)
+
+
+def test_layers(tiny_bert, caplog):
+    loaded = load_pretrained(str(tiny_bert), "encoder")
+    with caplog.at_level(logging.WARNING):
+        assert _choose_layer(loaded, None) == 3
+    assert "takes the last, 3" in caplog.text
+    with pytest.raises(UserError, match="layers 0 to 3, asked for 4"):
+        bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
+    loaded.model.config.num_hidden_layers = 24
+    assert _choose_layer(ModelWithTokenizer(loaded.model, None, "FacebookAI/roberta-large"), None) == 17
+    assert "roberta-large_L17_" in hash_string("roberta-large", 17, None)
+
+
+def test_overlong_texts_are_cut_with_a_warning(tiny_bert, caplog):
+    long = " ".join(itertools.islice(itertools.cycle(["old", "dog"]), 60))
+    with caplog.at_level(logging.WARNING):
+        outcome = bertscore([long], [long], model=str(tiny_bert))
+    assert outcome.value == pytest.approx(100)
+    assert "the first 24 of the 62 tokens" in caplog.text
+
+
+def test_missing_weights_and_unequal_numbers(tmp_path):
+    assert isinstance(bertscore(["a"], ["a"], model=str(tmp_path / "absent")), NotComputed)
+    with pytest.raises(UserError, match="1 texts, 2 references"):
+        bertscore(["a"], ["a", "b"], model=str(tmp_path))

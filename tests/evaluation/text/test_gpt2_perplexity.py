@@ -1,0 +1,63 @@
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+
+TEXTS = ["The old dog slept .", "it was late", "A cat ran quickly by the river and they saw it .", "  dog and cat "]
+
+
+def one_by_one(folder, texts):
+    """The definition, a text at a time: no BOS, first token unscored, exp(mean nll)."""
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), GPT2LMHeadModel.from_pretrained(folder).eval()
+    perplexities = []
+    for text in texts:
+        ids = tokenizer.encode(text.lower().strip(), add_special_tokens=False)
+        with torch.no_grad():
+            log_probs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        nll = [-log_probs[place, token].item() for place, token in enumerate(ids[1:])]
+        perplexities.append(math.exp(sum(nll) / len(nll)))
+    return perplexities
+
+
+def test_equals_the_definition_and_averages_arithmetically(tiny_gpt2):
+    outcome = lm_perplexity(TEXTS, model=str(tiny_gpt2))
+    expected = one_by_one(tiny_gpt2, TEXTS)
+    assert isinstance(outcome, MeasuredItems)
+    assert outcome.items.tolist() == pytest.approx(expected, rel=1e-5)
+    assert outcome.value == pytest.approx(np.mean(expected), rel=1e-5)
+    assert max(expected) / min(expected) > 1.5  # the texts differ, so the order is tested too
+    assert "tiny-gpt2" in outcome.description
+    assert "/" not in outcome.description
+
+
+def test_does_not_depend_on_the_batch(tiny_gpt2):
+    alone = lm_perplexity(TEXTS, model=str(tiny_gpt2), batch_size=1)
+    together = lm_perplexity(TEXTS, model=str(tiny_gpt2), batch_size=8)
+    assert together.items.tolist() == pytest.approx(alone.items.tolist(), rel=1e-5)
+
+
+def test_case_does_not_count(tiny_gpt2):
+    perplexities = [lm_perplexity([text], model=str(tiny_gpt2)).value for text in (TEXTS[0], TEXTS[0].lower())]
+    assert perplexities[0] == pytest.approx(perplexities[1])
+
+
+def test_texts_without_a_perplexity_are_left_out_and_counted(tiny_gpt2, caplog):
+    long = "the old dog " * 30
+    with caplog.at_level(logging.WARNING):
+        outcome = lm_perplexity(["", "it was late", ".", long], model=str(tiny_gpt2))
+    assert np.isnan(outcome.items).tolist() == [True, False, True, True]
+    assert outcome.value == pytest.approx(outcome.items[1])
+    assert "3 of 4 texts: 2 have fewer than two tokens, 1 are too long" in caplog.text
+
+
+def test_missing_weights_are_a_reason(tmp_path):
+    outcome = lm_perplexity(["a b"], model=str(tmp_path / "absent"))
+    assert isinstance(outcome, NotComputed)
+    assert outcome.reason.startswith(f"no weights at {tmp_path / 'absent'}")

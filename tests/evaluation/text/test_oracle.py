@@ -1,0 +1,190 @@
+import json
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.errors import UserError
+from depgen.evaluation.text import oracle
+from depgen.evaluation.text.evaluate_text import evaluate_text
+from depgen.evaluation.text.measures import TextOptions, text_metrics
+from depgen.evaluation.text.oracle import find_oracle, oracle_training, text_losses, train_oracle, trained_oracle
+from depgen.evaluation.text.reverse_lm import on_samples, reverse_lm_score
+from depgen.evaluation.trained import load_trained
+from tests.evaluation.oracles_of_stories import STORIES, in_process, texts, write_experiment
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("oracle")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def config(place):
+    return write_experiment(place / "oracle_stories.yaml")
+
+
+@pytest.fixture(scope="module")
+def run(config):
+    return trained_oracle(config, depgen=in_process)
+
+
+@pytest.fixture(scope="module")
+def loss_on_test(run):
+    in_process(["test", "--run", str(run)], {})
+    return json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
+
+
+def no_command(arguments, environment):
+    raise AssertionError(f"depgen {arguments} was not to be run")
+
+
+def test_an_oracle_is_trained_once_and_another_yaml_makes_another_one(config, run, place):
+    assert run.is_relative_to(place / "cache" / "oracles")
+    assert trained_oracle(config, depgen=no_command) == find_oracle(str(config)) == find_oracle(str(run)) == run
+    other = place / "other.yaml"
+    other.write_text(config.read_text() + "# another\n")
+    with pytest.raises(UserError, match=r"other\.yaml .*depgen train-oracle --config .*other\.yaml"):
+        find_oracle(str(other))
+
+
+def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
+    """Against a loop that reads each text's beginning anew for every token."""
+    given = [*texts(STORIES, "test")[:3], "zebra unheard of"]
+    trained = load_trained(run, device="cpu")
+    losses = text_losses(given, run, device="cpu")
+    for text, nll, tokens in zip(given, losses.nll, losses.tokens, strict=True):
+        ids = [trained.vocabulary.eos, *(i for word in text.split() for i in trained.vocabulary.pieces(word)), 0]
+        expected = 0.0
+        for end in range(1, len(ids)):
+            with torch.inference_mode():
+                log_probs, _ = trained.model.generation_step(torch.tensor([ids[:end]]), None, None)
+            expected -= log_probs[0, ids[end]].item()
+        assert nll == pytest.approx(expected, rel=1e-5)
+        assert tokens == len(ids) - 1
+    each = losses.nll / losses.tokens
+    assert losses.score().value == pytest.approx(each.mean())
+    assert losses.score("tokens").value == pytest.approx(losses.nll.sum() / losses.tokens.sum())
+    assert losses.score("tokens").items.mean() == pytest.approx(losses.score("tokens").value)
+    assert losses.perplexity().value == pytest.approx(np.exp(each).mean())
+
+
+def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, loss_on_test):
+    fresh = type(STORIES)(train=60, seed=77)
+    score = text_losses(texts(fresh, "train"), run).score("tokens").value
+    assert score == pytest.approx(loss_on_test, abs=0.05)
+    assert score > fresh.test_floor("train")
+    assert text_losses(texts(STORIES, "test"), run).score("tokens").value == pytest.approx(loss_on_test, rel=1e-5)
+
+
+def test_worse_texts_cost_more(run):
+    """Real stories, the same words shuffled, words by their frequency alone."""
+    generator = random.Random(1)
+    real = texts(STORIES, "test")
+    shuffled = [" ".join(generator.sample(text.split(), len(text.split()))) for text in real]
+    counts = Counter(word for text in texts(STORIES, "train") for word in text.split())
+    drawn = [" ".join(generator.choices(list(counts), list(counts.values()), k=len(text.split()))) for text in real]
+    scores = [text_losses(each, run).score().value for each in (real, shuffled, drawn)]
+    assert scores[0] + 1 < scores[1]
+    assert scores[0] + 1 < scores[2]
+
+
+def test_a_text_without_a_word_has_no_score(run, caplog):
+    losses = text_losses(["she left .", "", " "], run)
+    assert np.isnan(losses.score().items).tolist() == [False, True, True]
+    assert np.isnan(losses.perplexity().items).tolist() == [False, True, True]
+    assert losses.score("tokens").value == pytest.approx(losses.nll[0] / 4)
+    assert "2 of 3 texts have no word" in caplog.text
+    assert math.isnan(text_losses(["", " "], run).score("tokens").value)
+
+
+def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, tmp_path, caplog):
+    caplog.set_level("INFO")
+    given = ["zebra unheard she", "", "she left . <unk>"]
+    for _ in range(2):  # the second time out of the cache
+        losses = text_losses(given, run)
+        assert losses.unknown == pytest.approx(3 / 7)
+    assert caplog.text.count("3 of the texts' 7 words are unknown to the oracle and read as <unk>") == 2
+    options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(run), resamples=50)
+    found = text_metrics(given, None, options)
+    assert found.unknown == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(given))
+    asked = {"bertscore_model": None, "perplexity_model": None, "oracle": str(run), "resamples": 50}
+    assert json.loads(evaluate_text(file, json=True, **asked))["unknown"] == found.unknown
+    lines = evaluate_text(file, **asked).splitlines()
+    assert lines[-2:] == [
+        f"{name}: 42.9 % of the texts' words are read as <unk>" for name in ("Oracle perplexity", "LM score")
+    ]
+
+
+def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
+    arguments = {"corpus": {"class_path": "Corpus"}, "tokens_per_batch": 8}
+    settings = {"model": {}, "data": {"class_path": "Data", "init_args": {**arguments, "max_documents": 3}}}
+    assert on_samples(settings, tmp_path / "samples.txt", tmp_path)["data"]["init_args"]["max_documents"] is None
+    settings["data"]["init_args"] = arguments
+    assert "max_documents" not in on_samples(settings, tmp_path / "samples.txt", tmp_path)["data"]["init_args"]
+
+
+def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):
+    given = ["they saw her .", "he slept ."]
+    first = text_losses(given, run)
+    with monkeypatch.context() as patch:
+        patch.setattr(oracle, "load_trained", no_command)
+        assert text_losses(given, run).nll.tolist() == first.nll.tolist()
+        with pytest.raises(TypeError):
+            text_losses(given[::-1], run)
+    assert text_losses(given[::-1], run).nll.tolist() == pytest.approx(first.nll.tolist()[::-1])
+
+
+def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, loss_on_test):
+    found = reverse_lm_score(texts(STORIES, "train"), run, average="tokens", depgen=in_process)
+    assert found.value == pytest.approx(loss_on_test, rel=1e-6)
+    assert len(found.items) == STORIES.sizes["test"]
+    by_text = reverse_lm_score(texts(STORIES, "train"), run, depgen=no_command)
+    assert by_text.value == pytest.approx(text_losses(texts(STORIES, "test"), run).score().value, rel=1e-6)
+
+
+def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, loss_on_test, place):
+    """The mode collapse that the LM score does not see."""
+    real = texts(STORIES, "train")
+    costs = text_losses(real, run)
+    best = real[int(np.argmin(costs.nll / costs.tokens))]
+    assert text_losses([best] * 200, run).score().value < loss_on_test
+    found = reverse_lm_score([best] * 199 + [""], run, average="tokens", depgen=in_process)
+    assert found.value > loss_on_test + 2
+    assert "trained again on 200 samples but for empty ones" in found.description
+    kept = {path.suffix for path in (place / "cache" / "reverse_lm").iterdir()}
+    assert kept == {".npz", ".lock"}, "runs are removed"
+    with pytest.raises(UserError, match="none of them has a word"):
+        reverse_lm_score(["", " "], run, depgen=in_process)
+
+
+def test_text_measures_have_the_oracles(run, config):
+    options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(config), resamples=50)
+    given = texts(STORIES, "train")
+    found = text_metrics(given, None, options)
+    assert found.metrics["lm"] == pytest.approx(text_losses(given, run).score().value)
+    assert found.intervals["oracle_perplexity"].low < found.metrics["oracle_perplexity"]
+    assert found.not_computed["rlm"] == "not asked for: it trains a network on the texts"
+    assert "oracle oracle_stories" in found.settings["lm"]
+    reverse = text_metrics(given, None, TextOptions(**{**vars(options), "reverse": True, "average": "tokens"}))
+    assert reverse.metrics["rlm"] == pytest.approx(reverse_lm_score(given, run, average="tokens").value)
+    assert len(reverse.items["rlm"]) == STORIES.sizes["test"]
+
+
+def test_the_verb_says_where_the_oracle_lies_and_what_it_scores(run, config, loss_on_test):
+    assert train_oracle(config=config).splitlines()[0] == f"oracle\t{run}"
+    assert f"test/loss\t{loss_on_test:.6g}" in train_oracle(config=config)
+
+
+def test_the_oracle_of_an_unknown_experiment_is_refused(place):
+    with pytest.raises(UserError, match="No experiment at"):
+        oracle_training(place / "none.yaml")

@@ -1,0 +1,196 @@
+"""F1 of a network's bracketings and what `depgen predict` writes, with networks whose distances are known."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from depgen.backbones.on_lstm import ONLSTM
+from depgen.backbones.transformer import Transformer
+from depgen.cli import main
+from depgen.data.vocabulary import SubwordPieces, Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees import bracketing
+from depgen.evaluation.trees.bracketing import bracketing_f1, floors, treebank_sentences, word_distances
+from depgen.models.causal_lm import CausalLM
+from depgen.trees.constituency import bracketing_of_distances
+from tests.vocabularies import documents_of
+
+TREES = """
+( (S (NP (DT The) (NN cat)) (, ,) (VP (VBD saw) (NP (CD 12) (NNS dogs))) (. .)) )
+( (S (NP (PRP She)) (VP (VBD paid) (NP ($ $) (CD 3) (-NONE- *U*))) (. .)) )
+( (X (. !)) )
+( (S (NP (DT the) (JJ old) (NN dog)) (VP (VBD slept)) (. .)) )
+"""
+KNOWN = Vocabulary.of_words(["the", "cat", "saw", "N", "dogs", "she", "paid", "$", "old", "slept"])
+
+
+class ByWord(torch.nn.Module):
+    """Two layers of distances that are functions of the token: its id, and the negative of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Parameter(torch.ones(()))
+
+    def syntactic_distances(self, tokens, *, padding=None):
+        assert padding is not None
+        assert (tokens[padding] == 0).all()
+        assert (tokens[:, 0] == 0).all()
+        return torch.stack((tokens, -tokens)).float() * self.one.detach()
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    (tmp_path / "wsj_0001.mrg").write_text(TREES)
+    return str(tmp_path)
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
+    found = Trained(model.eval(), KNOWN, tmp_path, tmp_path / "best.ckpt")
+    monkeypatch.setattr(bracketing, "load_trained", lambda reference, device: found)
+    return found
+
+
+def test_sentences_are_written_as_the_models_text_is(treebank):
+    first, second, third = treebank_sentences(treebank, "*.mrg")
+    assert first.words == ("The", "cat", "saw", "12", "dogs")
+    assert first.spans == {(0, 5), (0, 2), (2, 5), (3, 5)}
+    assert second.words == ("She", "paid", "$", "3")
+    assert len(third.words) == 4
+    assert [tree.words for tree in treebank_sentences(treebank, "*.mrg", currency=False)][1] == ("She", "paid", "3")
+    assert [len(tree.words) for tree in treebank_sentences(treebank, "*.mrg", max_words=4)] == [4, 4]
+    with pytest.raises(UserError, match=r"expected files \*\.txt"):
+        treebank_sentences(treebank, "*.txt")
+    with pytest.raises(UserError, match="at most 1 words"):
+        treebank_sentences(treebank, "*.mrg", max_words=1)
+
+
+def test_scores_are_those_of_the_distances(treebank, trained, capsys):
+    trained.model.backbone = ByWord()
+    text = bracketing_f1(treebank=treebank, seeds=2, batch_size=2)
+    rows = dict(line.split("\t", 1) for line in text.splitlines())
+    # ids: the 2 cat 3 saw 4 N 5 dogs 6 | she 7 paid 8 $ 9 N 5 | the 2 old 10 dog <unk> 1 slept 11
+    # layer 0: ((((the cat) saw) N) dogs) 1 of 3 + 3; (((she paid) ($ N))) inner {02, 24} of gold {14, 24} 1 of 2 + 2;
+    #          cut at slept, then at old: ((the (old <unk>)) slept) inner {03, 13} of gold {03} 1 of 1 + 2
+    assert float(rows["layer 0"].split("\t")[0]) == pytest.approx(100 * (2 / 6 + 2 / 4 + 2 / 3) / 3, abs=0.01)
+    assert float(rows["layer 0"].split("\t")[2]) == pytest.approx(100 * 6 / 13, abs=0.01)
+    # layer 1: right-branching, inner {15, 25, 35}; ((she (paid $)) N); ((the old) (<unk> slept))
+    assert float(rows["layer 1"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 0 + 0) / 3, abs=0.01)
+    assert float(rows["right-branching"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 1 + 0) / 3, abs=0.01)
+    assert float(rows["left-branching"].split("\t")[0]) == pytest.approx(100 * (2 / 6 + 0 + 2 / 3) / 3, abs=0.01)
+    assert float(rows["unknown_words"]) == pytest.approx(1 / 13, abs=1e-4)
+    assert {"layer 1", "random trees", "random distances"} <= rows.keys()
+    only = bracketing_f1(treebank=treebank, layer=1, seeds=1, batch_size=2)
+    assert "layer 0" not in only
+    assert f"layer 1\t{rows['layer 1']}" in only
+    content = json.loads(bracketing_f1(treebank=treebank, seeds=2, json=True))
+    assert 100 * content["rows"]["layer 0"][0]["sentence"] == pytest.approx(50, abs=0.01)
+    assert [len(each) for each in content["rows"].values()] == [1, 1, 1, 1, 2, 2]
+
+
+def test_what_can_not_be_scored_is_refused(treebank, trained):
+    with pytest.raises(UserError, match="without syntactic distances"):
+        bracketing_f1(treebank=treebank)
+    trained.model.backbone = ByWord()
+    with pytest.raises(UserError, match=r"no layer 2: the network has distances in 2"):
+        bracketing_f1(treebank=treebank, layer=2)
+    with pytest.raises(UserError, match=r"No corpus at .*nltk"):
+        bracketing_f1(treebank="nowhere")
+
+
+def test_distances_do_not_depend_on_the_batch():
+    torch.manual_seed(0)
+    network = ONLSTM(KNOWN.size, layers=2, embedding_size=4, hidden_size=6, chunk_size=2).eval()
+    sentences = [["the", "cat"], ["she", "paid", "$", "N", "zebras"], ["slept"]]
+    together = word_distances(network, KNOWN, sentences, batch_size=3)
+    alone = word_distances(network, KNOWN, sentences, batch_size=1)
+    for one, other, words in zip(together, alone, sentences, strict=True):
+        assert one.shape == (2, len(words))
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_a_word_of_several_pieces_has_the_distance_of_its_first():
+
+    pieces = SubwordPieces(size=258).build(documents_of("a"))
+    first = [pieces.pieces(word)[0] for word in ("cat", "sat")]
+    found = word_distances(ByWord(), pieces, [["cat", "sat"]], batch_size=1)
+    assert len(pieces.pieces("cat")) > 1
+    assert found[0][0].tolist() == first
+
+
+def test_floors_repeat_and_cut_by_the_same_rule():
+    first, second = floors([5, 2, 9], seeds=2, lone_word=True), floors([5, 2, 9], seeds=2, lone_word=True)
+    assert first == second
+    assert first["random distances"][0] != first["random distances"][1]
+    values = np.random.default_rng((1, 2)).random(9)
+    assert floors([5, 2, 9], seeds=2, lone_word=True)["random distances"][1][2] == bracketing_of_distances(values)
+    assert all(len(tree) == 8 for trees in first.values() for tree in (each[2] for each in trees))
+
+
+# -- predict ------------------------------------------------------------------------------------------------------
+
+
+def experiment(data, backbone):
+    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 4, "test": 5}}
+    options = {"corpus": corpus, **({"columns": 2} if data.endswith("StreamData") else {})}
+    return {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
+        "model": {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": backbone}},
+        "data": {"class_path": data, "init_args": options},
+    }
+
+
+PRPN = {
+    "class_path": "depgen.backbones.prpn.PRPN",
+    "init_args": {"embedding_size": 8, "hidden_size": 8, "slots": 3, "lookback": 2},
+}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    for name in ("CACHE", "RUNS"):
+        monkeypatch.setenv(f"DEPGEN_{name}", str(tmp_path / name.lower()))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["depgen.data.text.TextData", "depgen.data.stream.StreamData"])
+def test_predict_writes_one_bracketing_a_text(place, data, capsys, treebank):
+    Path("prpn.yaml").write_text(yaml.safe_dump(experiment(data, PRPN)))
+    assert main(["fit", "--config", "prpn.yaml"]) == 0, capsys.readouterr().err
+    assert main(["predict"]) == 0, capsys.readouterr().err
+    (run,) = (place / "runs" / "prpn").iterdir()
+    assert f"bracketings\t{run / 'bracketings'}" in capsys.readouterr().out
+    lines = (run / "bracketings" / "layer-0.txt").read_text().splitlines()
+    kept = [json.loads(line) for line in (run / "bracketings" / "distances.jsonl").read_text().splitlines()]
+    assert [each["item"] for each in kept] == list(range(5))
+    for line, each in zip(lines, kept, strict=True):
+        assert line.replace("(", "").replace(")", "").split() == each["words"]
+        assert line.count("(") == len(each["words"]) - 1
+        assert [len(layer) for layer in each["distances"]] == [len(each["words"])]
+    assert main(["bracketing-f1", "--treebank", treebank, "--seeds", "1"]) == 0, capsys.readouterr().err
+    assert "\nlayer 0\t" in capsys.readouterr().out
+
+
+def test_a_network_without_distances_predicts_nothing(place, capsys):
+    transformer = {
+        "class_path": "depgen.backbones.transformer.Transformer",
+        "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8},
+    }
+    Path("transformer.yaml").write_text(yaml.safe_dump(experiment("depgen.data.text.TextData", transformer)))
+    assert main(["fit", "--config", "transformer.yaml"]) == 0, capsys.readouterr().err
+    assert main(["predict"]) == 2
+    assert "has no syntactic distances to predict" in capsys.readouterr().err
+
+
+def test_every_experiment_of_bracketings_parses():
+    paths = sorted(Path("experiments").glob("bracketing_*.yaml"))
+    assert paths
+    for path in paths:
+        assert main(["bracketing-f1", "--config", str(path), "--print_config"]) == 0

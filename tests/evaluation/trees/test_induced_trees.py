@@ -1,0 +1,155 @@
+import pickle
+import shutil
+
+import pytest
+import yaml
+
+from depgen.data.annotated import annotated_split
+from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.treebank import ConlluTreebank
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees import induced_trees
+from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.evaluation.trees.parsing import predicted_heads
+from depgen.language_models.base import LanguageModel
+from depgen.trees.annotator import Annotator
+from depgen.trees.removal import keep_words
+from depgen.trees.sentence import Sentence
+from depgen.trees.tree import check_tree
+
+QUOTED = Sentence(("``", "The", "dog", ",", "she", "said", ",", "ran", "3", "km", "!", "''"))
+BARE = ("the", "dog", "she", "said", "ran", "N", "km")
+
+
+@pytest.fixture
+def trees(parsing_run):
+    return InducedTrees("udgn")
+
+
+def heads_of(annotator, *words):
+    return annotator.annotate([Sentence(tuple(words))])[0].heads
+
+
+def best_heads(run, words, decoding="tree"):
+    trained = load_trained(run)
+    (heads,) = predicted_heads(trained.model, trained.vocabulary, [words], decoding=decoding)
+    return tuple(heads)
+
+
+def test_words_are_read_as_the_run_has_learnt_them_and_the_others_hang_on_the_word_before(trees, parsing_run):
+    assert isinstance(trees, Annotator)
+    (tree,) = trees.annotate([QUOTED])
+    kept = [word.lower() in BARE or word == "3" for word in QUOTED.words]
+    assert keep_words(tree, kept).heads == best_heads(parsing_run, BARE)
+    assert [head for head, keep in zip(tree.heads, kept, strict=True) if not keep] == [2, 3, 6, 10, 10]
+    assert tree.words == QUOTED.words
+    assert tree.relations == tuple("root" if head == 0 else "dep" for head in tree.heads)
+
+
+def test_tags_tell_what_is_read_where_there_are_any(trees):
+    words = ("dogs", "her", "ran")
+    (tree,) = trees.annotate([Sentence(words, tags=("NNS", ",", "VBD"))])
+    assert tree.heads[1] == 1
+    assert (tree.heads[0], tree.heads[2]) in ((0, 1), (3, 0))
+
+
+def test_text_in_the_runs_form_is_read_as_it_is(parsing_run):
+    words = ("the", "dog", ",", "Ran", ".")
+    assert heads_of(InducedTrees("udgn", form="as_is"), *words) == best_heads(parsing_run, words)
+
+
+def test_text_that_has_its_form_already_needs_no_form(trees, parsing_run):
+    words = ("the", "dog", "ran", "N", "km", "N,N", "N-day")
+    assert heads_of(trees, *words) == heads_of(InducedTrees("udgn", form="as_is"), *words)
+
+
+@pytest.mark.parametrize("decoding", ["tree", "argmax"])
+def test_every_sentence_gets_a_tree_of_one_root(parsing_run, decoding):
+    long = Sentence(("the", "dog", ",", "ran", ".") * 100)
+    lone, marks, mark = Sentence(("Dogs",)), Sentence(("...", "(", "?!", ")")), Sentence(("!",))
+    annotated = InducedTrees(str(parsing_run), decoding).annotate([long, lone, marks, mark, QUOTED])
+    for sentence in annotated:
+        check_tree(sentence.heads, "here", single_root=True)
+    assert len(annotated[0]) == 500
+    assert [sentence.heads for sentence in annotated[1:4]] == [(0,), (0, 1, 1, 1), (0,)]
+    assert heads_of(InducedTrees(str(parsing_run), decoding), *marks.words) == (0, 1, 1, 1)
+
+
+def test_argmax_heads_stay_but_where_a_cycle_is_cut(parsing_run):
+    argmax = best_heads(parsing_run, BARE, "argmax")
+    heads = heads_of(InducedTrees("udgn", "argmax"), *BARE)
+    root = heads.index(0) + 1
+    changed = [place for place in range(len(BARE)) if heads[place] != argmax[place]]
+    assert changed
+    assert {heads[place] for place in changed} <= {0, root}
+    assert sum(heads[place] == argmax[place] for place in range(len(BARE))) >= len(BARE) / 2
+
+
+def test_a_tree_does_not_depend_on_what_is_parsed_beside_it(parsing_run):
+    sentences = [QUOTED, Sentence(("Dogs",)), *(Sentence(QUOTED.words[:length]) for length in range(2, 12))]
+    small = InducedTrees("udgn", tokens_per_batch=10)
+    assert InducedTrees("udgn").annotate(sentences) == small.annotate(sentences)
+    assert small.annotate(sentences) == [small.annotate([each])[0] for each in sentences]
+
+
+def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(parsing_run, copy)
+
+    def fingerprint(run=copy, **options):
+        return InducedTrees(str(run), **options).fingerprint()
+
+    before = fingerprint()
+    assert before == fingerprint(parsing_run) == fingerprint(form="bare", tokens_per_batch=9, device="cpu")
+    assert len({before, fingerprint(decoding="argmax"), fingerprint(form="ptb"), fingerprint(form="as_is")}) == 4
+    words = ["thee" if word == "the" else word for word in load_vocabulary(copy / "vocabulary").types[3:]]
+    Vocabulary.of_words(words, specials=["mask_id"]).save(copy / "vocabulary")
+    assert fingerprint() != before
+    shutil.copytree(parsing_run / "vocabulary", copy / "vocabulary", dirs_exist_ok=True)
+    with (copy / "checkpoints" / "best.ckpt").open("ab") as stream:
+        stream.write(b"\0")
+    assert fingerprint() != before
+
+
+def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
+    table = annotated_split(ConlluTreebank(), "test", trees)
+    row = table[0]
+    first = Sentence(tuple(row["words"][: row["sentence_lengths"][0]]))
+    other = pickle.loads(pickle.dumps(trees))
+    assert "trained" not in other.__dict__
+    assert other.fingerprint() == trees.fingerprint()
+    assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
+
+
+def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(parsing_run, copy)
+    settings = yaml.safe_load((copy / "config.yaml").read_text())
+    lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb"}}
+    settings["data"]["init_args"]["corpus"] = lines
+    (copy / "config.yaml").write_text(yaml.safe_dump(settings))
+    with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):
+        InducedTrees(str(copy)).annotate([QUOTED])
+    lines["init_args"]["published"] = "ptb"
+    (copy / "config.yaml").write_text(yaml.safe_dump(settings))
+    assert InducedTrees(str(copy)).text_form == "ptb"
+    assert InducedTrees(str(copy), form="bare").text_form == "bare"
+
+
+def test_faults_are_named(parsing_run, monkeypatch, trees):
+    with pytest.raises(UserError, match=r"No run at .*nowhere.*train one, such as `depgen fit"):
+        InducedTrees("nowhere").fingerprint()
+    with pytest.raises(UserError, match="sentence 2: expected words"):
+        trees.annotate([QUOTED, Sentence(())])
+
+    def other(checkpoint, *, device, trust):
+        return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
+
+    monkeypatch.setattr(induced_trees, "load_trained", other)
+    with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
+        InducedTrees("udgn").annotate([QUOTED])
+    monkeypatch.setattr(induced_trees, "form_of_run", lambda run: None)
+    with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say
+        InducedTrees("udgn").fingerprint()

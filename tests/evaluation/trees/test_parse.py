@@ -1,0 +1,163 @@
+import gzip
+
+import pytest
+
+import depgen
+from depgen.cli import main
+from depgen.evaluation.text_documents import document_of
+from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.trees.conllu import read_conllu
+from depgen.trees.sentence import Sentence
+
+CONLLU = """# newdoc id = letter
+# sent_id = letter-1
+# text = Don't go, dog!
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\tdo\tAUX\tVBP\tMood=Ind\t7\twrong\t3:aux\tA=1
+2\tn't\tnot\tPART\tRB\t_\t2\taux\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t_\t_\t0:root\tSpaceAfter=No
+3.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t3:conj\t_
+4\t,\t,\tPUNCT\t,\t_\tx\t_\t_\t_
+5\tdog\tdog\tNOUN\tNN\t_\t3\tvocative\t_\tSpaceAfter=No
+6\t!\t!\tPUNCT\t.\t_\t3\tpunct\t_\t_
+
+# a comment of its own
+1\t...\t...\tPUNCT\t.\t_\t_\t_\t_\t_
+2\t!\t!\tPUNCT\t.\t_\t_\t_\t_\t_
+
+"""
+
+
+def parsed(capsys, *arguments):
+    capsys.readouterr()
+    code = main([*map(str, arguments)])
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return captured.out
+
+
+def refusal(capsys, *arguments):
+    assert main(["parse", "--run", "udgn", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
+
+def rows(content):
+    return [[line.split("\t") for line in part.splitlines()] for part in content.rstrip("\n").split("\n\n")]
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "story.txt"
+    path.write_text("The dog , she said , ran .\n\n  ( ... )  \nDogs\nShe ran 3 km\n")
+    return path
+
+
+def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
+    content = parsed(capsys, "parse", "--run", parsing_run, "--input", text)
+    sentences = rows(content)
+    assert [part[0][0] for part in sentences] == [f"# sent_id = story.txt:{line}" for line in (1, 3, 4, 5)]
+    assert sentences[1][1] == ["# text = ( ... )"]
+    lines = [line.split() for line in text.read_text().splitlines() if line.strip()]
+    assert [[row[1] for row in part[2:]] for part in sentences] == lines
+    annotated = InducedTrees(str(parsing_run)).annotate([Sentence(tuple(line)) for line in lines])
+    assert [tuple(int(row[6]) for row in part[2:]) for part in sentences] == [each.heads for each in annotated]
+    assert [tuple(row[7] for row in part[2:]) for part in sentences] == [each.relations for each in annotated]
+    assert annotated[1].heads == (0, 1, 1)
+
+
+def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
+    content = parsed(capsys, "parse", "--run", parsing_run, "--input", text, "--tokens", "rules")
+    found = depgen.load(parsing_run).parse([document_of(text.read_text(), name="story.txt", tokens="rules")])
+    assert found.to_conllu() == content
+
+
+def test_predict_with_an_input_is_parse(parsing_run, text, capsys):
+    options = ["--run", "udgn", "--input", text, "--decoding", "argmax"]
+    content = parsed(capsys, "predict", *options)
+    assert content == parsed(capsys, "parse", *options)
+    assert content != parsed(capsys, "parse", *options[:-1], "tree")
+
+
+def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, capsys):
+    path = tmp_path / "raw.conllu"
+    path.write_text("She didn't run.\n")
+    options = ["--run", "udgn", "--input", path, "--input_format", "text"]
+    (sentence,) = rows(parsed(capsys, "parse", *options, "--tokens", "rules"))
+    assert [row[1] for row in sentence[2:]] == ["She", "did", "n't", "run", "."]
+    assert [row[9] for row in sentence[2:]] == ["_", "SpaceAfter=No", "_", "SpaceAfter=No", "_"]
+    assert sentence[-1][6] == "4"
+    (as_it_is,) = rows(parsed(capsys, "parse", *options, "--form", "as_is"))
+    expected = InducedTrees("udgn", form="as_is").annotate([Sentence(("She", "didn't", "run."))])[0].heads
+    assert tuple(int(row[6]) for row in as_it_is[2:]) == expected
+
+
+def test_words_and_space_after_spell_the_text(parsing_run, tmp_path, capsys):
+    path = tmp_path / "raw.txt"
+    path.write_text('"No, no ... no!"  \t said (the) dog\'s dog-catcher.\n')
+    (sentence,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path, "--tokens", "rules"))
+    spelt = "".join(row[1] + ("" if row[9] == "SpaceAfter=No" else " ") for row in sentence[2:])
+    assert sentence[1] == ["# text = " + spelt.strip()] == ['# text = "No, no ... no!" said (the) dog\'s dog-catcher.']
+    (by_space,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path))
+    assert {row[9] for row in by_space[2:]} == {"_"}
+
+
+def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
+    path, output = tmp_path / "a.conllu", tmp_path / "out" / "b.conllu"
+    path.write_text(CONLLU)
+    assert parsed(capsys, "parse", "--run", "udgn", "--input", path, "--output", output) == ""
+    before, after = CONLLU.splitlines(), output.read_text().splitlines()
+    after.remove("# text = ... !")
+    for old, new in zip(before, after, strict=True):
+        old, new = old.split("\t"), new.split("\t")
+        if old[0].isdecimal():
+            old[6:8], new[6:8] = (), ()
+        if not old[0].startswith("#") and len(old) > 1:
+            assert new[-2] == "_"
+            old[-2] = "_"
+        assert old == new
+    (letter,) = read_conllu(output)
+    words = ("Do", "n't", "go", ",", "dog", "!")
+    tagged = Sentence(words, tags=("VBP", "RB", "VB", ",", "NN", "."))
+    assert letter.sentences[0].heads == InducedTrees("udgn").annotate([tagged])[0].heads
+    assert letter.sentences[0].relations[3] == "dep"
+    assert letter.sentences[1].heads == (0, 1)
+    with gzip.open(tmp_path / "a.conllu.gz", "wt") as stream:
+        stream.write(CONLLU)
+    assert parsed(capsys, "parse", "--run", "udgn", "--input", tmp_path / "a.conllu.gz") == output.read_text()
+
+
+def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
+    path = tmp_path / "a.conllu"
+    row = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n"
+    path.write_text(row.format(1, "dogs", "NOUN") + row.format(2, "or", "PUNCT") + row.format(3, "cats", "NOUN"))
+    by_tag = rows(parsed(capsys, "parse", "--input", path, "--run", "udgn", "--tags", "upos"))[0]
+    assert by_tag[2][6] == "1"
+    by_form = rows(parsed(capsys, "parse", "--input", path, "--run", "udgn"))[0]
+    assert [row[6] for row in by_form[1:]] == [
+        str(head) for head in InducedTrees("udgn").annotate([Sentence(("dogs", "or", "cats"))])[0].heads
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.conllu", CONLLU.replace("2\tn't", "9\tn't"), "a.conllu:6: expected token 2, found 9"),
+        ("a.conllu", CONLLU.replace("PART\tRB", "PART"), "a.conllu:6: expected 10 columns separated by tabs, found 9"),
+        ("a.conllu", "# no sentence\n", "a.conllu: expected sentences in CoNLL-U, found none"),
+        ("a.conllu", "", "a.conllu: the file is empty"),
+        ("a.txt", "", "a.txt: the file is empty"),
+        ("a.txt", "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
+    ],
+)
+def test_faulty_files_are_named_with_their_line_and_nothing_is_written(
+    parsing_run, tmp_path, capsys, name, content, message
+):
+    (tmp_path / name).write_text(content)
+    assert message in refusal(capsys, "--input", tmp_path / name, "--output", tmp_path / "out.conllu")
+    assert not (tmp_path / "out.conllu").exists()
+
+
+def test_faulty_options(parsing_run, tmp_path, capsys):
+    assert "No file at" in refusal(capsys, "--input", tmp_path / "nowhere.txt")
+    (tmp_path / "a.txt").write_text("a b\n")
+    assert "is a folder: name a file" in refusal(capsys, "--input", tmp_path / "a.txt", "--output", tmp_path)
