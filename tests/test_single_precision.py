@@ -36,13 +36,9 @@ def test_a_system_trains_and_works_without_float64(without_float64, name):
     assert not isinstance(without_float64[name], str), without_float64[name]
 
 
-WAITING = {"prpn": 8}
-"""The batch norm of PRPN takes its statistics over words alone, which it selects by a mask."""
-
-
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_training_step_waits_for_no_result(with_float64, name):
     steps = with_float64[name]
     assert not isinstance(steps, str), steps
     assert len(steps) >= 2
-    assert [len(each) for each in steps] == [WAITING.get(name, 0)] * len(steps)
+    assert steps == [[]] * len(steps)

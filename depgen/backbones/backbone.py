@@ -101,7 +101,7 @@ class Backbone(nn.Module):
         Args:
             tokens: token ids; what follows `state` when there is one.
             padding: True at positions that are no tokens, at either end; causal networks need none at the right,
-                unless they train with `couples_batch`.
+                unless they train with `couples_batch`: these take it on the CPU too, which spares waits for a GPU.
             state: what an earlier call with `carry` returned.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned.
             all_layers: return the hidden states after each layer too.

@@ -164,11 +164,12 @@ class PRPN(EmbeddingBackbone):
         if attention_layer is not None:
             raise ValueError(f"attention of layer {attention_layer} was asked for, but a PRPN has none over positions")
         assert state is None or isinstance(state, PRPNState)
-        rows = LeftAligned.of(padding)
+        given = LeftAligned.of(padding)
+        rows, places = given.to(tokens.device), given.places(tokens.device)
         embedded = self.embedding(rows.moved(tokens))
         before = state or self._beginning(embedded)
         context = torch.cat((before.embedded, embedded), 1)
-        distances, following = self.parsing(context, rows.kept)
+        distances, following = self.parsing(context, places)
         known = torch.cat((before.distances, distances), 1)
         # g_{t,k} from d_t and g^_{t,k} from d^_{t+1}, both against the same d_{t-k}
         reading_gates, prediction_gates = (self.open_slots(each, known) for each in (distances, following))
@@ -177,7 +178,7 @@ class PRPN(EmbeddingBackbone):
             hidden, history = layer(hidden, reading_gates, memory)
             every.append(hidden)
             histories.append(history)
-        every.append(self.prediction(hidden, histories[-1][0], prediction_gates, rows.kept))
+        every.append(self.prediction(hidden, histories[-1][0], prediction_gates, places))
         every = [rows.returned(each) for each in every]
         return BackboneOutput(
             hidden=self.dropout(every[-1]),
@@ -200,10 +201,11 @@ class PRPN(EmbeddingBackbone):
         Needs evaluation mode.
         """
         assert not self.training, "distances are those of evaluation mode"
-        rows = LeftAligned.of(padding)
+        given = LeftAligned.of(padding)
+        rows, places = given.to(tokens.device), given.places(tokens.device)
         embedded = self.embedding(rows.moved(tokens))
         context = torch.cat((self._beginning(embedded).embedded, embedded), 1)
-        distances, _ = self.parsing(context, rows.kept)
+        distances, _ = self.parsing(context, places)
         return rows.returned(distances[..., None])[None, ..., 0]
 
     def _beginning(self, embedded: Tensor) -> PRPNState:
@@ -240,12 +242,12 @@ class Parsing(nn.Module):
         self.distance = nn.Conv1d(size, 2, 1, groups=2)
 
     def forward(
-        self, context: Float[Tensor, "batch context width"], kept: Bool[Tensor, "batch length"] | None
+        self, context: Float[Tensor, "batch context width"], places: Int[Tensor, " tokens"] | None
     ) -> tuple[Float[Tensor, "batch length"], ...]:
-        """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on."""
+        """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on; `places` of tokens."""
         columns = self.dropout(context).transpose(1, 2)
         convolved = self.window(columns).transpose(1, 2)  # batch length size
-        units = batch_norm_of_tokens(self.normalize, convolved, kept).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
+        units = batch_norm_of_tokens(self.normalize, convolved, places).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))
         units = self.dropout(units)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
@@ -254,20 +256,21 @@ class Parsing(nn.Module):
 
 
 def batch_norm_of_tokens(
-    normalize: nn.BatchNorm1d, values: Float[Tensor, "batch length width"], kept: Bool[Tensor, "batch length"] | None
+    normalize: nn.BatchNorm1d, values: Float[Tensor, "batch length width"], places: Int[Tensor, " tokens"] | None
 ) -> Float[Tensor, "batch length width"]:
     """Batch normalisation with the statistics of tokens, not of padding (D4); zero at padding.
 
     Args:
         normalize: the normalisation, over the last axis.
         values: one vector per position.
-        kept: True at tokens; None: all positions are tokens.
+        places: of the tokens among all positions, row by row; None: all positions are tokens.
     """
-    if kept is None:
-        return normalize(values.flatten(0, 1)).view_as(values)  # type: ignore[no-any-return]
-    normalized = torch.zeros_like(values)
-    normalized[kept] = normalize(values[kept])
-    return normalized
+    flat = values.flatten(0, 1)
+    if places is None:
+        return normalize(flat).view_as(values)  # type: ignore[no-any-return]
+    normalized = torch.zeros_like(flat)
+    normalized[places] = normalize(flat[places])
+    return normalized.view_as(values)
 
 
 def open_slots(
@@ -433,7 +436,7 @@ class Prediction(nn.Module):
         hidden: Float[Tensor, "batch length size"],
         history: Float[Tensor, "batch known size"],
         gates: Float[Tensor, "batch length slots"],
-        kept: Bool[Tensor, "batch length"] | None,
+        places: Int[Tensor, " tokens"] | None,
     ) -> Float[Tensor, "batch length output_size"]:
         """What the next tokens are predicted from."""
         keys = self.dropout(self.key(self.dropout(hidden)))  # drop(W drop(h_t) + b)
@@ -445,4 +448,4 @@ class Prediction(nn.Module):
         band = weights.new_zeros(*hidden.shape[:2], history.size(1)).scatter(2, slots, weights)
         found = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
         output = self.output(self.dropout(torch.cat((hidden, found), -1)))
-        return batch_norm_of_tokens(self.normalize, output, kept).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
+        return batch_norm_of_tokens(self.normalize, output, places).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))

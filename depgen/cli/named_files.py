@@ -96,9 +96,14 @@ def _check_run(name: str) -> None:
 
 
 def _check_corpus(arguments: Sequence[str]) -> None:
-    """Raises UserError if the files of a YAML file's corpus are missing, unless options change `data`."""
+    """Raises UserError if the files of the corpus that YAML files and options name are missing."""
     from depgen.data.missing import check_corpus  # PyYAML and the corpora, which only `fit` needs here
 
     configs = [Path(value) for name, value in _values(arguments) if name in _CONFIG]
-    if len(configs) == 1 and not any(each.startswith("--data") for each in arguments):
-        check_corpus(configs[0])
+    options = {}
+    for argument, following in pairwise([*arguments, ""]):
+        name, separator, value = argument.partition("=")
+        if name.startswith("--data"):
+            options[name[2:]] = value if separator else following
+    if configs:
+        check_corpus(configs, options)

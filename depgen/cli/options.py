@@ -80,7 +80,12 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
         "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between two saves of resume.ckpt"
     )
     parser.add_argument(
-        "--compile", type=bool, default=False, help="compile the backbone by torch.compile (true); off by default"
+        "--compile",
+        nargs="?",
+        const=True,
+        default=False,
+        type=bool,
+        help="compile the backbone by torch.compile; it needs a C++ compiler",
     )
     parser.add_argument(
         "--float32_matmul_precision",

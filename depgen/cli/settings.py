@@ -1,6 +1,7 @@
 """The settings that a checkpoint was trained with, against those asked for."""
 
 import logging
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,19 @@ def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict
 def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool = False) -> list[Difference]:
     """What differs in the settings that make a model and its data; where training goes on, in its course too."""
     found = differences(_compared(asked, goes_on), _compared(held, goes_on))
-    return [each for each in found if each.name not in (*FREE, *FOUND)]
+    sizes = _table_sizes(held.get("model") or {})
+    return [
+        each
+        for each in found
+        if each.name not in (*FREE, *FOUND) and not (each.name in sizes and each.given is None)
+    ]
+
+
+def _table_sizes(model: Mapping[str, Any]) -> set[str]:
+    """The settings that a system takes from tables of the vocabulary where they are not given."""
+    module, _, name = str(model.get("class_path")).rpartition(".")
+    system = getattr(sys.modules.get(module), name, None)
+    return {f"model.init_args.{argument}" for argument in getattr(system, "table_sizes", ())}
 
 
 def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:

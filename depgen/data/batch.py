@@ -115,7 +115,17 @@ class ItemBatch:
 
     @property
     def stretches(self) -> list[Stretch]:
-        """The rows of the batch: an item is a stretch by itself."""
+        """The rows of the batch: an item is a stretch by itself.
+
+        Raises:
+            UserError: an item is no `TokenItem`, so that the collate has to be another one.
+        """
+        for place, each in enumerate(self.items):
+            if not isinstance(each, (Stretch, TokenItem)):
+                raise UserError(
+                    f"item {place + 1} of a batch: expected a TokenItem, found a {type(each).__name__}. Give these data "
+                    "a collate that makes batches of their items, or train a system that brings one."
+                )
         return [
             each if isinstance(each, Stretch) else Stretch(each.index, (each,), 0, len(each.ids) + 1)
             for each in self.items

@@ -1,26 +1,35 @@
 """Refuses an experiment whose corpus is not at hand, before anything heavy is imported."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import MissingDataError
-from depgen.yaml_files import read_yaml
+from depgen.yaml_files import read_yaml, yaml_value
 
 
-def check_corpus(experiment: Path) -> None:
+def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None = None) -> None:
     """Reads the first document of what an experiment trains and validates on, if its corpus has a folder.
 
     Of a corpus that reads another one, only the training split of that one is read: it may draw its own splits.
-    Settings that are wrong in another way are left to the parser of the command line, which names them.
+    Settings that are wrong in another way are left to the parser of the command line, which names them, and so are
+    those that change a class.
+
+    Args:
+        experiments: YAML files; a later one changes values of those before it.
+        options: values of the command line by their dotted names, such as `data.init_args.corpus.init_args.folder`.
 
     Raises:
         MissingDataError: a file is missing.
     """
     try:
-        block = read_yaml(experiment)["data"]["init_args"]["corpus"]
+        settings = reduce(_changed, map(read_yaml, experiments))
+        for name, value in (options or {}).items():
+            _set(settings, name.split("."), yaml_value(value, name))
+        block = settings["data"]["init_args"]["corpus"]
         splits: tuple[Split, ...] = ("train",) if "corpus" in (block.get("init_args") or {}) else ("train", "valid")
         while "corpus" in (block.get("init_args") or {}):
             block = block["init_args"]["corpus"]
@@ -32,6 +41,28 @@ def check_corpus(experiment: Path) -> None:
         raise
     except (ValueError, TypeError, AttributeError, LookupError, ImportError):
         return
+
+
+def _changed(settings: Any, changes: Any) -> Any:  # noqa: ANN401 - values of YAML
+    """Settings with other values; raises LookupError where a class is another one."""
+    if not isinstance(settings, dict) or not isinstance(changes, dict):
+        return changes
+    if "class_path" in settings and changes.get("class_path", settings["class_path"]) != settings["class_path"]:
+        raise LookupError(changes["class_path"])
+    return settings | {name: _changed(settings.get(name), value) for name, value in changes.items()}
+
+
+def _set(block: Any, names: Sequence[str], value: object) -> None:  # noqa: ANN401 - a value of YAML
+    """Set one value; `init_args` may be left out of its name, as on the command line."""
+    first, *others = names
+    if first == "class_path":
+        raise LookupError(value)
+    if "init_args" in block and first != "init_args":
+        block = block["init_args"]
+    if others:
+        _set(block[first], others, value)
+    else:
+        block[first] = value
 
 
 def _built(block: Mapping[str, Any]) -> object:

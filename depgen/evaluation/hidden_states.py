@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.tabular import Results, Row
+from depgen.evaluation.tabular import Results, Row, Tabular
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.token_states import States, token_states
 
@@ -35,7 +35,7 @@ class SentenceStates:
 
 
 @dataclass(frozen=True, eq=False)
-class TextStates:
+class TextStates(Tabular):
     """The states of a text's words, sentence by sentence.
 
     Attributes:
@@ -56,6 +56,21 @@ class TextStates:
         """The states of all words, a row for each."""
         return np.concatenate([sentence.states for sentence in self.sentences] or [np.empty((0, 0))])
 
+    def rows(self) -> list[Row]:
+        """A row for each word, a column `state_0`, … for each dimension; sentences and positions count from 1."""
+        return [
+            {
+                "sentence": number,
+                "position": position + 1,
+                "word": word,
+                "tokens": sentence.tokens[position],
+                **({} if (span := sentence.spans[position]) is None else {"start": span[0], "end": span[1]}),
+                **{f"state_{dimension}": value for dimension, value in enumerate(state.tolist())},
+            }
+            for number, sentence in enumerate(self.sentences, start=1)
+            for position, (word, state) in enumerate(zip(sentence.words, sentence.states, strict=True))
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class HiddenStates(Results[TextStates]):
@@ -71,20 +86,7 @@ class HiddenStates(Results[TextStates]):
 
     def rows(self) -> list[Row]:
         """A row for each word, a column `state_0`, … for each dimension; documents, sentences, positions from 1."""
-        return [
-            {
-                "document": document,
-                "sentence": number,
-                "position": position + 1,
-                "word": word,
-                "tokens": sentence.tokens[position],
-                **({} if (span := sentence.spans[position]) is None else {"start": span[0], "end": span[1]}),
-                **{f"state_{dimension}": value for dimension, value in enumerate(state.tolist())},
-            }
-            for document, text in enumerate(self.texts, start=1)
-            for number, sentence in enumerate(text.sentences, start=1)
-            for position, (word, state) in enumerate(zip(sentence.words, sentence.states, strict=True))
-        ]
+        return [{"document": number, **row} for number, text in enumerate(self.texts, start=1) for row in text.rows()]
 
 
 def states_of_documents(

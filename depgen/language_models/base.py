@@ -1,6 +1,6 @@
 """The thin base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -60,6 +60,8 @@ class LanguageModel(L.LightningModule):
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
         generation_options: the dataclass of its options of generation; None: it does not generate texts.
+        table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name of
+            the table; see `configure_model`.
     """
 
     likelihood: Likelihood = "exact"
@@ -68,6 +70,7 @@ class LanguageModel(L.LightningModule):
     sentences_in_pairs: bool = False
     longest_scored: int | None = None
     generation_options: type[Any] | None = None
+    table_sizes: Mapping[str, str] = {}
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
@@ -123,10 +126,13 @@ class LanguageModel(L.LightningModule):
     def _refuse_structure(self, structure: object) -> None:
         """Raises UserError if structure is given, which this system doesn't score."""
         if structure is not None:
-            raise UserError(
-                f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
-                "that gives texts and their structure a joint probability."
-            )
+            raise self._scores_no_structure()
+
+    def _scores_no_structure(self) -> UserError:
+        return UserError(
+            f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
+            "that gives texts and their structure a joint probability."
+        )
 
     def pair_log_likelihoods(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
@@ -158,7 +164,8 @@ class LanguageModel(L.LightningModule):
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The same as the optimiser is to treat it: in one group unless a system says otherwise.
 
-        A group may have options of the optimiser, such as `lr`, and `clip`, the largest norm of its gradient.
+        A group may have options of the optimiser, such as `lr`; `clip`, the largest norm of its gradient; and `clip_name`,
+        a name that groups share whose gradients are clipped together.
         """
         return self.trained_parameters()
 
@@ -193,9 +200,63 @@ class LanguageModel(L.LightningModule):
         clip_groups(optimizer, others=gradient_clip_val)
 
     def setup(self, stage: str) -> None:
-        """Refuse, before training, constructor arguments that a checkpoint could not store."""
+        """Refuse, before training, constructor arguments that a checkpoint could not store, and precisions of batches.
+
+        Raises:
+            UserError: such an argument, or a `trainer.precision` for which Lightning converts each batch.
+        """
+        precision = getattr(self._attached, "precision", "32-true")
+        if precision.endswith("-true") and precision != "32-true":
+            raise UserError(
+                f"trainer.precision: expected 32-true, bf16-mixed or 16-mixed, found {precision}, for which Lightning "
+                "changes batches in place, and those of depgen can't be changed. Take one of these. Scores in double "
+                "precision: depgen.load(run, dtype='float64')."
+            )
         if stage == "fit":
             plain_settings(type(self), self.hparams)
+
+    def configure_model(self) -> None:
+        """Take the `table_sizes` that were not given from the data module's vocabulary, and store them in `hparams`.
+
+        A checkpoint keeps them, so that it loads without the data. A system with such sizes calls this first in its own
+        `configure_model`, and then makes the layers that need them, unless it has them already:
+
+            table_sizes = {"relations": "relations"}
+
+            def configure_model(self) -> None:
+                super().configure_model()
+                if not hasattr(self, "relation_embedding"):
+                    self.relation_embedding = nn.Embedding(self.hparams.relations, self.width)
+
+        Its constructor has `relations: int | None = None` and calls `save_hyperparameters`.
+
+        Raises:
+            UserError: the vocabulary has no such table, its table has another size than the one given, or there is
+                neither a size nor a data module.
+        """
+        if not self.table_sizes:
+            return
+        vocabulary = getattr(getattr(self._attached, "datamodule", None), "vocabulary", None)
+        for argument, table in self.table_sizes.items():
+            self.hparams[argument] = self._table_size(argument, table, vocabulary)
+
+    def _table_size(self, argument: str, table: str, vocabulary: Vocabulary | None) -> int:
+        given: int | None = self.hparams[argument]
+        if vocabulary is None and given is not None:
+            return given
+        if vocabulary is None or table not in vocabulary.tables:
+            where = "there is no data module" if vocabulary is None else f"it has {sorted(vocabulary.tables) or 'none'}"
+            raise UserError(
+                f"{argument}: {type(self).__name__} takes it from the table {table!r} of the data's vocabulary, but "
+                f"{where}. Set data.init_args.vocabulary to one that makes this table, or give a number."
+            )
+        found = len(vocabulary.tables[table])
+        if given not in (None, found):
+            raise UserError(
+                f"{argument}: expected {found}, as many rows as the vocabulary's table {table!r} has, found {given}. "
+                "Leave it out, so that it is taken from the table."
+            )
+        return found
 
     def configure_callbacks(self) -> list[L.Callback]:
         """The callbacks that training needs: phases with their best checkpoints, a seed for each step, optimisers.

@@ -23,6 +23,7 @@ from depgen.decoding.text_search import likeliest_texts
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
+from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.training.activation import ActivationRegularizer
 
@@ -89,7 +90,8 @@ class LeftToRight(LanguageModel):
         """
         streams = batch.segment is not None
         state = self._carried.get(self.training) if batch.segment else None
-        padding = ~batch.is_word if self.training and self.backbone.couples_batch else None
+        couples = self.training and self.backbone.couples_batch
+        padding = ~mask_of(batch.lengths, batch.inputs.size(1)) if couples else None
         output: BackboneOutput = self.backbone(
             batch.inputs, padding=padding, state=state, attention_layer=attention_layer, carry=streams
         )
@@ -159,16 +161,36 @@ class LeftToRight(LanguageModel):
         `<eos>` precedes the document and is nowhere between its sentences. The state that a stream carries is neither
         used nor changed.
         """
-        self._refuse_structure(structure)
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)
         batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(self.device)
-        scores = self.log_probs(batch).cpu().numpy()
+        found = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
+        scores = found.cpu().numpy()
         return [
             np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
             for row, item, document in zip(scores, items, documents, strict=True)
         ]
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target together with its part of the structure, given all before it.
+
+        Called by `sentence_log_probs` with structure. A system with a joint distribution overrides this method alone.
+
+        Args:
+            batch: the documents, a row each.
+            documents: see `sentence_log_probs`.
+            structure: see `sentence_log_probs`.
+
+        Raises:
+            UserError: the system scores no structure.
+        """
+        raise self._scores_no_structure()
 
     def _refuse_longer(self, tokens: int) -> None:
         if self.longest_scored is not None and tokens > self.longest_scored:

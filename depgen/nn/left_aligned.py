@@ -28,6 +28,18 @@ class LeftAligned:
             return cls(None, None)
         return cls(padding, mask_of((~padding).sum(1), padding.size(1)))
 
+    def to(self, device: torch.device) -> "LeftAligned":
+        """The same places on a device, for which nothing is waited."""
+        padding, kept = (None if each is None else each.to(device, non_blocking=True) for each in (self.padding, self.kept))
+        return LeftAligned(padding, kept)
+
+    def places(self, device: torch.device) -> Int[Tensor, " tokens"] | None:
+        """On a device the places of the tokens among all, row by row, once they are moved; None: all have one.
+
+        A GPU is waited for where the padding lies on it, and not where that lies on the CPU.
+        """
+        return None if self.kept is None else self.kept.flatten().nonzero()[:, 0].to(device, non_blocking=True)
+
     def moved(self, tokens: Shaped[Tensor, "batch length *width"]) -> Shaped[Tensor, "batch length *width"]:
         """The texts at the left, ids or vectors; what comes after them is without meaning."""
         if self.padding is None:

@@ -10,15 +10,20 @@ from depgen.errors import UserError
 
 
 def check_clips(groups: list[Any]) -> None:
-    """Refuse a group's `clip` that is not a number above 0, before the optimiser is made.
+    """Refuse clips that can't be used, before the optimiser is made.
 
     Raises:
-        UserError: it is something else.
+        UserError: a group's `clip` is not a number above 0, or groups of one `clip_name` have different clips.
     """
+    named: dict[str, float | None] = {}
     for number, group in enumerate(groups):
-        clip = group.get("clip") if isinstance(group, dict) else None
+        clip, name = (group.get(key) if isinstance(group, dict) else None for key in ("clip", "clip_name"))
         if clip is not None and not clip > 0:
             raise UserError(f"parameter group {number}: expected a clip above 0, found {clip}.")
+        if name is not None and (clip is None or named.setdefault(name, clip) != clip):
+            raise UserError(
+                f"parameter group {number}: expected a clip, the same in all groups of clip_name {name!r}, found {clip}."
+            )
 
 
 def clips_by_group(optimizer: Optimizer) -> bool:
@@ -28,17 +33,18 @@ def clips_by_group(optimizer: Optimizer) -> bool:
 
 
 def clip_groups(optimizer: Optimizer, *, others: float | None = None) -> None:
-    """Bring the gradient norm of each group with a `clip` down to it.
+    """Bring the gradient norm of each group with a `clip` down to it, of groups with the same `clip_name` together.
 
     Args:
         optimizer: whose groups.
         others: largest norm of the gradient of all other groups together; None for any.
     """
-    rest: list[Tensor] = []
-    for group in optimizer.param_groups:
-        if group.get("clip") is None:
-            rest += group["params"]
-        else:
-            torch.nn.utils.clip_grad_norm_(group["params"], group["clip"])
-    if others and rest:
-        torch.nn.utils.clip_grad_norm_(rest, others)
+    parts: dict[object, list[Tensor]] = {}
+    limits: dict[object, float | None] = {None: others}
+    for number, group in enumerate(optimizer.param_groups):
+        part = None if group.get("clip") is None else group.get("clip_name") or number
+        parts.setdefault(part, []).extend(group["params"])
+        limits.setdefault(part, group.get("clip"))
+    for part, parameters in parts.items():
+        if limit := limits[part]:
+            torch.nn.utils.clip_grad_norm_(parameters, limit)

@@ -183,6 +183,8 @@ def _add_row(block: SdpBlock, number: int, line: str) -> None:
 def write_sdp(documents: Iterable[Document], path: Path, *, release: Release = "2015") -> None:
     """Write documents so that `read_sdp` gives them back; lemmas and frames become `_`, as do tags that are not there.
 
+    Lines end in `\n`, also where the file that was read has `\r\n`.
+
     The sentences of a document of several are numbered by three digits after its identifier. The file appears once it
     is whole: one that is refused half-way leaves what was there before.
 

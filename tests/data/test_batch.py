@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_words
+from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens, collate_words
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -53,3 +53,10 @@ def test_a_memo_keeps_what_it_has_room_for_and_computes_the_rest_each_time():
     for key in ("first", "first", "second", "second"):
         assert memo.of(key, compute)[0].tolist() == [0, 1, 2, 3]
     assert len(computed) == 3
+
+
+@pytest.mark.parametrize("collate", [collate_tokens, collate_words])
+def test_items_of_another_kind_want_another_collate(collate):
+    item = TokenItem(0, np.array([3, 4]))
+    with pytest.raises(UserError, match="item 2 .* found a tuple.* collate"):
+        collate(ItemBatch([item, (item, 1)], 5, NO_WORDS_BUT_MASK))

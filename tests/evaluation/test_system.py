@@ -232,6 +232,9 @@ def test_tables_hold_the_rows_that_the_command_prints(systems, by):
     assert len(frame) == {"word": 11 + 4, "sentence": 4, "document": 3, "all": 1}[by]
     total = sum(text.log_prob for text in scores) / math.log(2)
     assert frame["log_prob"].sum() == pytest.approx(total)
+    first = scores[0].to_frame()  # of words, in nats
+    assert first["word"].tolist() == [word.word for word in scores[0].words]
+    assert first["log_prob"].sum() == pytest.approx(scores[0].log_prob)
     assert systems["causal"].score([]).rows() == []
 
 
@@ -412,6 +415,8 @@ def test_states_are_those_of_the_sentence_alone_whatever_the_batch(systems, name
     assert frame["word"].tolist() == [word for text in together for word in text.words]
     columns = [f"state_{dimension}" for dimension in range(together[0].states.shape[1])]
     np.testing.assert_array_equal(frame[columns].to_numpy(dtype=np.float32)[:4], together[0].states)
+    first = frame[frame["document"] == 1].drop(columns="document")
+    assert together[0].to_frame().equals(first)
 
 
 def test_states_of_documents_depend_on_the_sentences_before(systems, monkeypatch):

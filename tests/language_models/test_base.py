@@ -1,7 +1,15 @@
 """What every system has from its base."""
 
-import torch
+from types import SimpleNamespace
+from typing import ClassVar
 
+import lightning as L
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 
 
@@ -23,3 +31,57 @@ def test_the_default_optimiser_is_fairseqs_adam():
         expected = expected * (1 - 5e-4 * 0.01)
         expected -= 5e-4 * (mean / (1 - 0.9**step)) / ((square / (1 - 0.98**step)).sqrt() + 1e-8)
     torch.testing.assert_close(model.weight.detach(), expected, rtol=1e-12, atol=0)
+
+
+class Related(LanguageModel):
+    """A system with a size that is that of a table."""
+
+    table_sizes: ClassVar = {"relations": "labels"}
+
+    def __init__(self, relations: int | None = None):
+        super().__init__()
+        self.save_hyperparameters()
+
+    def configure_model(self):
+        super().configure_model()
+        if not hasattr(self, "embedding"):
+            self.embedding = torch.nn.Embedding(self.hparams.relations, 2)
+
+
+def attached(model, tables):
+    """A system in a trainer whose data have a vocabulary with these tables."""
+    vocabulary = Vocabulary.of_words(["a"], tables=tables)
+    model.trainer = SimpleNamespace(datamodule=SimpleNamespace(vocabulary=vocabulary))
+    return model
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_a_size_comes_from_a_table_of_the_vocabulary_and_is_kept(given):
+    model = attached(Related(given), {"labels": ["det", "nsubj", "root"]})
+    for _ in range(2):  # a later call of the trainer
+        model.configure_model()
+    assert model.embedding.num_embeddings == model.hparams.relations == 3
+
+
+def test_a_size_is_given_where_there_are_no_data():
+    model = Related(4)
+    model.configure_model()
+    assert model.embedding.num_embeddings == 4
+
+
+def test_sizes_that_no_table_gives_are_refused():
+    with pytest.raises(UserError, match="relations: .* no data module"):
+        Related().configure_model()
+    for model in (Related(), Related(1)):
+        with pytest.raises(UserError, match=r"relations: .* it has \['expansions'\]"):
+            attached(model, {"expansions": ["det"]}).configure_model()
+    with pytest.raises(UserError, match="relations: expected 2, .* found 3"):
+        attached(Related(3), {"labels": ["det", "root"]}).configure_model()
+
+
+@pytest.mark.parametrize("precision", ["64-true", "16-true", "bf16-true"])
+def test_precisions_that_change_batches_are_refused(precision, tmp_path):
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = L.Trainer(accelerator="cpu", default_root_dir=tmp_path, precision=precision, **quiet)
+    with pytest.raises(UserError, match=f"trainer.precision: .* found {precision}"):
+        trainer.fit(Related(2), DataLoader([0]))

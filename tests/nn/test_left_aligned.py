@@ -28,3 +28,9 @@ def test_without_padding_nothing_moves():
     rows, tokens = LeftAligned.of(None), torch.arange(4).view(2, 2)
     assert rows.moved(tokens) is tokens
     assert rows.last(tokens[..., None], 1)[..., 0].tolist() == [[1], [3]]
+
+
+def test_places_are_those_of_moved_tokens():
+    rows = LeftAligned.of(PADDING)
+    assert torch.equal(rows.places(PADDING.device), rows.kept.flatten().nonzero()[:, 0])
+    assert LeftAligned.of(None).places(PADDING.device) is None

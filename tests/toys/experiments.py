@@ -5,7 +5,7 @@ from tests.fixtures.kinds import ADAM, GOLD, SENTENCES, TRANSFORMER, Settings, e
 GRAPHS = {"class_path": "tests.toys.graph_lm.NearGraphs"}
 GRAPH_LM = {"backbone": TRANSFORMER, "beam_size": 2, "optimizer": ADAM}
 BOTH_SIDES = named("backbones.transformer.Transformer", **{**TRANSFORMER["init_args"], "layers": 1, "causal": False})
-LEVELS = {"backbone": BOTH_SIDES, "expansions": 70, "optimizer": ADAM}
+LEVELS = {"backbone": BOTH_SIDES, "optimizer": ADAM}
 SPLITS = ["train", "valid", "test"]
 LEVEL_DATA = {
     "corpus": SENTENCES, "annotator": GOLD, "trees_for": SPLITS, "vocabulary_splits": SPLITS,

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import TransformerState
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
 from depgen.decoding.beam import Beam
 from depgen.decoding.settings import TokenOptions
 from depgen.errors import UserError, check_at_least
@@ -169,7 +169,7 @@ class GraphLM(LeftToRight):
 
     # -- scores ---------------------------------------------------------------------------------------------------
 
-    def joint_log_probs(self, batch: TokenBatch, choices):
+    def log_probs_of_both(self, batch: TokenBatch, choices):
         """Log-probabilities of the targets, and of the choices of the inputs; 0 at padding."""
         state = self.read(batch.inputs, choices, batch.is_word)
         words = word_log_probs(state.hidden, *self.output, batch.targets)
@@ -182,7 +182,7 @@ class GraphLM(LeftToRight):
     def training_step(self, batch, batch_idx):
         if batch.choices is None:
             raise UserError("Training needs graphs: name an annotator that gives them.")
-        words, arcs = self.joint_log_probs(batch, batch.choices)
+        words, arcs = self.log_probs_of_both(batch, batch.choices)
         return self.log_train(-(words + arcs).sum(), batch.global_tokens)
 
     def log_probs(self, batch):
@@ -218,21 +218,15 @@ class GraphLM(LeftToRight):
 
         return beam.expanded(log_probs.masked_fill(~allowed[beam.items], -torch.inf), build, beam_size=beam_size)
 
-    @torch.inference_mode()
-    def sentence_log_probs(self, documents, *, vocabulary, structure=None):
-        """The bound; with graphs the joint score, in which a word and its arc are one."""
-        if structure is None:
-            return super().sentence_log_probs(documents, vocabulary=vocabulary)
-        items = [TokenItem(k, np.concatenate(each)) for k, each in enumerate(documents)]
-        batch = collate_tokens(ItemBatch(items, 1, vocabulary)).to(self.device)
+    def joint_log_probs(self, batch, documents, structure):
+        """A word and its arc are one."""
         choices = torch.zeros_like(batch.inputs)
         for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
             of = [choices_of(*ends_of(edges), len(ids)) for ids, edges in zip(document, graphs, strict=True)]
-            choices[row, 1 : len(items[row].ids) + 1] = torch.tensor([*chain(*of)])
-        words, arcs = self.joint_log_probs(batch, choices)
-        scores = (words + F.pad(arcs[:, 1:], (0, 1))).cpu().numpy()
-        ends = [np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64) for document in documents]
-        return [np.split(row[: len(i.ids) + 1], at) for row, i, at in zip(scores, items, ends, strict=True)]
+            found = torch.tensor([*chain(*of)])
+            choices[row, 1 : len(found) + 1] = found
+        words, arcs = self.log_probs_of_both(batch, choices)
+        return words + F.pad(arcs[:, 1:], (0, 1))
 
     # -- generation -----------------------------------------------------------------------------------------------
 

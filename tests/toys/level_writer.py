@@ -6,7 +6,6 @@ each word of it. A placeholder becomes a word, and is expanded into the placehol
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -105,16 +104,13 @@ class LevelBatch(Batch):
         return mask_of(self.lengths, self.inputs.shape[1])
 
 
-def rows_of(vocabulary, expansions):
-    """The table of expansions, of the size that the system has."""
-    rows = [tuple(row) for row in vocabulary.tables.get("expansions", [])]
-    if len(rows) != expansions:
-        raise UserError(f"expansions: expected {len(rows)}, as many as the vocabulary's table has, found {expansions}.")
-    return rows
+def rows_of(vocabulary):
+    """The table of expansions."""
+    return [tuple(row) for row in vocabulary.tables["expansions"]]
 
 
-def collate_levels(batch: ItemBatch, *, expansions: int) -> LevelBatch:
-    known = {row: number for number, row in enumerate(rows_of(batch.vocabulary, expansions))}
+def collate_levels(batch: ItemBatch) -> LevelBatch:
+    known = {row: number for number, row in enumerate(rows_of(batch.vocabulary))}
     columns = [columns_of(item, level, known, batch.vocabulary) for item, level in batch.items]
     inputs, targets, heads, chosen, is_open = (padded(each) for each in zip(*columns, strict=True))
     return LevelBatch(
@@ -187,16 +183,21 @@ class LevelWriter(LanguageModel):
     likelihood = "bound"
     sentences_alone = True
     generation_options = LevelOptions
-    collate = property(lambda self: partial(collate_levels, expansions=self.expansions))
+    table_sizes = {"expansions": "expansions"}
+    collate = property(lambda self: collate_levels)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 
-    def __init__(self, backbone: BackboneFactory, vocabulary_size: int, expansions: int, **kwargs) -> None:
+    def __init__(self, backbone: BackboneFactory, vocabulary_size: int, expansions: int | None = None, **kwargs) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        self.backbone, self.expansions = factory(backbone, BackboneFactory)(vocabulary_size), expansions
+        self.backbone = factory(backbone, BackboneFactory)(vocabulary_size)
         self.distances = nn.Embedding(2 * REACH + 2, self.backbone.width)
-        self.expansion_output = nn.Linear(self.backbone.width, expansions)
-        self.expansion_embedding = nn.Embedding(expansions, self.backbone.width)
+
+    def configure_model(self) -> None:
+        super().configure_model()
+        if not hasattr(self, "expansion_output"):
+            size, width = self.hparams.expansions, self.backbone.width
+            self.expansion_output, self.expansion_embedding = nn.Linear(width, size), nn.Embedding(size, width)
 
     def read(self, inputs, heads, is_word, is_open, choose):
         """The last states, and of each position the log-probabilities of expansions and what `choose` makes of them."""
@@ -257,7 +258,7 @@ class LevelWriter(LanguageModel):
         """Sentences and their trees."""
         if any(prompts):
             raise UserError(f"{type(self).__name__} writes whole sentences: leave out prompts.")
-        rows = rows_of(vocabulary, self.expansions)
+        rows = rows_of(vocabulary)
         placeholders = {name[1:-1]: each for name, each in vocabulary.special_ids.items() if name[0] == "["}
         generators = [Generator(precise_device(self.device)).manual_seed(seed) for seed in seeds]
         texts = [Growing(each, [placeholders["root"]]) for each in generators]

@@ -72,7 +72,7 @@ def test_choices_and_edges_are_the_same():
 def test_a_beam_with_given_graphs_has_the_log_probs_of_the_training_loss(model):
     batch = batch_of(SENTENCES)
     choices = padded(GRAPHS, batch.inputs.size(1))
-    words, arcs = model.joint_log_probs(batch, choices)
+    words, arcs = model.log_probs_of_both(batch, choices)
     beam, found = model.search(batch, batch.is_word, beam_size=3, forced=choices)
     torch.testing.assert_close(found, words + arcs, rtol=0, atol=1e-10)
     torch.testing.assert_close(beam.scores, (words + arcs).sum(1), rtol=0, atol=1e-10)

@@ -16,9 +16,9 @@ from depgen.training.adagrad import ClippedAdagrad
 class Parts(LanguageModel):
     """Two layers and a bias, each a group."""
 
-    def __init__(self, first=None, second=None, optimizer=SGD):
+    def __init__(self, first=None, second=None, optimizer=SGD, together=False):
         super().__init__(optimizer=lambda groups: optimizer(groups, lr=0.05))
-        self.clips = (first, second)
+        self.clips, self.together = (first, second), together
         torch.manual_seed(3)
         self.first, self.second, self.bias = nn.Linear(4, 6), nn.Linear(6, 3), nn.Parameter(torch.zeros(3))
 
@@ -26,7 +26,8 @@ class Parts(LanguageModel):
         return [[*self.first.parameters()], [*self.second.parameters()], [self.bias]]
 
     def parameter_groups(self):
-        clips = [{} if clip is None else {"clip": clip} for clip in (*self.clips, None)]
+        name = {"clip_name": "layers"} if self.together else {}
+        clips = [{} if clip is None else {"clip": clip, **name} for clip in (*self.clips, None)]
         return [{"params": group, **clip} for group, clip in zip(self.groups(), clips, strict=True)]
 
     def configure_callbacks(self):
@@ -73,6 +74,14 @@ def test_each_group_is_clipped_by_itself(trainers, accumulated, precision):
     assert norms(found.clipped)[2] == pytest.approx(trainers or norms(whole.clipped)[2], rel=1e-4)
 
 
+def test_groups_of_one_name_are_clipped_together():
+    whole, found = trained(Parts()), trained(Parts(1.5, 1.5, together=True))
+    clip_grad_norm_([each for group in whole.groups()[:2] for each in group], 1.5)
+    for one, other in zip(found.clipped, whole.groups(), strict=True):
+        torch.testing.assert_close(one, [each.grad for each in other])
+    assert norms(found.clipped)[1] < 1.4
+
+
 def test_small_gradients_stay_as_they_are():
     found, whole = trained(Parts(1e9, 1e9)), trained(Parts())
     for one, other in zip(found.parameters(), whole.parameters(), strict=True):
@@ -102,6 +111,11 @@ def test_clipped_adagrad_clips_its_groups_itself():
 def test_a_clip_that_is_not_above_0_is_refused(clip):
     with pytest.raises(UserError, match=f"group 1: expected a clip above 0, found {clip}"):
         Parts(1.0, clip).configure_optimizers()
+
+
+def test_groups_of_one_name_have_one_clip():
+    with pytest.raises(UserError, match="group 1: expected a clip, the same"):
+        Parts(1.0, 2.0, together=True).configure_optimizers()
 
 
 def test_clips_of_norms_and_of_values_are_refused_together():

@@ -1,8 +1,9 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.likelihood.next_words import WordFigures, figures_of_next_words
 from depgen.evaluation.reading import Reading
+from depgen.evaluation.tabular import Row, Tabular
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
@@ -115,7 +117,7 @@ def _perplexity(log_prob: float, count: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class ScoredDocument:
+class ScoredDocument(Tabular):
     """A document's sentences as scored words, in the order of the text.
 
     Attributes:
@@ -137,6 +139,35 @@ class ScoredDocument:
     def log_prob(self) -> float:
         """Nats, summed over words and ends."""
         return sum(word.log_prob for word in self.words)
+
+    def rows(self) -> list[Row]:
+        """A row for each word, in nats; sentences and positions count from 1."""
+        return list(self.word_rows(next_words=any(word.rank is not None for word in self.words)))
+
+    def word_rows(self, *, scale: float = 1.0, next_words: bool = False, **constant: Any) -> Iterator[Row]:  # noqa: ANN401
+        """The row of each word.
+
+        Args:
+            scale: nats of the unit of log-probabilities, surprisals and entropies.
+            next_words: whether there are columns of entropies and ranks.
+            constant: columns with the same value in all rows.
+        """
+        for sentence_number, sentence in enumerate(self.sentences, start=1):
+            for position, word in enumerate(sentence, start=1):
+                log_prob = word.log_prob / scale if word.tokens else None
+                entropy = None if word.entropy is None else word.entropy / scale
+                yield {
+                    "sentence": sentence_number,
+                    "position": position,
+                    "word": word.word,
+                    "tokens": word.tokens,
+                    "unknown": word.unknown,
+                    "log_prob": log_prob,
+                    "surprisal": None if log_prob is None else -log_prob,
+                    **constant,
+                    **({} if word.span is None else {"start": word.start, "end": word.end}),
+                    **({"entropy": entropy, "rank": word.rank} if next_words else {}),
+                }
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from depgen.evaluation.likelihood.scored_text import ScoredDocument, ScoredWord, Totals
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, Totals
 from depgen.evaluation.tabular import Results, Row
 from depgen.language_models.base import Likelihood
 
@@ -55,28 +55,9 @@ class Scores(Results[ScoredDocument]):
         return rows
 
     def _of_words(self) -> Iterator[Row]:
-        for document_number, document in enumerate(self.texts, start=1):
-            for sentence_number, sentence in enumerate(document.sentences, start=1):
-                for position, word in enumerate(sentence, start=1):
-                    yield {
-                        "document": document_number,
-                        "sentence": sentence_number,
-                        "position": position,
-                        "word": word.word,
-                        "tokens": word.tokens,
-                        "unknown": word.unknown,
-                        **self._scores(word.log_prob if word.tokens else None),
-                        "likelihood": self.likelihood,
-                        **self._further(word),
-                    }
-
-    def _further(self, word: ScoredWord) -> Row:
-        """What is known of words in strings, and where it was measured."""
-        row: Row = {} if word.span is None else {"start": word.start, "end": word.end}
-        if self.next_words:
-            entropy = None if word.entropy is None else word.entropy / self._scale
-            row |= {"entropy": entropy, "rank": word.rank}
-        return row
+        for number, document in enumerate(self.texts, start=1):
+            words = document.word_rows(scale=self._scale, next_words=self.next_words, likelihood=self.likelihood)
+            yield from ({"document": number, **row} for row in words)
 
     def _sums(self, totals: Totals) -> Row:
         return {
