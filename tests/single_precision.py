@@ -25,9 +25,10 @@ from depgen.aliases import settings_today
 from depgen.decoding.settings import Sampling
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.nn.precise import WITHOUT_FLOAT64
-from tests.contract.checks import vocabulary_of, written
+from tests.contract.batches import vocabulary_of
 from tests.contract.runs import built, fit
 from tests.contract.systems import SYSTEMS, VOCABULARY, System, abilities
+from tests.contract.writing import written
 from tests.fixtures.kinds import EXPERIMENTS, Settings
 from tests.fixtures.make import write_inputs
 

@@ -10,7 +10,8 @@ from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
 from depgen.processes import end_with_parent
 
-OTHER_WORDS = {"train": "fit", "training": "fit", "evaluate": "test"}
+_TRAINING = ("fit", "train-parser", "train-union", "train-oracle")
+OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING, "evaluate": ("test", "validate", "evaluate-text")}
 """Words that other programs have for our verbs."""
 TRUST = "--trust-run"
 OUT_OF_MEMORY = (
@@ -87,8 +88,14 @@ def _dispatch(arguments: list[str]) -> str | None:
     if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
         raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
     near = nearest(verb, [*TRAINING_VERBS, *VERBS, *OTHER_WORDS])
-    meant = f" Did you mean {OTHER_WORDS.get(near, near)!r}?" if near else ""
+    meant = f" Did you mean {_either(OTHER_WORDS.get(near, (near,)))}?" if near else ""
     raise UserError(f"There is no verb {verb!r}.{meant} `depgen --help` lists all.")
+
+
+def _either(names: Sequence[str]) -> str:
+    """The names as alternatives."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def usage() -> str:

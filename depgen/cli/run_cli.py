@@ -1,9 +1,8 @@
 """LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
 
-import json
 import logging
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_resumed
 from depgen.cli.failed_runs import remove_if_nothing_came
+from depgen.cli.kept_numbers import KeptNumbers, is_best
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
@@ -27,19 +27,17 @@ from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
-from depgen.locations import file_sha256, write_atomically
 from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
 from depgen.training.checkpoints import CheckpointWriter
-from depgen.training.experiment_runs import DEV_NUMBERS, TEST_ITEMS, TEST_NUMBERS
+from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger, weights_and_biases
 from depgen.training.phases import epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
 from depgen.training.runs import (
-    BEST,
     RESUME,
     announce_run,
     checkpoint_folder,
@@ -48,7 +46,7 @@ from depgen.training.runs import (
     note_vocabulary,
     update_record,
 )
-from depgen.training.scores import ItemScoreWriter, scored_items, takes_everything
+from depgen.training.scores import ItemScoreWriter
 from depgen.training.trust import lengthen, write_settings
 from depgen.training.validation_lines import ValidationLines
 
@@ -56,8 +54,6 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-NUMBERS = {"validate": DEV_NUMBERS, "test": TEST_NUMBERS}
-"""The files that verbs keep their numbers in."""
 OWN_OPTIONS = ("resume", "run", "input", "parser", "wandb")
 
 
@@ -88,7 +84,6 @@ class RunCLI(LightningCLI):
         self.locks = locks
         self.interrupt = InterruptGuard()
         self.output = ""
-        self._digest_before: str | None = None
         self._other_data = False
         self._longer: dict[str, int] = {}
         self._writer: PredictionWriter | None = None
@@ -282,7 +277,7 @@ class RunCLI(LightningCLI):
             record = [DataRecord(folder)] if self.source is None else []
             guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
             return [*bar, *record, *guards]
-        if self.request.verb == "test" and self._tests_best and not self._other_data:
+        if self.request.verb == "test" and is_best(self.source, self.checkpoint) and not self._other_data:
             return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
         if self.request.verb == "predict" and self.source is not None and isinstance(self.datamodule, CorpusData):
             self._writer = PredictionWriter(self.source, self.datamodule)
@@ -332,13 +327,11 @@ class RunCLI(LightningCLI):
 
     def test(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the test split."""
-        self._digest_before = self._digest()
-        self._report(self.trainer.test(**{**kwargs, "verbose": False}))
+        self._evaluate(self.trainer.test, kwargs)
 
     def validate(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Evaluate on the validation split."""
-        self._digest_before = self._digest()
-        self._report(self.trainer.validate(**{**kwargs, "verbose": False}))
+        self._evaluate(self.trainer.validate, kwargs)
 
     def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
         """Write the trees or bracketings that the network finds in the test split into the run folder.
@@ -353,55 +346,15 @@ class RunCLI(LightningCLI):
             kind, path = self._writer.written
             self.output = f"run\t{self.source}\n{kind}\t{path}"
 
-    @property
-    def _tests_best(self) -> bool:
-        """Whether the weights are those that the run is judged by."""
-        if self.source is None or self.checkpoint is None:
-            return False
-        return self.checkpoint.absolute() == checkpoint_folder(self.source).absolute() / BEST
-
-    def _report(self, results: Any) -> None:  # noqa: ANN401
+    def _evaluate(self, evaluate: Callable[..., Any], options: dict[str, Any]) -> None:
+        numbers = KeptNumbers(self.request.verb, self.source, self.checkpoint, other_data=self._other_data)
+        results = evaluate(**{**options, "verbose": False})
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
-        self._keep(metrics)
+        numbers.keep(metrics, self.trainer)
         shown = {"run": self.source, "checkpoint": self.checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
         self.output = "\n".join(f"{name}\t{value}" for name, value in shown.items())
-
-    def _keep(self, metrics: dict[str, float]) -> None:
-        """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""
-        verb = self.request.verb
-        if self._other_data:
-            logger.warning("Printed only: %s keeps numbers on the data that the run belongs to.", NUMBERS[verb])
-            return
-        if not self._tests_best or not takes_everything(self.trainer, verb):
-            logger.info("Printed only: %s keeps numbers of %s on a whole split.", NUMBERS[verb], BEST)
-            return
-        assert self.source is not None
-        assert self.checkpoint is not None
-        digest = self._digest()
-        if digest != self._digest_before:
-            logger.warning("Printed only: %s was replaced while it was evaluated. Do it again.", self.checkpoint)
-            return
-        content = {
-            "checkpoint": str(self.checkpoint),
-            "checkpoint_sha256": digest,
-            "items": self._items_evaluated(self.source / TEST_ITEMS),
-            "metrics": metrics,
-        }
-        write_atomically(self.source / NUMBERS[verb], json.dumps(content, indent=2) + "\n")
-
-    def _digest(self) -> str | None:
-        """What tells the checkpoint's content from any other."""
-        return None if self.checkpoint is None else file_sha256(self.checkpoint)
-
-    def _items_evaluated(self, scores: Path) -> int | None:
-        """The number of items in the split; None where neither the model nor the data says it."""
-        if self.request.verb == "test" and scores.is_file():
-            return scored_items(scores)
-        loaders = self.trainer.test_dataloaders if self.request.verb == "test" else self.trainer.val_dataloaders
-        data = getattr(loaders, "dataset", None)
-        return len(data) if isinstance(data, Sized) else None
 
 
 def _shows_bar(settings: Any) -> bool:  # noqa: ANN401

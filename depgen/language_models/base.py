@@ -22,7 +22,7 @@ from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, P
 from depgen.nn.precise import precise_device
 from depgen.training.assembly import phase_callbacks
 from depgen.training.clipping import check_clips, clip_groups, clips_by_group
-from depgen.training.hyper_parameters import plain_settings
+from depgen.training.hyper_parameters import factory, plain_settings
 from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
 from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
@@ -75,7 +75,8 @@ class LanguageModel(L.LightningModule):
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
         super().__init__()
-        self._optimizer, self._scheduler = optimizer, scheduler
+        self._optimizer = None if optimizer is None else factory(optimizer, OptimizerFactory)
+        self._scheduler = None if scheduler is None else factory(scheduler, SchedulerFactory)
         self.phase = 0
         self.val_figures, self.test_figures = (MetricCollection(self.figures(), compute_groups=False) for _ in range(2))
         self.test_items = KeptItems()

@@ -65,6 +65,7 @@ from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
 from depgen.nn.sentence_contexts import encode_in_turn, last_states, longest_of_each, sentence_end_states
 from depgen.nn.standard_lstm import StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
+from depgen.training.hyper_parameters import Factory, factory
 
 Cell = Literal["cnn2015", "standard"]
 Variant = Literal["paper", "code2015"]
@@ -483,7 +484,7 @@ def _one_row(size: int) -> Float[Tensor, " size"]:
     return torch.empty(size).uniform_(-1, 1).mul_((6 / size) ** 0.5)
 
 
-ContextFactory = Callable[[int], ContextNetwork]
+ContextFactory = Factory[int, ContextNetwork]
 """From the embeddings' size to a network: in YAML, a class path with all its other arguments."""
 
 
@@ -515,7 +516,7 @@ class DCLM(DocumentLanguageModel):
         super().__init__(loss_per=loss_per, **kwargs)
         self.save_hyperparameters()
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
-        self.context = context(embedding_size)
+        self.context = factory(context, ContextFactory)(embedding_size)
         output = partial(nn.Linear, self.context.features, vocabulary_size, bias=self.context.output_bias)
         self.output = output()
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None

@@ -55,7 +55,7 @@ from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.precise import PreciseMean
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.carried_window import CarriedWindow
-from depgen.nn.growing import Growing
+from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import (
@@ -65,16 +65,16 @@ from depgen.nn.vocabulary import (
     word_log_probs,
     word_scores,
 )
-from depgen.training.hyper_parameters import factory
+from depgen.training.hyper_parameters import Factory, factory
 from depgen.training.phases import Phase
 from depgen.trees.future_dependents import future_dependents
 from depgen.trees.relation_weights import RelationWeights
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
-GateFactory = Callable[[int], MixtureGate]
+GateFactory = Factory[int, MixtureGate]
 """From the width of the hidden states to the gate of the mixture."""
-WindowFactory = Callable[[int], CarriedWindow]
+WindowFactory = Factory[int, CarriedWindow]
 """From the number of positions to a window that reaches back into the segment before."""
 
 
@@ -233,31 +233,6 @@ def log_dependency_attention(
     return near - near.logsumexp(-1, keepdim=True)
 
 
-@dataclass(frozen=True)
-class SeenKeys:
-    """The keys that later queries of `QueryKeyAttention` attend to.
-
-    Attributes:
-        keys: one a position, [batch position width].
-        padding: True at positions that are no tokens, [batch position].
-    """
-
-    keys: Growing
-    padding: Growing
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "SeenKeys":
-        """The keys of some rows of the batch."""
-        return SeenKeys(self.keys.select(rows), self.padding.select(rows))
-
-    def extended(self, other: "SeenKeys") -> "SeenKeys":
-        """These keys followed by those of later positions."""
-        return SeenKeys(self.keys.extended(other.keys.tensor), self.padding.extended(other.padding.tensor))
-
-    def last(self, count: int) -> "SeenKeys":
-        """The last `count` keys, or all if there are fewer."""
-        return SeenKeys(self.keys.last(count), self.padding.last(count))
-
-
 class QueryKeyAttention(nn.Module):
     """a^(t), Eq. 2: the attention of one head over the hidden states, for backbones without self-attention.
 
@@ -314,7 +289,7 @@ class QueryKeyAttention(nn.Module):
         return scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1), seen
 
 
-AttentionFactory = Callable[[int], QueryKeyAttention]
+AttentionFactory = Factory[int, QueryKeyAttention]
 """From the width of the hidden states to the attention of the mixture, Eq. 2."""
 
 
@@ -444,8 +419,8 @@ class DMLM(LeftToRight):
         super().__init__(**kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
-        self.attention = None if attention is None else attention(self.backbone.width)
-        self.gate = None if gate is None else gate(self.backbone.width)
+        self.attention = None if attention is None else factory(attention, AttentionFactory)(self.backbone.width)
+        self.gate = None if gate is None else factory(gate, GateFactory)(self.backbone.width)
         layers = self.backbone.attention_layers
         if self.attention is None and not layers:
             raise UserError(
@@ -464,7 +439,7 @@ class DMLM(LeftToRight):
         if carry_window is not None and (window is None or self.attention is None):
             raise UserError("carry_window needs a window, and an attention beside a network that reads streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self.carried_window = None if carry_window is None or window is None else carry_window(window)
+        self.carried_window = None if carry_window is None else factory(carry_window, WindowFactory)(window)
         self._collate = partial(
             collate_dependents,
             root_target=root_target,

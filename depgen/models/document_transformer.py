@@ -39,7 +39,7 @@ from depgen.language_models.document import DocumentLanguageModel, DocumentOutpu
 from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length
 from depgen.nn.lengths import mask_of
 from depgen.nn.sentence_contexts import encode_in_turn, sentence_end_states
-from depgen.training.hyper_parameters import factory
+from depgen.training.hyper_parameters import Factory, factory
 
 POSITIONS_AT_ONCE = 1 << 16
 """Positions of one call where sentences are encoded again for each one after them, which multiplies tokens."""
@@ -364,7 +364,7 @@ def _encode_each(
     return states.view(*inputs.shape, -1)
 
 
-ContextFactory = Callable[[int], SentenceContext]
+ContextFactory = Factory[int, SentenceContext]
 """From the Transformer's width to how it reads documents: in YAML, a class path with all its other arguments."""
 
 
@@ -398,7 +398,7 @@ class DocumentTransformer(DocumentLanguageModel):
                 "context are depgen.models.dclm.DCLM."
             )
         self.backbone = network
-        self.context = context(network.width)
+        self.context = factory(context, ContextFactory)(network.width)
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, OutputContext)
 

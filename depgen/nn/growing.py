@@ -1,5 +1,7 @@
 """A tensor that grows along one axis, as caches do in decoding, without being copied each time."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -66,3 +68,28 @@ class Growing:
         memory = self._room.memory.new_empty(shape)
         memory.narrow(self._dim, 0, len(self)).copy_(self.tensor)
         return memory
+
+
+@dataclass(frozen=True)
+class SeenKeys:
+    """The keys that later queries of an attention attend to, and which of them are padding.
+
+    Attributes:
+        keys: one a position, [batch position width].
+        padding: True at positions that are no tokens, [batch position].
+    """
+
+    keys: Growing
+    padding: Growing
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "SeenKeys":
+        """The keys of some rows of the batch."""
+        return SeenKeys(self.keys.select(rows), self.padding.select(rows))
+
+    def extended(self, other: "SeenKeys") -> "SeenKeys":
+        """These keys followed by those of later positions."""
+        return SeenKeys(self.keys.extended(other.keys.tensor), self.padding.extended(other.padding.tensor))
+
+    def last(self, count: int) -> "SeenKeys":
+        """The last `count` keys, or all if there are fewer."""
+        return SeenKeys(self.keys.last(count), self.padding.last(count))

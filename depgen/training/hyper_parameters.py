@@ -1,18 +1,25 @@
 """Constructor arguments as plain values: how YAML files and checkpoints describe systems and data modules."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from inspect import Parameter, isclass, isfunction, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import lightning as L
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.aliases import settings_today
 from depgen.errors import UserError, user_errors_unwrapped
+
+_Given, _Made = TypeVar("_Given"), TypeVar("_Made")
+if TYPE_CHECKING:
+    Factory = Callable[[_Given], _Made] | Mapping[str, Any] | str
+else:  # jsonargparse makes a callable of what YAML has
+    Factory = Callable[[_Given], _Made]
+"""Makes something from one argument: a callable, or its block as in YAML, a class path or that with other arguments."""
 
 BUILDER = "lightning.pytorch.cli.instantiate_module"
 """What `load_from_checkpoint` builds a system by, from values as they are in YAML."""
@@ -35,7 +42,7 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
     return _built(parser, {"class_path": today.get("class_path"), "init_args": arguments})
 
 
-def factory(made_by: Any, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
+def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
     """A callable as it is, or the one that a class path or a block of YAML describes.
 
     Args:

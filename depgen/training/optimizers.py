@@ -17,13 +17,14 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from depgen.errors import UserError
 from depgen.training.fused import use_fused_kernels
+from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import PhaseSwitch, monitored_value
 
 log = logging.getLogger(__name__)
 
-OptimizerFactory = Callable[[Iterable[Parameter] | Iterable[dict[str, Any]]], Optimizer]
-SchedulerFactory = Callable[[Optimizer], LRScheduler]
+OptimizerFactory = Factory[Iterable[Parameter] | Iterable[dict[str, Any]], Optimizer]
+SchedulerFactory = Factory[Optimizer, LRScheduler]
 
 NEVER = 1 << 60
 """An epoch that is not reached. Lightning would step a plateau's schedule only after an epoch's checkpoint is written,
@@ -37,8 +38,8 @@ def default_optimizer(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]
 
 def optimization(
     parameters: list[Parameter] | list[dict[str, Any]],
-    optimizer: OptimizerFactory | None,
-    scheduler: SchedulerFactory | None,
+    optimizer: Callable[..., Optimizer] | None,
+    scheduler: Callable[..., LRScheduler] | None,
     *,
     monitor: str,
 ) -> Any:  # noqa: ANN401

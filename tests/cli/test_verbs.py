@@ -10,7 +10,7 @@ import docstring_parser
 import pytest
 
 from depgen import cli
-from depgen.cli import main, usage
+from depgen.cli import OTHER_WORDS, main, usage
 from depgen.cli.verb_functions import _target, run_function
 from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb
 from depgen.data.vocabulary import VocabularyBuilder
@@ -115,7 +115,9 @@ def test_an_unknown_verb_suggests_the_nearest(capsys):
     assert "There is no verb 'tets'. Did you mean 'test'? `depgen --help`" in capsys.readouterr().err
     for arguments in (["traning"], ["help", "traning"]):
         assert main(arguments) == 2
-        assert "Did you mean 'fit'?" in capsys.readouterr().err
+        meant = "Did you mean 'fit', 'train-parser', 'train-union' or 'train-oracle'?"
+        assert meant in capsys.readouterr().err
+    assert {verb for verbs in OTHER_WORDS.values() for verb in verbs} <= {*TRAINING_VERBS, *VERBS}
     assert main(["qqq"]) == 2
     assert "There is no verb 'qqq'. `depgen --help` lists all." in capsys.readouterr().err
 

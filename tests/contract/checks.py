@@ -2,125 +2,48 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import lightning as L
 import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
-from depgen.data.documents import whole_documents
-from depgen.data.sentence_pairs import EncodedPair, PairBatch, PairItems, collate_pairs
+from depgen.data.batch import Batch, ItemBatch
 from depgen.data.stream import Columns, Segments
 from depgen.data.text import EncodedSplit
-from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
-from depgen.evaluation.text.document_generation import continue_documents
 from depgen.language_models.base import LanguageModel
-from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
-from depgen.models.sentence_similarity import SentenceSimilarity
-from depgen.nn.lengths import mask_of
-from depgen.nn.vocabulary import log_softmax_over_vocabulary
-from tests.contract.systems import VOCABULARY, writes_levels
+from tests.contract.batches import (
+    CLOSE,
+    DOCUMENTS,
+    MASKING,
+    PLAIN,
+    all_scores,
+    assert_same,
+    batch_of,
+    every_token,
+    moved,
+    places_of,
+    scores_of,
+    vocabulary_of,
+    with_input,
+)
+from tests.contract.systems import VOCABULARY
 from tests.contract.trees import TREES, binary_tree, levels_of
+from tests.contract.writing import (
+    a_greedy_text_takes_the_likeliest_tokens,
+    it_writes_by_its_scores,
+    texts_are_written_alike_in_every_batch,
+    texts_have_the_log_probs_of_their_tokens,
+)
 from tests.toys.level_writer import depths_of
 
-LETTERS = "abcdefghijk"
-PLAIN, STARTING, MASKING = (
-    Vocabulary.of_words(LETTERS),
-    Vocabulary.of_words(LETTERS[1:], specials=["start"]),
-    Vocabulary.of_words(LETTERS[1:], specials=["mask_id"]),
-)
-DOCUMENTS = [[[3, 4, 5], [6], [7, 8, 9, 3, 3, 12]], [[5]], [[4, 4], [9, 3, 11]], [[10], [3, 8], [4, 7, 7, 6]]]
-"""Token ids of documents of several sentences and lengths; no id is special."""
-LONGEST = 4
-"""Tokens of the texts that are written."""
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-Document = Sequence[Sequence[int]]
 Check = Callable[[LanguageModel, Path], None]
-
-
-# -- batches and scores -----------------------------------------------------------------------------------------------
-
-
-def vocabulary_of(model: LanguageModel) -> Vocabulary:
-    """The vocabulary that the system's texts need; all have as many types."""
-    if isinstance(model, DocumentLanguageModel):
-        return STARTING
-    if writes_levels(model):
-        return TREES
-    return MASKING if isinstance(model, MaskedLanguageModel) else PLAIN
-
-
-def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
-    """The documents as the system reads them: each a row, or with its own reverse a pair of sentences."""
-    if isinstance(model, DocumentLanguageModel):
-        return whole_documents(documents, STARTING)
-    texts = [np.concatenate(document).astype(np.int32) for document in documents]
-    if isinstance(model, SentenceSimilarity):
-        pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
-        return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
-    items: list[Any] = [TokenItem(k, ids) for k, ids in enumerate(texts)]
-    if writes_levels(model):  # the deepest
-        items = [levels_of(k, ids)[-1] for k, ids in enumerate(texts)]
-    return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), vocabulary_of(model)))
-
-
-def places_of(batch: Batch) -> torch.Tensor:
-    """True where a batch holds a word, False at padding."""
-    return mask_of(batch.lengths, batch.tokens.shape[1]) if isinstance(batch, PairBatch) else batch.is_word
-
-
-def inputs_of(batch: Batch) -> str:
-    """The field of the token ids that the system reads."""
-    return "tokens" if isinstance(batch, WordBatch | PairBatch) else "inputs"
-
-
-def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
-    """The batch with another token at some places."""
-    name = inputs_of(batch)
-    return replace(batch, **{name: getattr(batch, name).masked_fill(place, word)})
-
-
-@torch.no_grad()
-def scores_of(model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
-    """What `forward` gives each row, padding left out."""
-    found = model(batch)
-    if isinstance(batch, PairBatch):
-        return list(found[:, None])
-    return [row[here] for row, here in zip(found, batch.is_word, strict=True)]
-
-
-def every_token(batch: Batch, field: str, place: torch.Tensor) -> Batch:
-    """A batch of one text repeated, with token k in row k at some places of a field."""
-    words = torch.arange(VOCABULARY).view(-1, *(1 for _ in place.shape[1:]))
-    return replace(batch, **{field: getattr(batch, field).where(~place, words)})
-
-
-def all_scores(model: LanguageModel, document: Document) -> torch.Tensor:
-    """What `forward` gives each token at each place of a text, in evaluation."""
-    batch = batch_of(model, [document] * VOCABULARY)
-    return torch.stack(scores_of(model, every_token(batch, "targets", batch.is_word)))
-
-
-def assert_same(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], what: str, **tolerance: float) -> None:
-    """Fail where two lists of tensors differ."""
-    assert len(found) == len(expected), what
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, **(tolerance or CLOSE), msg=lambda text: f"{what}: {text}")
-
-
-def moved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Which scores of a text differ."""
-    return (one - other).abs() > 1e-9
 
 
 # -- every system -----------------------------------------------------------------------------------------------------
@@ -324,112 +247,6 @@ def sentences_score_as_batches_do(model: LanguageModel, folder: Path) -> None:
         found = score_documents(model, DOCUMENTS[::-1], vocabulary=MASKING, tokens_per_batch=budget)[::-1]
         rows = [torch.from_numpy(each) for document in found for each in document]
         assert_same(rows, expected, f"{budget} tokens a batch")
-
-
-# -- generation -------------------------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def steps_of(model: LanguageModel, document: Document) -> torch.Tensor:
-    """The distributions by which the system would write a document, token by token."""
-    vocabulary, found = vocabulary_of(model), []
-    if isinstance(model, DocumentLanguageModel):
-        before = None
-        for sentence in document:
-            inputs = torch.tensor([[vocabulary.start, *sentence]])
-            features, before = model.step(inputs, before)
-            found.append(log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias))
-        return torch.cat(found)
-    assert isinstance(model, LeftToRight)
-    inputs, state = torch.tensor([[vocabulary.eos, *np.concatenate(document).tolist()]]), None
-    first = 1 + inputs.shape[1] % 2  # a text of odd length begins with a prompt of two tokens
-    for part in (inputs[:, :first], *inputs[:, first:].split(1, dim=1)):
-        log_probs, state = model.generation_step(part, None, state)
-        found.append(log_probs)
-    missing = torch.full((first - 1, VOCABULARY), torch.nan, dtype=found[0].dtype)
-    return torch.cat([missing, *found])
-
-
-def it_writes_by_its_scores(model: LanguageModel, folder: Path) -> None:
-    """Each step of writing draws from the distribution that scores the text."""
-    for document in DOCUMENTS:
-        batch = batch_of(model, [document])
-        (expected,) = scores_of(model, batch)
-        steps = steps_of(model, document)
-        drawn = ~steps[:, 0].isnan()
-        found = steps.gather(1, batch.targets[batch.is_word][:, None])[:, 0]
-        torch.testing.assert_close(found[drawn], expected[drawn], **CLOSE)
-        torch.testing.assert_close(steps[drawn].exp().sum(1), torch.ones_like(expected[drawn]), **CLOSE)
-
-
-BEGINNINGS: list[Document] = [DOCUMENTS[0][:2], DOCUMENTS[1], []]
-
-
-def generated(model: LanguageModel, sampling: Sampling, *, batch_size: int = 3) -> list[Generated]:
-    """A continuation of each beginning: tokens, or the words of the next sentence."""
-    options = {"max_new_tokens": LONGEST, "batch_size": batch_size, "seeds": range(3)}
-    if isinstance(model, DocumentLanguageModel):
-        texts = continue_documents(model, BEGINNINGS, vocabulary=STARTING, sentences=1, sampling=sampling, **options)
-        return [sentence for (sentence,) in texts]
-    prompts = [[token for sentence in document for token in sentence] for document in beginnings_of(model)]
-    own = model.generation_options(**asdict(sampling))
-    return model.generate(prompts, vocabulary=vocabulary_of(model), options=own, **options)
-
-
-def beginnings_of(model: LanguageModel) -> list[Document]:
-    """What is continued; systems that write level by level write whole texts."""
-    return [[], [], []] if writes_levels(model) else BEGINNINGS
-
-
-def written(model: LanguageModel, sampling: Sampling, *, batch_size: int) -> list[tuple[list[int], Any]]:
-    """The tokens of the continuations, and what is built over them."""
-    return [(each.ids, each.structure) for each in generated(model, sampling, batch_size=batch_size)]
-
-
-def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path) -> None:
-    """What a text is generated with, whatever the filters, is what its tokens score after the prompt.
-
-    Of a system that builds structures, what its tokens score together with their part of the structure.
-    """
-    compared = 0
-    drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
-    searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
-    for sampling in drawn + searched:
-        for document, text in zip(beginnings_of(model), generated(model, sampling), strict=True):
-            if not text.ids:
-                continue
-            whole, given = [[*document, text.ids]], {}
-            if text.structure is not None:  # over prompt and text as one sentence
-                whole, given = [[np.concatenate(whole[0]).tolist()]], {"structure": [[text.structure]]}
-            (found,) = model.sentence_log_probs(whole, vocabulary=vocabulary_of(model), **given)
-            tokens = found[-1][sum(map(len, document)) if given else 0 :]
-            expected = tokens[: LONGEST if len(text.ids) == LONGEST else None].sum()
-            assert abs(text.log_prob - expected) < 1e-9, f"{text.log_prob} and {expected}"
-            compared += 1
-    assert compared >= 3
-    assert (model.likelihood != "bound") is (text.structure is None)
-
-
-def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -> None:
-    """Texts and their structures depend on no batch."""
-    drawn = written(model, Sampling(top_p=0.9), batch_size=3)
-    assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
-    assert len({tuple(text) for text, _ in drawn}) > 1
-    if isinstance(model, LeftToRight):
-        beam = TokenOptions(beam_size=3)
-        assert written(model, beam, batch_size=9) == written(model, beam, batch_size=1)
-
-
-def a_greedy_text_takes_the_likeliest_tokens(model: LanguageModel, folder: Path) -> None:
-    """At each place the token with the highest score."""
-    greedy = [ids for ids, _ in written(model, Sampling(greedy=True), batch_size=3)]
-    for document, text in zip(BEGINNINGS, greedy, strict=True):
-        last = text or [3]  # where nothing is written, its place has the scores of the end
-        best = all_scores(model, [*document, last])
-        if isinstance(model, DocumentLanguageModel):
-            best[STARTING.start] = -torch.inf  # is never written
-        first, expected = best.shape[1] - len(last) - 1, [*text, PLAIN.eos][:LONGEST]
-        assert best.argmax(0)[first : first + len(expected)].tolist() == expected
 
 
 # -- parses -----------------------------------------------------------------------------------------------------------

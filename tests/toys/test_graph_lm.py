@@ -12,7 +12,7 @@ from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
 from depgen.errors import UserError
-from tests.contract.checks import PLAIN
+from tests.contract.batches import PLAIN
 from tests.contract.runs import fit
 from tests.contract.systems import SYSTEMS, built
 from tests.toys.experiments import TOYS
