@@ -35,7 +35,7 @@ from depgen.backbones.transformer import (
 )
 from depgen.errors import UserError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, quiet_transformers
-from depgen.nn.attention import KeyValues, Visibility, attend_with_past
+from depgen.nn.attention import KeyValues, Visibility, attend
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""
@@ -85,7 +85,7 @@ class Attending:
         if scaling != usual:
             queries = queries * (scaling / usual)
         wanted = index == self.layer
-        mixed, log_probs = attend_with_past(
+        mixed, log_probs = attend(
             queries, present, self.visibility, dropout=dropout, with_attention=wanted,
             scores=None if self.score_function is None else partial(self.score_function, index),
         )  # fmt: skip

@@ -244,7 +244,7 @@ class Parsing(nn.Module):
     def forward(
         self, context: Float[Tensor, "batch context width"], places: Int[Tensor, " tokens"] | None
     ) -> tuple[Float[Tensor, "batch length"], ...]:
-        """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first one on; `places` of tokens."""
+        """d_t and d^_{t+1} of each token, from the `lookback` embeddings before the first; `places` of tokens."""
         columns = self.dropout(context).transpose(1, 2)
         convolved = self.window(columns).transpose(1, 2)  # batch length size
         units = batch_norm_of_tokens(self.normalize, convolved, places).relu()  # u_t = ReLU(BN(Conv(e_{t-5..t})))

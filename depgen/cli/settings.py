@@ -62,9 +62,7 @@ def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool 
     found = differences(_compared(asked, goes_on), _compared(held, goes_on))
     sizes = _table_sizes(held.get("model") or {})
     return [
-        each
-        for each in found
-        if each.name not in (*FREE, *FOUND) and not (each.name in sizes and each.given is None)
+        each for each in found if each.name not in (*FREE, *FOUND) and not (each.name in sizes and each.given is None)
     ]
 
 

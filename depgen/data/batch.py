@@ -123,7 +123,7 @@ class ItemBatch:
         for place, each in enumerate(self.items):
             if not isinstance(each, (Stretch, TokenItem)):
                 raise UserError(
-                    f"item {place + 1} of a batch: expected a TokenItem, found a {type(each).__name__}. Give these data "
+                    f"item {place + 1} of a batch: expected a TokenItem, found {type(each).__name__}. Give these data "
                     "a collate that makes batches of their items, or train a system that brings one."
                 )
         return [

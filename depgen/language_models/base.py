@@ -60,8 +60,8 @@ class LanguageModel(L.LightningModule):
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
         generation_options: the dataclass of its options of generation; None: it does not generate texts.
-        table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name of
-            the table; see `configure_model`.
+        table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name
+            of the table; see `configure_model`.
     """
 
     likelihood: Likelihood = "exact"
@@ -165,8 +165,8 @@ class LanguageModel(L.LightningModule):
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The same as the optimiser is to treat it: in one group unless a system says otherwise.
 
-        A group may have options of the optimiser, such as `lr`; `clip`, the largest norm of its gradient; and `clip_name`,
-        a name that groups share whose gradients are clipped together.
+        A group may have options of the optimiser, such as `lr`; `clip`, the largest norm of its gradient; and
+        `clip_name`, a name that groups share whose gradients are clipped together.
         """
         return self.trained_parameters()
 

@@ -46,7 +46,6 @@ Deviations
         of the data, one segment a batch, is the code's way.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 

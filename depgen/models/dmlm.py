@@ -35,7 +35,7 @@ Deviations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -104,9 +104,8 @@ def collate_dependents(
 ) -> DependencyBatch:
     """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
     tokens = collate_tokens(batch)
-    shared = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
     if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
-        return DependencyBatch(**shared)
+        return DependencyBatch(**vars(tokens))
     arcs_of = partial(
         _kept_arcs, eos=batch.vocabulary.eos, root_target=root_target, eos_target=eos_target, duplicates=duplicates,
         relation_weights=relation_weights,
@@ -118,7 +117,7 @@ def collate_dependents(
     rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
     return DependencyBatch(
-        **shared,
+        **vars(tokens),
         dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(ids.astype(np.int64))),
         weights=None if relation_weights is None else torch.from_numpy(weights.astype(np.float32)),
     )

@@ -21,7 +21,6 @@ Deviations
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 

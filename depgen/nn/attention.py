@@ -244,7 +244,7 @@ class SelfAttention(nn.Module):
             present = past.extended(keys, values)
         elif carry:
             present = KeyValues.of(keys, values)
-        mixed, log_probs = attend_with_past(
+        mixed, log_probs = attend(
             queries, KeyValues.of(keys, values) if present is None else present, visibility, scores=scores, weigh=weigh,
             dropout=self.dropout if self.training else 0.0, with_attention=with_attention,
         )  # fmt: skip
@@ -252,7 +252,7 @@ class SelfAttention(nn.Module):
         return output, log_probs, present if carry else None
 
 
-def attend_with_past(
+def attend(
     queries: Float[Tensor, "batch attention_heads length size"],
     present: KeyValues,
     visibility: Visibility,
@@ -265,16 +265,19 @@ def attend_with_past(
     Float[Tensor, "batch attention_heads length value_size"],
     Float[Tensor, "batch attention_heads length context"] | None,
 ]:
-    """What `attend` returns over all keys carried; hypotheses that share a past are mixed without a copy of it.
+    """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
+
+    The softmax is fused with the products around it unless `with_attention` returns it, or `weigh` replaces it.
+    Hypotheses that share a past are mixed without a copy of it.
 
     Args:
         queries: of the last positions.
         present: keys and values of all; several heads may share them.
         visibility: which keys each query sees.
         scores: what is added to the scaled products, from queries and keys.
-        weigh: see `attend`.
+        weigh: gives the weights in place of the softmax.
         dropout: of the weights.
-        with_attention: see `attend`.
+        with_attention: return the logarithm of the softmax before dropout, too.
     """
     heads, added = queries.size(1), None
     if scores is not None:
@@ -284,34 +287,6 @@ def attend_with_past(
     if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
         return present.attended(queries, visibility, added), None
     keys, values = _for_heads(present.keys, heads), _for_heads(present.values, heads)
-    return attend(
-        queries, keys, values, visibility, added=added, weigh=weigh, dropout=dropout, with_attention=with_attention
-    )
-
-
-def _for_heads(held: Tensor, heads: int) -> Tensor:
-    """Keys or values repeated for the heads that share them."""
-    return held if held.size(1) == heads else held.repeat_interleave(heads // held.size(1), 1)
-
-
-def attend(
-    queries: Float[Tensor, "batch attention_heads length size"],
-    keys: Float[Tensor, "batch attention_heads context size"],
-    values: Float[Tensor, "batch attention_heads context value_size"],
-    visibility: Visibility,
-    *,
-    added: Tensor | None = None,
-    weigh: Weigh | None = None,
-    dropout: float = 0.0,
-    with_attention: bool = False,
-) -> tuple[
-    Float[Tensor, "batch attention_heads length value_size"],
-    Float[Tensor, "batch attention_heads length context"] | None,
-]:
-    """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
-
-    The softmax is fused with the products around it unless `with_attention` returns it, or `weigh` replaces it.
-    """
     if weigh is not None:
         weights = weigh(attention_scores(queries, keys, visibility, added))
         return dropped(weights, dropout).to(values.dtype) @ values, None
@@ -319,6 +294,11 @@ def attend(
         return _fused_attention(queries, keys, values, visibility, added, dropout), None
     log_probs = attention_log_probs(queries, keys, visibility, added)
     return dropped(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
+
+
+def _for_heads(held: Tensor, heads: int) -> Tensor:
+    """Keys or values repeated for the heads that share them."""
+    return held if held.size(1) == heads else held.repeat_interleave(heads // held.size(1), 1)
 
 
 def attention_log_probs(

@@ -30,7 +30,9 @@ class LeftAligned:
 
     def to(self, device: torch.device) -> "LeftAligned":
         """The same places on a device, for which nothing is waited."""
-        padding, kept = (None if each is None else each.to(device, non_blocking=True) for each in (self.padding, self.kept))
+        padding, kept = (
+            None if each is None else each.to(device, non_blocking=True) for each in (self.padding, self.kept)
+        )
         return LeftAligned(padding, kept)
 
     def places(self, device: torch.device) -> Int[Tensor, " tokens"] | None:

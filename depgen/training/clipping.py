@@ -22,7 +22,7 @@ def check_clips(groups: list[Any]) -> None:
             raise UserError(f"parameter group {number}: expected a clip above 0, found {clip}.")
         if name is not None and (clip is None or named.setdefault(name, clip) != clip):
             raise UserError(
-                f"parameter group {number}: expected a clip, the same in all groups of clip_name {name!r}, found {clip}."
+                f"parameter group {number}: expected one clip in all groups of clip_name {name!r}, found {clip}."
             )
 
 

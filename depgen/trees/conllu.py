@@ -242,7 +242,7 @@ def _heads(block: Block) -> tuple[int, ...] | None:
 
 
 def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
-    """Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
+    r"""Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
 
     A graph without edges can't be told from a sentence without a graph. Lines end in `\n`, also where the file that was
     read has `\r\n`.

@@ -181,7 +181,7 @@ def _add_row(block: SdpBlock, number: int, line: str) -> None:
 
 
 def write_sdp(documents: Iterable[Document], path: Path, *, release: Release = "2015") -> None:
-    """Write documents so that `read_sdp` gives them back; lemmas and frames become `_`, as do tags that are not there.
+    r"""Write documents so that `read_sdp` gives them back; lemmas and frames become `_`, as do tags that are not there.
 
     Lines end in `\n`, also where the file that was read has `\r\n`.
 

@@ -167,9 +167,9 @@ def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
 
 def test_one_layer_alone_is_computed_in_the_open(monkeypatch):
     fused, model = [], small()
-    real = module.attend_with_past
+    real = module.attend
     monkeypatch.setattr(
-        module, "attend_with_past", lambda *args, **kw: fused.append(not kw["with_attention"]) or real(*args, **kw)
+        module, "attend", lambda *args, **kw: fused.append(not kw["with_attention"]) or real(*args, **kw)
     )
     model(words(2, 5), attention_layer=-2)
     assert fused == [True, False, True]

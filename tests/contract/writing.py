@@ -132,4 +132,3 @@ def a_greedy_text_takes_the_likeliest_tokens(model: LanguageModel, folder: Path)
             best[STARTING.start] = -torch.inf  # is never written
         first, expected = best.shape[1] - len(last) - 1, [*text, PLAIN.eos][:LONGEST]
         assert best.argmax(0)[first : first + len(expected)].tolist() == expected
-

@@ -58,5 +58,5 @@ def test_a_memo_keeps_what_it_has_room_for_and_computes_the_rest_each_time():
 @pytest.mark.parametrize("collate", [collate_tokens, collate_words])
 def test_items_of_another_kind_want_another_collate(collate):
     item = TokenItem(0, np.array([3, 4]))
-    with pytest.raises(UserError, match="item 2 .* found a tuple.* collate"):
+    with pytest.raises(UserError, match=r"item 2 .* found tuple.* collate"):
         collate(ItemBatch([item, (item, 1)], 5, NO_WORDS_BUT_MASK))

@@ -70,12 +70,12 @@ def test_a_size_is_given_where_there_are_no_data():
 
 
 def test_sizes_that_no_table_gives_are_refused():
-    with pytest.raises(UserError, match="relations: .* no data module"):
+    with pytest.raises(UserError, match=r"relations: .* no data module"):
         Related().configure_model()
     for model in (Related(), Related(1)):
         with pytest.raises(UserError, match=r"relations: .* it has \['expansions'\]"):
             attached(model, {"expansions": ["det"]}).configure_model()
-    with pytest.raises(UserError, match="relations: expected 2, .* found 3"):
+    with pytest.raises(UserError, match=r"relations: expected 2, .* found 3"):
         attached(Related(3), {"labels": ["det", "root"]}).configure_model()
 
 
@@ -84,4 +84,4 @@ def test_precisions_that_change_batches_are_refused(precision, tmp_path):
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     trainer = L.Trainer(accelerator="cpu", default_root_dir=tmp_path, precision=precision, **quiet)
     with pytest.raises(UserError, match=f"trainer.precision: .* found {precision}"):
-        trainer.fit(Related(2), DataLoader([0]))
+        trainer.test(Related(2), DataLoader([0]))

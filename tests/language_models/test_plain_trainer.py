@@ -146,6 +146,7 @@ import torch
 
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
+from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM
 from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.masked_transformer import MaskedTransformer
@@ -173,10 +174,41 @@ for wrong, word in (({"class_path": NAME, "init_args": {"layerz": 2}}, "layerz")
         assert word in str(error), error
     else:
         raise AssertionError(wrong)
+
+LSTM = {"class_path": "depgen.backbones.awd_lstm.AWDLSTM", "init_args": {"layers": 1, "embedding_size": 4}}
+ADAM = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.02}}
+WARMUP = {"class_path": "depgen.training.schedules.InverseSquareRoot", "init_args": {"warmup_steps": 7}}
+CONTEXT = {"class_path": "depgen.models.dclm.AttentionContext", "init_args": {"size": 4}}
+OF_MIXTURE = {
+    "attention": "depgen.models.dmlm.QueryKeyAttention", "gate": {"class_path": "depgen.nn.mixture_gate.MixtureGate"},
+    "window": 3, "carry_window": {"class_path": "depgen.nn.carried_window.CarriedWindow"},
+}
+for model in (
+    DMLM(LSTM, 9, **OF_MIXTURE, optimizer=ADAM, scheduler=WARMUP),
+    DCLM(9, CONTEXT, 4, optimizer=ADAM, scheduler=WARMUP),
+    DocumentTransformer(
+        9, "depgen.models.document_transformer.AttentionContext", {"class_path": NAME, "init_args": SIZES},
+        optimizer=ADAM, scheduler=WARMUP,
+    ),
+):
+    made = model.configure_optimizers()
+    assert made["optimizer"].defaults["lr"] == 0.02
+    assert type(made["lr_scheduler"]["scheduler"]).__name__ == "InverseSquareRoot"
+    trainer.strategy.connect(model)
+    trainer.save_checkpoint(path)
+    loaded = type(model).load_from_checkpoint(path, weights_only=True)
+    assert loaded.configure_optimizers()["optimizer"].defaults["lr"] == 0.02
+    assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
+try:
+    CausalLM(NAME, 9, optimizer={"class_path": "torch.optim.Adam", "init_args": {"lrr": 1.0}})
+except UserError as error:
+    assert "lrr" in str(error), error
+else:
+    raise AssertionError("lrr")
 """
 
 
-def test_a_backbone_is_given_by_class_path_too(tmp_path):
+def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
     # a process of its own, because the type checks of these tests know callables alone
     done = subprocess.run([sys.executable, "-c", FROM_BLOCKS, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.nn import branches
-from depgen.nn.attention import KeyValues, Visibility, attend, attend_with_past
+from depgen.nn.attention import KeyValues, Visibility, attend
 from depgen.nn.branches import Places
 
 HEADS, KEY_HEADS, SIZE = 4, 2, 3
@@ -92,9 +92,11 @@ def assert_attended(state, other, generator):
                 masked = added
                 if masked is not None and visibility.padded_queries is not None:
                     masked = masked.masked_fill(visibility.padded_queries, 0.0)
-                expected, _ = attend(queries, *repeated, visibility, added=masked)
+                expected, _ = attend(
+                    queries, KeyValues.of(*repeated), visibility, scores=lambda *_, masked=masked: masked
+                )
                 scores = None if added is None else lambda q, k, added=added: added + 0 * (q @ k.tensor.mT)
-                found, _ = attend_with_past(queries, state, visibility, scores=scores)
+                found, _ = attend(queries, state, visibility, scores=scores)
                 torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -146,7 +148,7 @@ def test_gradients_are_those_of_copies(monkeypatch, per_column):
         state = state.select(rows).extended(new, new)
         if not shared:
             state = KeyValues.of(state.keys, state.values)
-        mixed, _ = attend_with_past(queries, state, Visibility(None, False))
+        mixed, _ = attend(queries, state, Visibility(None, False))
         found += torch.autograd.grad(mixed.square().sum(), keys)
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
 
@@ -162,6 +164,7 @@ def test_scores_of_full_precision_are_added_to_products_of_half(monkeypatch, per
         torch.randn(3, 1, 1, 3, generator=generator),
     )
     visibility = Visibility(None, False)
-    found, _ = attend_with_past(queries, state, visibility, scores=lambda *_: added)
-    expected, _ = attend(queries, keys[[1, 1, 0]], keys[[1, 1, 0]], visibility, added=added)
+    found, _ = attend(queries, state, visibility, scores=lambda *_: added)
+    copies = KeyValues.of(keys[[1, 1, 0]], keys[[1, 1, 0]])
+    expected, _ = attend(queries, copies, visibility, scores=lambda *_: added)
     torch.testing.assert_close(found, expected, atol=0.02, rtol=0.02)

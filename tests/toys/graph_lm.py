@@ -5,7 +5,7 @@ Each word takes one arc from or to an earlier word, one from the root, or none. 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain, product
 
 import numpy as np
@@ -80,15 +80,14 @@ class GraphBatch(TokenBatch):
 
 def collate_graphs(batch: ItemBatch) -> GraphBatch:
     tokens = collate_tokens(batch)
-    shared = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
     if any(item.edges is None for item in batch.items):
-        return GraphBatch(**shared)
+        return GraphBatch(**vars(tokens))
     choices = torch.zeros_like(tokens.inputs)
     for row, item in enumerate(batch.items):
         dependents = np.repeat(np.arange(len(item.ids)) + 1, np.diff(item.edges.offsets)).tolist()
         found = choices_of(item.edges.heads.tolist(), dependents, len(item.ids))
         choices[row, 1 : len(found) + 1] = torch.tensor(found)
-    return GraphBatch(**shared, choices=choices)
+    return GraphBatch(**vars(tokens), choices=choices)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ each word of it. A placeholder becomes a word, and is expanded into the placehol
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -183,11 +184,13 @@ class LevelWriter(LanguageModel):
     likelihood = "bound"
     sentences_alone = True
     generation_options = LevelOptions
-    table_sizes = {"expansions": "expansions"}
+    table_sizes: ClassVar = {"expansions": "expansions"}
     collate = property(lambda self: collate_levels)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 
-    def __init__(self, backbone: BackboneFactory, vocabulary_size: int, expansions: int | None = None, **kwargs) -> None:
+    def __init__(
+        self, backbone: BackboneFactory, vocabulary_size: int, expansions: int | None = None, **kwargs
+    ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
         self.backbone = factory(backbone, BackboneFactory)(vocabulary_size)

@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
+from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
 from tests.contract.runs import fit
@@ -118,7 +121,11 @@ def test_a_run_writes_texts_with_trees_by_the_command_line_as_in_python(tmp_path
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
     run = fit(tmp_path, TOYS["toy_of_levels"])
     assert main(["test", "--run", str(run), "--trainer.accelerator", "cpu"]) == 0
-    capsys.readouterr()
+    assert "asked for" not in capsys.readouterr().err  # the size of the table is no setting
+    settings = [yaml.safe_load((run / "config.yaml").read_text())["model"]["init_args"]]
+    settings.append(load_checkpoint(run / "checkpoints" / "best.ckpt")["hyper_parameters"])
+    sizes = [None, len(load_vocabulary(run / "vocabulary").tables["expansions"])]
+    assert [each["expansions"] for each in settings] == sizes
     named = ["generate", "--run", str(run), "--device", "cpu"]
     assert main([*named, "--json", "--number", "3", "--max_new_tokens", "9", "--levels", "4"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -114,7 +114,7 @@ def test_a_clip_that_is_not_above_0_is_refused(clip):
 
 
 def test_groups_of_one_name_have_one_clip():
-    with pytest.raises(UserError, match="group 1: expected a clip, the same"):
+    with pytest.raises(UserError, match="group 1: expected one clip"):
         Parts(1.0, 2.0, together=True).configure_optimizers()
 
 
