@@ -515,7 +515,7 @@ class DCLM(DocumentLanguageModel):
         super().__init__(loss_per=loss_per, **kwargs)
         self.save_hyperparameters()
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
-        self.context = factory(context, ContextFactory)(embedding_size)
+        self.context: ContextNetwork = factory(context, ContextFactory)(embedding_size)
         output = partial(nn.Linear, self.context.features, vocabulary_size, bias=self.context.output_bias)
         self.output = output()
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None

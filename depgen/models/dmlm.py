@@ -418,8 +418,11 @@ class DMLM(LeftToRight):
         super().__init__(**kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
-        self.attention = None if attention is None else factory(attention, AttentionFactory)(self.backbone.width)
-        self.gate = None if gate is None else factory(gate, GateFactory)(self.backbone.width)
+        width = self.backbone.width
+        self.attention: QueryKeyAttention | None = (
+            None if attention is None else factory(attention, AttentionFactory)(width)
+        )
+        self.gate: MixtureGate | None = None if gate is None else factory(gate, GateFactory)(width)
         layers = self.backbone.attention_layers
         if self.attention is None and not layers:
             raise UserError(

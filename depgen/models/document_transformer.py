@@ -397,7 +397,7 @@ class DocumentTransformer(DocumentLanguageModel):
                 "context are depgen.models.dclm.DCLM."
             )
         self.backbone = network
-        self.context = factory(context, ContextFactory)(network.width)
+        self.context: SentenceContext = factory(context, ContextFactory)(network.width)
         self.sentences_alone = self.context.sentences_alone
         self.sentences_in_pairs = isinstance(self.context, OutputContext)
 

@@ -14,7 +14,8 @@ from jsonargparse import ArgumentError, ArgumentParser
 from depgen.aliases import settings_today
 from depgen.errors import UserError, user_errors_unwrapped
 
-_Given, _Made = TypeVar("_Given"), TypeVar("_Made")
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 if TYPE_CHECKING:
     Factory = Callable[[_Given], _Made] | Mapping[str, Any] | str
 else:  # jsonargparse makes a callable of what YAML has
