@@ -52,6 +52,7 @@ def weights(run):
     return load_checkpoint(run / "checkpoints" / "best.ckpt")["state_dict"]
 
 
+@pytest.mark.slow
 def test_a_compiled_run_is_that_of_the_others_and_can_be_continued_and_tested(experiment, tmp_path):
     figures = {}
     for name, options in (("compiled", ["--compile"]), ("eager", [])):
