@@ -3,7 +3,7 @@
 #   TORCH    what pip installs first, so that the build is chosen on purpose: the default has a CPU build where the index
 #            offers one. TORCH= leaves the choice to pip; for a CUDA build name one as pip would (TORCH='torch==2.13.0
 #            --index-url ...').
-#   PYTHON   the interpreter for .venv; unset: the first of python3.11, python3.12, python3, python that is 3.11 or 3.12.
+#   PYTHON   the interpreter for .venv; unset: the first of python3.11 to python3.14, python3, python that is one of these.
 #   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
 #   PRECISION of training, in place of the experiments': 32-true on a CPU without bf16 instructions, where it is up to
@@ -36,7 +36,8 @@ ADOPT ?=
 python := .venv/bin/python
 depgen := $(python) -m depgen
 ready := .venv/.ready
-supported := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
+pythons := python3.11 python3.12 python3.13 python3.14
+supported := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 
 comma := ,
 space := $(subst ,, )
@@ -102,7 +103,7 @@ short = $(1:dmlm-%=%)
 studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
-.PHONY: help setup demo test lint guard bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
+.PHONY: help setup demo test test-matrix FORCE lint guard bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
 .PHONY: scoreboard
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
@@ -119,14 +120,14 @@ setup: $(ready) ## make .venv and install depgen with everything for development
 $(ready): pyproject.toml
 	@python="$(PYTHON)"; \
 	if [ -z "$$python" ]; then \
-	    for candidate in python3.11 python3.12 python3 python; do \
+	    for candidate in $(pythons) python3 python; do \
 	        if "$$candidate" -c '$(supported)' 2>/dev/null; then \
 	            python="$$candidate"; break; \
 	        fi; \
 	    done; \
 	fi; \
 	if [ -z "$$python" ]; then \
-	    echo "depgen needs Python 3.11 or 3.12; none of python3.11, python3.12, python3, python on PATH is one." >&2; \
+	    echo "depgen needs Python 3.11 to 3.14; none of $(pythons) python3 python on PATH is one." >&2; \
 	    echo "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
 	    exit 1; \
 	fi; \
@@ -141,6 +142,23 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories, tes
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long.
 test: $(ready) ## run the tests on two processes
 	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2
+
+test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
+	@found=; failed=; for python in $(pythons); do \
+	    "$$python" -c '$(supported)' 2>/dev/null || continue; \
+	    found=1; $(MAKE) .matrix/$$python/tested || failed="$$failed $$python"; \
+	done; \
+	if [ -z "$$found" ]; then echo "None of $(pythons) on PATH starts: install one." >&2; exit 1; fi; \
+	if [ -n "$$failed" ]; then echo "The tests fail under$$failed." >&2; exit 1; fi
+
+.matrix/%/.ready: pyproject.toml
+	$* -m venv --clear .matrix/$*
+	$(if $(strip $(TORCH)),.matrix/$*/bin/python -m pip install --quiet $(TORCH))
+	.matrix/$*/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.matrix/%/tested: .matrix/%/.ready FORCE
+	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest -n 2
 
 lint: $(ready) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .

@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -198,7 +199,7 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
         (fresh / "bin" / tool).symlink_to(str(shutil.which(tool)))
     done = make("setup", f"PATH={fresh / 'bin'}", f"SHELL={shutil.which('bash')}", folder=fresh)
     assert done.returncode != 0
-    assert "depgen needs Python 3.11 or 3.12" in done.stderr
+    assert "depgen needs Python 3.11 to 3.14" in done.stderr
     assert "PYTHON=/path/to/python3.11" in done.stderr
 
 
@@ -214,3 +215,38 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
 )
 def test_targets(target, command):
     assert command in dry_run(target)
+
+
+def fake_python(folder, name, *, works=True):
+    """A stand-in on PATH that answers whether its version is supported."""
+    path = folder / name
+    path.write_text(f"#!/bin/bash\nexit {0 if works else 1}\n")
+    path.chmod(0o755)
+
+
+def test_the_matrix_tests_every_python_at_hand(fresh):
+    (fresh / "bin").mkdir()
+    for name, works in (("python3.11", True), ("python3.13", True), ("python3.12", False)):
+        fake_python(fresh / "bin", name, works=works)
+    make_path, shell = shutil.which("make"), shutil.which("bash")
+    (fresh / "bin" / "make").symlink_to(str(make_path))
+    done = make("--dry-run", "test-matrix", f"PATH={fresh / 'bin'}", f"SHELL={shell}", folder=fresh)
+    assert done.returncode == 0, done.stderr
+    for version in ("python3.11", "python3.13"):
+        assert f"{version} -m venv --clear .matrix/{version}" in done.stdout
+        assert f".matrix/{version}/bin/python -m pip install --quiet --editable '.[dev]'" in done.stdout
+        assert f".matrix/{version}/bin/python -m pytest" in done.stdout
+    assert ".matrix/python3.12/" not in done.stdout
+
+
+def test_a_matrix_without_a_python_is_an_error(fresh):
+    (fresh / "bin").mkdir()
+    done = make("test-matrix", f"PATH={fresh / 'bin'}", f"SHELL={shutil.which('bash')}", folder=fresh)
+    assert done.returncode != 0
+    assert "install one" in done.stderr
+
+
+def test_the_interpreters_are_those_that_the_package_allows():
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert allowed == ">=3.11,<3.15"
+    assert "pythons := python3.11 python3.12 python3.13 python3.14\n" in (ROOT / "Makefile").read_text()

@@ -74,7 +74,11 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
         "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"
     )
     parser.add_argument(
-        "--wandb", nargs="?", const="auto", type=modes, help="log to W&B too; auto: offline without an account"
+        "--wandb",
+        nargs="?",
+        const="auto",
+        type=modes,
+        help="log to W&B too; auto: as WANDB_MODE says, else offline without an account",
     )
     parser.add_argument(
         "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between two saves of resume.ckpt"

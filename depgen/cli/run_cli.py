@@ -21,7 +21,7 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.cli.unusable import usable
-from depgen.data.run_record import DataRecord, other_data, other_trees
+from depgen.data.run_record import DataRecord, data_tags, other_data, other_trees
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
@@ -34,7 +34,7 @@ from depgen.training.checkpoints import CheckpointWriter
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
-from depgen.training.logs import CurveLogger, weights_and_biases
+from depgen.training.logs import CurveLogger
 from depgen.training.phases import epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
 from depgen.training.runs import (
@@ -49,6 +49,7 @@ from depgen.training.runs import (
 from depgen.training.scores import ItemScoreWriter
 from depgen.training.trust import lengthen, write_settings
 from depgen.training.validation_lines import ValidationLines
+from depgen.training.weights_and_biases import weights_and_biases
 
 logger = logging.getLogger(__name__)
 
@@ -256,9 +257,7 @@ class RunCLI(LightningCLI):
         self.locks.push(remove_if_nothing_came(self.folder))  # beneath the lock, which is given back first
         self._own(self.folder)
         logger.info("Run: %s", self.folder)
-        settings = {
-            name: value for name, value in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
-        }
+        settings = self._settings()
         seed = settings.get("seed_everything")
         record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
         update_record(self.folder, record)
@@ -266,6 +265,12 @@ class RunCLI(LightningCLI):
         if hasattr(self.datamodule, "save_into"):
             self.datamodule.save_into(self.folder)
             note_vocabulary(self.folder)
+
+    def _settings(self) -> dict[str, Any]:
+        """The resolved configuration, as the run's config.yaml has it."""
+        return {
+            name: each for name, each in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
+        }
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""
@@ -287,7 +292,10 @@ class RunCLI(LightningCLI):
     def _loggers(self, fits: bool) -> list[Any]:
         mode, folder = self.config[self.request.verb].get("wandb"), self.folder or self.source
         loggers: list[Any] = [CurveLogger(self.folder)] if fits and self.folder is not None else []
-        return [*loggers, weights_and_biases(folder, mode)] if mode and folder is not None else loggers
+        if not mode or folder is None:
+            return loggers
+        tags = [type(self.model).__name__, *data_tags(self.datamodule)]
+        return [*loggers, weights_and_biases(folder, mode, settings=self._settings(), tags=tags)]
 
     # -- the verbs ------------------------------------------------------------------------------------------------
 

@@ -65,8 +65,10 @@ class JsonDocuments:
             if not line.strip():
                 continue
             fields = _json_object(line, f"{path}:{number}")
+            where = f"{path}:{number}"
             words = [
-                self._words(sentence, f"{path}:{number}") for sentence in self._sentences(fields, f"{path}:{number}")
+                words_of(sentence, self.tokens, where=where, column=str(self.sentences_field))
+                for sentence in self._sentences(fields, where)
             ]
             if sentences := tuple(Sentence(sentence) for sentence in words if sentence):
                 blank += (len(words) - len(sentences)) * (self.sentences_field is not None)
@@ -103,15 +105,33 @@ class JsonDocuments:
             return list(value)
         return list(sentences_of(value, self.sentence_splitter))
 
-    def _words(self, sentence: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401, a JSON value
-        if isinstance(sentence, str):
-            return tuple(tokenize(sentence) if self.tokens == "rules" else sentence.split())
-        if not isinstance(sentence, list) or not all(isinstance(word, str) and word.strip() for word in sentence):
-            raise UserError(
-                f"{where}: expected each sentence of {self.sentences_field!r} as a string or a list of tokens that are "
-                f"not blank, found {json.dumps(sentence)[:80]}."
-            )
-        return tuple(sentence)
+
+def words_of(
+    sentence: Any,  # noqa: ANN401, a JSON value
+    tokens: Literal["whitespace", "rules"],
+    *,
+    where: str,
+    column: str,
+) -> tuple[str, ...]:
+    """The words of a sentence, given as a string or as a list of tokens.
+
+    Args:
+        sentence: what a file holds.
+        tokens: how a string becomes tokens.
+        where: its place, for messages.
+        column: the field or column that it is in.
+
+    Raises:
+        UserError: it is neither, or a token is blank.
+    """
+    if isinstance(sentence, str):
+        return tuple(tokenize(sentence) if tokens == "rules" else sentence.split())
+    if not isinstance(sentence, list) or not all(isinstance(word, str) and word.strip() for word in sentence):
+        raise UserError(
+            f"{where}: expected each sentence of {column!r} as a string or a list of tokens that are not blank, found "
+            f"{json.dumps(sentence)[:80]}."
+        )
+    return tuple(sentence)
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:

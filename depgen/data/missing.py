@@ -12,7 +12,7 @@ from depgen.yaml_files import read_yaml, yaml_value
 
 
 def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None = None) -> None:
-    """Reads the first document of what an experiment trains and validates on, if its corpus has a folder.
+    """Reads the first document of what an experiment trains and validates on, if its corpus has a folder or a dataset.
 
     Of a corpus that reads another one, only the training split of that one is read: it may draw its own splits.
     Settings that are wrong in another way are left to the parser of the command line, which names them, and so are
@@ -34,7 +34,7 @@ def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None 
         while "corpus" in (block.get("init_args") or {}):
             block = block["init_args"]["corpus"]
         corpus = _built(block)
-        if isinstance(corpus, Corpus) and hasattr(corpus, "folder"):
+        if isinstance(corpus, Corpus) and (hasattr(corpus, "folder") or hasattr(corpus, "dataset")):
             for split in splits:
                 next(corpus.documents(split), None)
     except MissingDataError:

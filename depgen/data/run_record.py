@@ -14,6 +14,7 @@ from depgen.data.source import DataSource, fingerprint_of, source_of
 from depgen.data.text import CorpusData
 from depgen.errors import MissingDataError, UserError
 from depgen.training.runs import read_record, update_record
+from depgen.training.weights_and_biases import note_data
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,9 @@ class DataRecord(L.Callback):
         if not trainer.is_global_zero or not hasattr(data, "corpus"):
             return
         try:
-            update_record(self.run, _record_of(data))
+            record = _record_of(data)
+            update_record(self.run, record)
+            note_data(trainer, record)
         except UserError as error:
             logger.warning("%s does not say what it is trained on, so no later change is noticed: %s", self.run, error)
 
@@ -49,6 +52,12 @@ def _record_of(data: Any) -> dict[str, Any]:  # noqa: ANN401 - any data module w
         "trees": None if data.annotator is None else data.annotator.scheme,
         "trees_fingerprint": _trees_of(data),
     }
+
+
+def data_tags(data: Any) -> list[str]:  # noqa: ANN401 - any data module
+    """What a run is to be found by: its corpus and the scheme of its trees; empty without a corpus."""
+    corpus, annotator = getattr(data, "corpus", None), getattr(data, "annotator", None)
+    return [] if corpus is None else [corpus.name, "no trees" if annotator is None else annotator.scheme]
 
 
 def _trees_of(data: Any) -> str | None:  # noqa: ANN401

@@ -1,7 +1,7 @@
 """WikiText (Merity et al., 2017): encyclopedia articles in tokenised paragraphs, a paragraph a line."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -60,14 +60,13 @@ class WikiText:
             UserError: the file begins with no title.
         """
         path, empty = self._path(split), 0
-        for title, number, lines in self._articles(path):
-            texts = [text for line in lines for text in sentences_of(line, self.sentence_splitter)]
-            sentences = [Sentence(tuple(text.split())) for text in texts]
-            if not sentences:
+        lines = articles(read_lines(path), headings=self.headings, where=str(path))
+        for title, number, paragraphs in lines:
+            texts = [text for line in paragraphs for text in sentences_of(line, self.sentence_splitter)]
+            if not texts:
                 empty += 1
                 continue
-            if self.headings:
-                sentences.insert(0, Sentence(tuple(title.split())))
+            sentences = [Sentence(tuple(text.split())) for text in ([title, *texts] if self.headings else texts)]
             document = Document(tuple(sentences), f"{title} ({path.name}:{number})")
             yield lowercased(document) if self.lowercase else document
         log_left_out(empty, "articles of nothing but headings", corpus=self.name, split=split)
@@ -77,32 +76,44 @@ class WikiText:
         options = {name: getattr(self, name) for name in ("sentence_splitter", "headings", "lowercase")}
         return content_fingerprint([self._path(split)], reader="WikiText", **options)
 
-    def _articles(self, path: Path) -> Iterator[tuple[str, int, Sequence[str]]]:
-        """Title, its line and the paragraphs of each article; headings are paragraphs where they are asked for."""
-        title, first, paragraphs = "", 0, list[str]()
-        for number, line, heading in _with_headings(path):
-            if heading is not None and heading[0] == 1:
-                if title:
-                    yield title, first, paragraphs
-                title, first, paragraphs = heading[1], number, []
-            elif heading is not None:
-                paragraphs += [heading[1]] if self.headings else []
-            elif line.strip():
-                if not title:
-                    raise UserError(f"{path}:{number}: expected an article's title such as ` = Title = `, found text.")
-                paragraphs.append(line)
-        if title:
-            yield title, first, paragraphs
-
     def _path(self, split: Split) -> Path:
         how_to_get = "WikiText-2 is wikitext-2-v1.zip of Merity et al. (2017): wiki.{train,valid,test}.tokens."
         return find_file(Path(self.folder) / self.files[split], how_to_get=how_to_get)
 
 
-def _with_headings(path: Path) -> Iterator[tuple[int, str, tuple[int, str] | None]]:
+def articles(
+    lines: Iterable[tuple[int, str]], *, headings: bool, where: str
+) -> Iterator[tuple[str, int, Sequence[str]]]:
+    """The title, the number of its line and the paragraphs of each article.
+
+    Args:
+        lines: of WikiText, with their numbers.
+        headings: whether the headings of sections are paragraphs, without their `=`.
+        where: what messages call the lines: a file.
+
+    Raises:
+        UserError: the lines begin with no title.
+    """
+    title, first, paragraphs = "", 0, list[str]()
+    for number, line, heading in _with_headings(iter(lines)):
+        if heading is not None and heading[0] == 1:
+            if title:
+                yield title, first, paragraphs
+            title, first, paragraphs = heading[1], number, []
+        elif heading is not None:
+            paragraphs += [heading[1]] if headings else []
+        elif line.strip():
+            if not title:
+                raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
+            paragraphs.append(line)
+    if title:
+        yield title, first, paragraphs
+
+
+def _with_headings(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, tuple[int, str] | None]]:
     """Number and text of each line, and where it is a heading its level, 1 for a title, and words."""
-    before, lines = "", read_lines(path)
-    number, line = next(lines)
+    before = ""
+    number, line = next(lines, (0, ""))
     for next_number, after in chain(lines, [(0, "")]):
         match = _HEADING.fullmatch(f" {line.strip()} ") if not before.strip() and not after.strip() else None
         yield number, line, (len(match[1]) // 2, match[2]) if match else None

@@ -4,7 +4,6 @@ import csv
 import io
 import logging
 import math
-import os
 import time
 import warnings
 from argparse import Namespace
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-from lightning.pytorch.loggers import Logger, WandbLogger
+from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from depgen.errors import UserError
@@ -177,32 +176,6 @@ class CurveKeeper(L.Callback):
 
 def _curves(trainer: L.Trainer) -> list[CurveLogger]:
     return [each for each in trainer.loggers if isinstance(each, CurveLogger)]
-
-
-def weights_and_biases(run: Path, mode: str) -> WandbLogger:
-    """A quiet W&B logger for a run folder; the same run is continued after a resume.
-
-    Args:
-        run: the run folder; offline files are written into it.
-        mode: "online", "offline", or "auto": online where an API key is at hand, else offline.
-    """
-    os.environ.setdefault("WANDB_SILENT", "true")
-    os.environ.setdefault("WANDB_CONSOLE", "off")
-    offline = mode == "offline" or (mode == "auto" and not _has_wandb_account())
-    if mode == "auto" and offline:
-        logger.info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
-    name = f"{run.parent.name}-{run.name}"
-    wandb_logger = WandbLogger(name=name, id=name, save_dir=str(run), project="depgen", offline=offline, resume="allow")
-    # a private name, because no argument keeps Lightning from passing `anonymous`, of which wandb warns
-    wandb_logger._wandb_init.pop("anonymous", None)
-    return wandb_logger
-
-
-def _has_wandb_account() -> bool:
-    netrc = Path("~/.netrc").expanduser()
-    return bool(os.environ.get("WANDB_API_KEY")) or (
-        netrc.is_file() and "api.wandb.ai" in netrc.read_text(errors="ignore")
-    )
 
 
 def quiet_libraries() -> None:

@@ -2,10 +2,8 @@ import csv
 import errno
 import os
 
-import pytest
-
 from depgen.training import logs
-from depgen.training.logs import CurveLogger, weights_and_biases
+from depgen.training.logs import CurveLogger
 
 
 def rows(folder):
@@ -85,15 +83,3 @@ def test_lines_that_a_full_disk_refused_are_written_later(tmp_path, monkeypatch,
 
 def full(descriptor):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def test_wandb_is_quiet_and_offline_without_an_account(tmp_path, monkeypatch, capfd):
-    pytest.importorskip("wandb")
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("WANDB_MODE", "disabled")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    logger = weights_and_biases(tmp_path / "x" / "run", "auto")
-    assert logger._offline
-    assert "anonymous" not in logger._wandb_init
-    assert logger._wandb_init["id"] == "x-run"
-    assert capfd.readouterr().out == ""

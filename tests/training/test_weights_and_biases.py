@@ -1,0 +1,118 @@
+"""What W&B gets of a run: its whole configuration, its data, a group and tags; and wandb's own variables."""
+
+import json
+import struct
+
+import pytest
+
+from depgen.cli import main
+from depgen.training.runs import read_record
+from depgen.training.weights_and_biases import weights_and_biases
+from tests.data.test_hub_corpus import experiment, write_parquet
+
+VARIABLES = ("MODE", "PROJECT", "ENTITY", "DIR", "NAME", "RUN_ID", "RUN_GROUP", "TAGS", "API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def _no_account(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    for name in VARIABLES:
+        monkeypatch.delenv(f"WANDB_{name}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("cache", "runs"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
+
+
+def test_it_is_quiet_and_offline_without_an_account(tmp_path, capfd):
+    logger = weights_and_biases(tmp_path / "x" / "run", "auto")
+    assert logger._offline
+    assert "anonymous" not in logger._wandb_init
+    assert logger._wandb_init["id"] == "x-run"
+    assert logger._wandb_init["project"] == "depgen"
+    assert logger._wandb_init["group"] == "x"
+    assert capfd.readouterr().out == ""
+
+
+def test_variables_of_wandb_hold(tmp_path, monkeypatch):
+    values = {"PROJECT": "p", "DIR": str(tmp_path / "w"), "NAME": "n", "RUN_ID": "i", "RUN_GROUP": "table2",
+              "TAGS": "mine, DMLM", "MODE": "disabled"}  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    logger = weights_and_biases(tmp_path / "x" / "run", "auto", tags=["DMLM", "UD"])
+    assert not logger._offline
+    held = {name: logger._wandb_init[name] for name in ("project", "dir", "name", "id", "group", "tags")}
+    assert held == {"project": "p", "dir": str(tmp_path / "w"), "name": "n", "id": "i", "group": "table2",
+                    "tags": ["mine", "DMLM", "UD"]}  # fmt: skip
+    assert "entity" not in logger._wandb_init, "wandb reads WANDB_ENTITY where none is passed"
+    assert weights_and_biases(tmp_path / "x" / "run", "offline")._offline
+
+
+def test_a_run_below_a_size_and_a_seed_is_named_by_all_of_them(tmp_path):
+    logger = weights_and_biases(tmp_path / "dmlm" / "small" / "seed1" / "2026-11-24_10-00-00", "offline")
+    assert logger._wandb_init["id"] == "dmlm-small-seed1-2026-11-24_10-00-00"
+    assert logger._wandb_init["tags"] == ["small"]
+    assert logger._wandb_init["config"]["run"] == {"size": "small"}
+
+
+def records(path):
+    """The records of an offline run: a log in blocks of 32 KiB, each piece with its sum, length and type before it."""
+    from wandb.proto import wandb_internal_pb2
+
+    content, place, piece = path.read_bytes(), 7, b""
+    while place + 7 <= len(content):
+        if 32768 - place % 32768 < 7:
+            place += 32768 - place % 32768
+            continue
+        _, length, kind = struct.unpack("<IHB", content[place : place + 7])
+        piece += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):
+            yield wandb_internal_pb2.Record.FromString(piece)
+            piece = b""
+
+
+def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
+    import wandb
+
+    monkeypatch.setenv("WANDB_TAGS", "trial")
+    write_parquet(tmp_path / "ud")
+    config = experiment(tmp_path / "hub.yaml", dataset=str(tmp_path / "ud"))
+    assert main(["fit", "--config", config, "--wandb", "offline"]) == 0
+    wandb.teardown()  # waits until the file is whole
+    (run,) = (tmp_path / "runs" / "hub").iterdir()
+    (path,) = run.glob("wandb/offline-run-*/run-*.wandb")
+    begun, settings = None, {}
+    for record in records(path):
+        if record.WhichOneof("record_type") == "run":
+            begun = record.run
+            entries = record.run.config.update
+        else:
+            entries = record.config.update if record.WhichOneof("record_type") == "config" else []
+        for entry in entries:
+            settings[entry.key or ".".join(entry.nested_key)] = json.loads(entry.value_json)
+    assert begun.project == "depgen"
+    assert begun.run_group == "hub"
+    assert list(begun.tags) == ["trial", "DMLM", "ud", "gold"]
+    corpus = settings["data"]["init_args"]["corpus"]
+    assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
+    assert corpus["init_args"]["lowercase"] is False, "defaults too"
+    assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
+    assert settings["trainer"]["max_epochs"] == 2
+    assert settings["seed_everything"] == 1
+    assert not {"backbone", "_instantiator"} & settings.keys(), "a part of model.init_args, and only there"
+    record = read_record(run)
+    assert settings["run"]["data"] == record["data"]
+    assert settings["run"]["data"]["fingerprint"]
+    assert settings["run"]["trees"] == record["trees"] == "gold"
+    assert settings["run"]["experiment"] == "hub"
+
+
+def test_later_verbs_of_a_run_say_its_data_from_the_beginning(tmp_path):
+    run = tmp_path / "x" / "run"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"experiment": "x", "seed": 3, "trees": "gold", "data": {"corpus": "UD"}}))
+    config = weights_and_biases(run, "offline", settings={"seed_everything": 3})._wandb_init["config"]
+    assert config == {
+        "seed_everything": 3,
+        "run": {"experiment": "x", "seed": 3, "trees": "gold", "data": {"corpus": "UD"}},
+    }
