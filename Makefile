@@ -268,7 +268,7 @@ record: $(ready) ## copy all results of the tables to the tracked experiments/me
 
 # pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.
 docs: $(ready) ## write the pages of the Python interface, from the docstrings, into results/api/
-	$(python) -W error::UserWarning -c 'import sys, pathlib, depgen, pdoc; \
+	$(python) -c 'import sys, pathlib, depgen, pdoc; \
 	    vars(depgen).update({name: getattr(depgen, name) for name in depgen.__all__}); \
 	    pdoc.render.configure(docformat="google"); \
 	    pdoc.pdoc("depgen", *sys.argv[1:], output_directory=pathlib.Path("results/api"))' $(documented)

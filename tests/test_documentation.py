@@ -18,7 +18,9 @@ def test_pages_are_made_of_docstrings_without_a_warning(tmp_path):
         "documented=depgen.metrics depgen.trees",
     ]
     said = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    command = said.replace(".venv/bin/python", sys.executable, 1).replace("results/api", str(tmp_path), 1)
+    command = said.replace(".venv/bin/python", f"{sys.executable} -W error::UserWarning", 1).replace(
+        "results/api", str(tmp_path), 1
+    )
     assert command.count(str(tmp_path)) == command.count(sys.executable) == 1
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
