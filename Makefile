@@ -39,6 +39,8 @@ ready := .venv/.ready
 pythons := python3.11 python3.12 python3.13 python3.14
 supported := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 
+documented = $(subst /,.,$(patsubst %/__init__.py,%,$(wildcard depgen/*/__init__.py)))
+
 comma := ,
 space := $(subst ,, )
 profile := $(if $(strip $(PROFILE)),--profile $(strip $(PROFILE)))
@@ -104,7 +106,7 @@ studies := table8 table9 table16
 row_targets := $(foreach table,$(call short,$(tables)),$(addprefix $(table)-,$(rows_$(table))))
 
 .PHONY: help setup demo test test-matrix FORCE lint guard bench parser supar-parser union tables report record clean reproduce-table2 dclm-grid
-.PHONY: scoreboard
+.PHONY: scoreboard docs
 .PHONY: $(addprefix reproduce-,$(tables)) $(patsubst %,reproduce-dmlm-%,$(studies) figure3) $(row_targets)
 .PHONY: reproduce-udgn-figure5
 
@@ -281,6 +283,13 @@ report: $(ready) ## one page of all tables, curves and pictures at hand, and wha
 
 record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
 	$(depgen) record $(profile)
+
+# pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.
+docs: $(ready) ## write the pages of the Python interface, from the docstrings, into results/api/
+	$(python) -c 'import sys, pathlib, depgen, pdoc; \
+	    vars(depgen).update({name: getattr(depgen, name) for name in depgen.__all__}); \
+	    pdoc.render.configure(docformat="google"); \
+	    pdoc.pdoc("depgen", *sys.argv[1:], output_directory=pathlib.Path("results/api"))' $(documented)
 
 clean: ## remove caches; .venv, runs and results stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -39,7 +39,7 @@ def model_folder(name: str) -> Path | None:
 
 
 def cached_folder(name: str) -> Path | None:
-    """The folder of a model in the local hub cache; None where it is not there, whole."""
+    """The folder of a model, or of a run, in the local hub cache; None where it is not there, whole."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -47,7 +47,7 @@ def cached_folder(name: str) -> Path | None:
         cached = Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
-    return cached if (cached / "config.json").is_file() else None
+    return cached if any((cached / name).is_file() for name in ("config.json", "run.json")) else None
 
 
 def required_folder(name: str, *, holding: str) -> Path:

@@ -46,7 +46,10 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
     if names & {"-h", "--help"} or any(name.endswith(".help") for name in names):
         return
     if verb == "fit" and not any(name.lstrip("-").partition(".")[0] in _SOURCES for name in names):
-        raise UserError("fit needs a system: --config experiments/X.yaml, or --resume RUN to continue a run.")
+        raise UserError(
+            "fit needs a system: `depgen fit --config experiments/demo_transformer.yaml`, or your own YAML there, or "
+            "`depgen fit --resume RUN` to continue a run."
+        )
     _refuse_empty(arguments)
     if arguments and not arguments[0].startswith("-"):
         if verb in _READERS:

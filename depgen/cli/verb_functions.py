@@ -19,7 +19,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
         SystemExit: arguments that do not parse (code 2), or help (code 0).
     """
     function = _target(verb.target)
-    parser = _parser(name, verb, function)
+    parser = parser_of(name, verb)
     spelt = _spread([_underscored(each) for each in arguments], _lists(function))
     more = add_options_of_run(parser, name, spelt, _target(verb.of_run)) if verb.of_run else ()
     config = parser.parse_args(spelt)
@@ -75,13 +75,15 @@ def _target(path: str) -> Callable[..., Any]:
     return target  # type: ignore[no-any-return]
 
 
-def _parser(name: str, verb: Verb, function: Callable[..., Any]) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+def parser_of(name: str, verb: Verb) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+    """The parser of a verb, by the signature and the docstring of its function."""
     import docstring_parser
     from jsonargparse import Namespace
     from jsonargparse.typing import PositiveInt
 
     from depgen.cli.parsers import ShortComplaints
 
+    function = _target(verb.target)
     parser = ShortComplaints(prog=f"depgen {name}", description=as_sentence(verb.help))
     parameters = {
         each: parameter

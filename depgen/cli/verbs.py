@@ -179,13 +179,23 @@ VERBS = {
         "depgen.evaluation.export:export_pretrained",
         also={"run": "checkpoint"},
     ),
+    "push": Verb(
+        "write a run as a folder with a model card, and upload it where you name a repository",
+        "depgen.evaluation.push:push",
+        positionals=("run",),
+    ),
     "draw": Verb(
-        "draw dependency trees, those of a second file or of a run below the gold ones, as HTML or SVG",
+        "draw dependency trees, those of a second file or of a run below the gold ones, as HTML, SVG, PDF or PNG",
         "depgen.reporting.trees:draw_trees",
         positionals=("files",),
         also={"number": "n"},
     ),
     "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
+    "completion": Verb(
+        "print a script by which your shell completes verbs, options and file names",
+        "depgen.cli.completion:completion",
+        positionals=("shell",),
+    ),
 }
 
 

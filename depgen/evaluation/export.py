@@ -23,8 +23,7 @@ def export_pretrained(*, to: Path, run: str | None = None) -> str:
     Raises:
         UserError: no such run, a backbone that is not the library's, or a folder that holds something.
     """
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
+    check_empty(to)
     trained = load_trained(run, device="cpu")
     model = trained.model
     if not isinstance(model, LeftToRight) or not isinstance(model.backbone, PretrainedTransformer):
@@ -49,3 +48,16 @@ def export_pretrained(*, to: Path, run: str | None = None) -> str:
         )
         tokenizer.save_pretrained(to)
     return f"model\t{to.absolute()}"
+
+
+def check_empty(folder: Path) -> None:
+    """Raises UserError where a folder to be written holds something already, or is a file.
+
+    Args:
+        folder: which may not exist.
+
+    Raises:
+        UserError: it holds something.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder.absolute()} holds something already: name a folder that is empty or not there yet.")

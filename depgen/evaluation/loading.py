@@ -35,8 +35,9 @@ def load(
 ) -> System:
     """The system of a run or checkpoint, or a pretrained causal language model, in evaluation mode.
 
-    A name is looked up as a path, a run under `$DEPGEN_RUNS`, a folder under `$DEPGEN_MODELS` and a model in the local
-    hub cache (`hf download NAME`). A name that is found in several of these places is refused. Nothing is fetched.
+    A name is looked up as a path, a run under `$DEPGEN_RUNS`, a folder under `$DEPGEN_MODELS` and a model or run in
+    the local hub cache (`hf download NAME`). A name that is found in several of these places is refused. Nothing is
+    fetched.
 
     Args:
         name: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint file, or a folder or hub
@@ -167,7 +168,7 @@ def _places(name: str | Path) -> list[tuple[Kind, Path]]:
     found += _in_folder(runs_root() / text, "run") or ([("run", newest_run(text))] if all_runs(text) else [])
     found += _in_folder(models_root() / text, "pretrained")
     cached = None if names_a_folder(text) else cached_folder(text)
-    return found if cached is None else [*found, ("pretrained", cached)]
+    return found if cached is None else [*found, *_in_folder(cached)]
 
 
 def _in_folder(folder: Path, only: Kind | None = None) -> list[tuple[Kind, Path]]:

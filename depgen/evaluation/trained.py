@@ -15,7 +15,8 @@ from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import load_checkpoint, weights_expected
 from depgen.training.hyper_parameters import BUILDER
-from depgen.training.runs import named_checkpoint, newest_run, run_holding, run_of_checkpoint
+from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_holding, run_of_checkpoint
+from depgen.training.safe_weights import as_torch_file
 from depgen.training.trust import check_class, class_at, classes_checked
 from depgen.training.trust import trust as trust_run_of
 
@@ -80,9 +81,10 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
         )
     if arguments.get("_instantiator", BUILDER) != BUILDER:
         raise UserError(f"{checkpoint}: expected a system that {BUILDER} builds, found {arguments['_instantiator']!r}.")
+    source = as_torch_file(content) if checkpoint.suffix == Path(WEIGHTS).suffix else checkpoint
     try:
         with classes_checked(checkpoint), weights_expected(checkpoint), user_errors_unwrapped():
-            return kind.load_from_checkpoint(checkpoint, map_location=device, weights_only=True, **arguments)
+            return kind.load_from_checkpoint(source, map_location=device, weights_only=True, **arguments)
     except (ArgumentError, TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise

@@ -36,7 +36,7 @@ def draw_attention(
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: DM-Transformer.
         profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
-        output: the PNG.
+        output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
         UserError: no such run, a row or a profile without a table, a model without dependency attention, an empty

@@ -83,8 +83,8 @@ def draw_curves(
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
         measure: `perplexity`, on a logarithmic axis, or `log_likelihood`, minus its logarithm, on a linear one.
-        output: the PNG; unset: `results/<table>/curves-<profile>.png`, without a table `curves.png`; names of others
-            than tokens and perplexity say so.
+        output: the picture, .png, .pdf or .svg; unset: `results/<table>/curves-<profile>.png`, without a table
+            `curves.png`; names of others than tokens and perplexity say so.
 
     Raises:
         UserError: there is no curve, no such row or run, tokens are asked for of bare runs, or no matplotlib.

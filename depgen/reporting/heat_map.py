@@ -15,7 +15,7 @@ from depgen.evaluation.trees.correlations import (
     sentences_with_relations,
 )
 from depgen.reporting.jobs import chosen_run
-from depgen.reporting.plotting import check_png, figure, save
+from depgen.reporting.plotting import check_picture, figure, save
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def draw_heat_map(
             (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
             one hangs on its nearest ancestor that stays.
         device: cpu, cuda, …; by default a GPU where there is one.
-        output: the PNG.
+        output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
         UserError: no such run or relation, a row or a profile without a table, a treebank without relations, a model
             that shows no attention, or no matplotlib.
     """
     chosen = chosen_run(run, table, row=row, profile=profile, usual="UDGN")
-    check_png(output)
+    check_picture(output)
     trained = load_trained(chosen, device=device)
     corpus = in_form_of_run(trained.run, corpus, form)
     sentences = sentences_with_relations(corpus, split)

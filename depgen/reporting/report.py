@@ -17,7 +17,7 @@ from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.experiments import table_names
 from depgen.reporting.layout import Cell, Layout, Line, lay_out
 from depgen.reporting.measured import read_ours
-from depgen.reporting.plotting import check_png
+from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
@@ -259,7 +259,7 @@ def _drawn(definition: TableDefinition, profile: str) -> Iterator[Picture]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.png"
         try:
-            check_png(path)
+            check_picture(path)
         except UserError as error:  # no matplotlib: the page says so in the picture's place
             yield Picture(f"Curves are not drawn: {error}")
             return

@@ -34,7 +34,7 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
         table: the table's name, or a YAML file of one.
         profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
         axis: what stands below the panels; unset: the table's caption.
-        output: the PNG; unset: `results/<table>/series-<profile>.png`.
+        output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<profile>.png`.
 
     Raises:
         UserError: no such table, one whose rows have no `x`, no results, or no matplotlib.

@@ -12,6 +12,8 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.locations import write_atomically
+from depgen.reporting.plotting import check_picture, save
+from depgen.reporting.svg_figures import figure_of_svg
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FormName
@@ -97,14 +99,13 @@ def draw_trees(
             for a corpus that is in a form of its own; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
-        output: `.html` makes one page, with a figure a sentence; `.svg` one picture.
+        output: `.html` makes one page, with a figure a sentence; `.svg`, `.pdf` or `.png` one picture.
 
     Raises:
         UserError: nothing or too much is named, files of different sentences, a file without trees or with what is no
             tree, no such run or one that does not parse, no such sentence.
     """
-    if output.suffix.lower() not in (".html", ".svg"):
-        raise UserError(f"Trees are drawn as .html or .svg: expected a name that ends so, found {output}.")
+    check_picture(output, without_matplotlib=(".html", ".svg"))
     if first < 1 or number < 1:
         raise UserError(f"first and number: expected 1 or more, found {first} and {number}.")
     if bool(files) == (corpus is not None) or len(files) + (run is not None) > 2:
@@ -127,9 +128,19 @@ def draw_trees(
         drawn = [_trees(*each, ("predicted", tree)) for each, tree in zip(chosen, below, strict=True)]
     else:
         drawn = [_trees(*each) for each in chosen]
-    page = output.suffix.lower() == ".html"
-    write_atomically(output, trees_html(drawn, title=origin) if page else trees_svg(drawn))
+    _write(drawn, output, title=origin)
     return f"{output}: trees of {len(drawn)} sentences of {origin}."
+
+
+def _write(drawn: Sequence[Trees], output: Path, *, title: str) -> None:
+    """Write trees in the format that the file's name ends in."""
+    ending = output.suffix.lower()
+    if ending == ".html":
+        write_atomically(output, trees_html(drawn, title=title))
+    elif ending == ".svg":
+        write_atomically(output, trees_svg(drawn))
+    else:
+        save(figure_of_svg(trees_svg(drawn)), output)
 
 
 def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str, Sentence]]:

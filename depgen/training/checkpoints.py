@@ -20,7 +20,8 @@ from torch import Tensor
 from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.locations import file_sha256, part_of
-from depgen.training.runs import run_of_checkpoint
+from depgen.training.runs import WEIGHTS, run_of_checkpoint
+from depgen.training.safe_weights import read_weights
 from depgen.training.trust import note_written
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
 def _load(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise UserError(f"No checkpoint at {path.absolute()}.")
+    if path.suffix == Path(WEIGHTS).suffix:
+        return read_weights(path)
     try:
         found = path.stat()
         if not _is_whole(path, found.st_ino, found.st_size, found.st_mtime_ns):

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 BEST = "best.ckpt"
 """The best checkpoint of a run's last phase."""
+WEIGHTS = "model.safetensors"
+"""The weights of a run that `depgen push` has written as a folder, in that folder itself."""
 RESUME = "resume.ckpt"
 """The latest state of a run, from which training continues."""
 RUN_VARIABLE = "DEPGEN_RUN"
@@ -32,12 +34,14 @@ def checkpoint_folder(run: Path) -> Path:
 
 
 def best_checkpoint(run: Path) -> Path:
-    """The best checkpoint of a run's last phase.
+    """The best checkpoint of a run's last phase; the weights of a folder that `depgen push` has written.
 
     Raises:
         UserError: there is none.
     """
     path = checkpoint_folder(run) / BEST
+    if not path.exists() and (run / WEIGHTS).is_file():
+        return run / WEIGHTS
     if not path.exists():
         raise UserError(
             f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). "

@@ -35,7 +35,7 @@ ABSENT = ("nowhere", "here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fit"], "--config"),
+        (["fit"], "`depgen fit --config experiments/demo_transformer.yaml`"),
         (["fit", "--config", "demo_transfomer.yaml"], "Did you mean 'demo_transformer.yaml'?"),
         (["fit", "--resume", "nowhere"], "/nowhere"),
         (["test", "--run=nowhere"], "/nowhere"),

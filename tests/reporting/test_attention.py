@@ -67,13 +67,15 @@ def test_models_without_such_attention_and_empty_sentences_are_refused():
         sentence_attention(Attends(), VOCABULARY, [])
 
 
-def test_the_picture_is_a_png(tmp_path, monkeypatch):
+def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())
     text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")
     assert (tmp_path / "deep" / "a.png").read_bytes().startswith(b"\x89PNG")
+    draw_attention("some/run", "red blue .", output=tmp_path / "a.svg")
+    assert "predicted token</text>" in (tmp_path / "a.svg").read_text()
     assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
-    with pytest.raises(UserError, match=r"expected a name that ends in \.png"):
-        draw_attention("some/run", "red", output=tmp_path / "a.pdf")
+    with pytest.raises(UserError, match=r"ends in \.png, \.pdf or \.svg"):
+        draw_attention("some/run", "red", output=tmp_path / "a.jpg")
 
 
 def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypatch):

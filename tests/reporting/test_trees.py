@@ -256,7 +256,7 @@ def test_a_cycle_is_refused_by_its_line(files, tmp_path):
         ([], "Name one file of gold trees or --corpus"),
         (["gold.conllu", "predicted.conllu", "--run", "r"], "a second file or --run"),
         (["gold.conllu", "gold.conllu", "gold.conllu"], "Name one file"),
-        (["gold.conllu", "--output", "a.png"], r"drawn as .html or .svg: .* found a.png"),
+        (["gold.conllu", "--output", "a.jpg"], r"ends in .html, .svg, .png or .pdf, found a.jpg"),
         (["gold.conllu", "--first", "4"], "gold.conllu: there is no sentence 4"),
         (["gold.conllu", "-n", "0"], "expected 1 or more, found 1 and 0"),
         (["nowhere.conllu"], "nowhere.conllu"),

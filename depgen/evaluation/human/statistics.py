@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from depgen.errors import UserError
 from depgen.evaluation.human.answers import Ratings
 from depgen.metrics.significance import Interval, bootstrap_interval
 
@@ -93,17 +92,21 @@ def item_means(ratings: Ratings) -> Float[np.ndarray, " items"]:
 def krippendorff_alpha(ratings: Ratings) -> float | None:
     """Krippendorff's alpha at the nominal level, items as units; None where all pairable answers are one and the same.
 
-    Raises:
-        UserError: the `krippendorff` package is not installed.
+    Items with fewer than two answers count nowhere. Section C of Krippendorff (2011), "Computing Krippendorff's
+    alpha-reliability": one less the observed over the expected disagreement.
+
+    >>> krippendorff_alpha(np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+    0.4444444444444444
     """
-    try:
-        from krippendorff import alpha
-    except ImportError:
-        raise UserError("Agreement needs the krippendorff package: pip install 'depgen[human-eval]'.") from None
-    pairable = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
-    if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
+    values = np.unique(ratings[~np.isnan(ratings)])
+    counts = (ratings == values[:, None, None]).sum(axis=1)  # [value, item]
+    counts = counts[:, counts.sum(axis=0) > 1]
+    answers, total = counts.sum(axis=0), counts.sum()
+    unequal = total**2 - (counts.sum(axis=1) ** 2).sum()  # ordered pairs of all answers
+    if unequal == 0:
         return None
-    return float(alpha(reliability_data=pairable, level_of_measurement="nominal"))
+    observed = ((answers**2 - (counts**2).sum(axis=0)) / (answers - 1)).sum()
+    return float(1 - (total - 1) * observed / unequal)
 
 
 def signed_rank(differences: Float[np.ndarray, " units"]) -> SignedRank:

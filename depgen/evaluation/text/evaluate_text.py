@@ -5,7 +5,7 @@ from json import dumps
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import CONFIDENCE, NAMES, TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.measures import CONFIDENCE, NAMES, ORACLE, TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import Average
 from depgen.metrics.bleu import EmptyPolicy
 from depgen.seeds import checked_seed
@@ -25,6 +25,8 @@ def evaluate_text(
     bertscore_layer: int | None = None,
     bertscore_baseline: Path | None = None,
     perplexity_model: str | None = "gpt2",
+    mauve_model: str | None = None,
+    detokenize: bool = False,
     union: str | None = None,
     oracle: str | None = None,
     reverse: bool = False,
@@ -36,8 +38,8 @@ def evaluate_text(
 ) -> str:
     """A table, or JSON, of text measures on a file of one text a line.
 
-    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore and the perplexity under a pretrained
-    language model, with 95 % bootstrap intervals where single texts have a score.
+    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore, MAUVE and the perplexity under a
+    pretrained language model, with 95 % bootstrap intervals where single texts have a score.
 
     Args:
         file: one text a line, UTF-8, tokens separated by spaces.
@@ -49,6 +51,10 @@ def evaluate_text(
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
         bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
+        mauve_model: folder or hub name of a model, such as gpt2-large, whose hidden states MAUVE compares texts and
+            references by; `oracle` takes the language model of --oracle. By default no MAUVE.
+        detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
+            they are given the tokens as they are.
         union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
         oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
@@ -64,12 +70,16 @@ def evaluate_text(
     """
     if reverse and oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
+    if mauve_model == ORACLE and oracle is None:
+        raise UserError("--mauve_model oracle takes a language model of your own: name it by --oracle.")
     options = TextOptions(
         empty=empty,
         bertscore_model=bertscore_model,
         bertscore_layer=bertscore_layer,
         bertscore_baseline=bertscore_baseline,
         perplexity_model=perplexity_model,
+        mauve_model=mauve_model,
+        detokenize=detokenize,
         union=union,
         oracle=oracle,
         reverse=reverse,

@@ -72,7 +72,7 @@ def text_perplexities(
         device: where the model is.
     """
     encoded = [pretrained.tokenizer.encode(text, add_special_tokens=False) if text else [] for text in texts]
-    limit = _readable_tokens(pretrained)
+    limit = readable_tokens(pretrained)
     readable = [index for index, ids in enumerate(encoded) if 2 <= len(ids) <= limit]
     readable.sort(key=lambda index: len(encoded[index]))
     perplexities = np.full(len(texts), np.nan)
@@ -115,7 +115,7 @@ def pad_right(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch le
     return tokens, mask_of(lengths, longest)
 
 
-def _readable_tokens(pretrained: ModelWithTokenizer) -> int:
+def readable_tokens(pretrained: ModelWithTokenizer) -> int:
     """How many tokens a model can read; a very large number when its configuration does not say."""
     limit = getattr(pretrained.model.config, "max_position_embeddings", None)
     return int(limit) if isinstance(limit, int) and limit > 0 else 1 << 30

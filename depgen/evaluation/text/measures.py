@@ -1,14 +1,16 @@
 """All measures of generated text at once: for `depgen evaluate-text` and for the tables.
 
 Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
-for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no
-item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of the
-reverse score are the real test sentences, not the texts.
+for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU, Distinct-n and MAUVE have
+no item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of
+the reverse score are the real test sentences, not the texts.
 
 Deviations:
     D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
         reference (`empty="drop"`: left out of every measure, counted and logged, NaN among the item scores). Either
         way it has no perplexity and is left out of that mean.
+    D2. Texts are given to pretrained models as they are, with spaces between tokens, as the DMLM authors did. Models
+        that have learnt from raw text find them odd; `detokenize` gives them raw text, and the settings say so.
 """
 
 import logging
@@ -21,9 +23,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from depgen.data.detokenization import detokenize
 from depgen.errors import UserError
 from depgen.evaluation.text.bertscore import bertscore
 from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.text.mauve import mauve_score
 from depgen.evaluation.text.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_defined
 from depgen.evaluation.text.reverse_lm import reverse_lm_score
@@ -44,12 +48,15 @@ NAMES = {
     "selfbleu2": "Self-BLEU-2",
     "selfbleu3": "Self-BLEU-3",
     "bertscore": "BERTScore",
+    "mauve": "MAUVE",
     "lm_perplexity": "LM perplexity",
     "oracle_perplexity": "Oracle perplexity",
     "lm": "LM score",
     "rlm": "Reverse LM score",
 }
 """The measures in the order of the table, and how they are written for people."""
+ORACLE = "oracle"
+"""How `mauve_model` names the language model that is the oracle."""
 CONFIDENCE = 0.95
 
 logger = logging.getLogger(__name__)
@@ -65,6 +72,8 @@ class TextOptions:
         bertscore_layer: its layer; None = the authors' choice for that model.
         bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
         perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
+        mauve_model: folder or hub name of a model, or `oracle` for the one of `oracle`; None = no MAUVE.
+        detokenize: whether pretrained models are given raw text (`depgen.data.detokenization`) in place of tokens.
         union: name or folder of a scorer that `train-union` has trained; None = no UNION.
         oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
         reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
@@ -80,6 +89,8 @@ class TextOptions:
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
+    mauve_model: str | None = None
+    detokenize: bool = False
     union: str | None = None
     oracle: str | None = None
     reverse: bool = False
@@ -155,6 +166,7 @@ def text_metrics(
     measuring.overlap(kept_texts, kept_references)
     measuring.diversity(kept_texts)
     measuring.models(kept_texts, kept_references)
+    measuring.mauve(kept_texts, kept_references)
     measuring.oracle(kept_texts)
     return measuring.result
 
@@ -219,6 +231,8 @@ class _Measuring:
     def models(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
         """BERTScore and LM perplexity."""
         options, off, device = self.options, "switched off: no model was named", self._device
+        texts = self._as_pretrained_models_read(texts)
+        references = None if references is None else self._as_pretrained_models_read(references)
         if references is None:
             self.result.not_computed["bertscore"] = "no references were given"
         elif options.bertscore_model is None:
@@ -233,12 +247,37 @@ class _Measuring:
                 device=device,
                 download=options.download,
             )
-            self._add_outcome("bertscore", outcome)
+            self._add_outcome("bertscore", outcome, pretrained=True)
         if options.perplexity_model is None:
             self.result.not_computed["lm_perplexity"] = off
         else:
             outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
-            self._add_outcome("lm_perplexity", outcome)
+            self._add_outcome("lm_perplexity", outcome, pretrained=True)
+
+    def mauve(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
+        """MAUVE of the texts against the references, by a pretrained model or by the oracle."""
+        options = self.options
+        if options.mauve_model is None:
+            self.result.not_computed["mauve"] = "no model was named"
+        elif references is None:
+            self.result.not_computed["mauve"] = "no references were given"
+        elif options.mauve_model == ORACLE and options.oracle is None:
+            self.result.not_computed["mauve"] = "no oracle was named"
+        else:
+            pretrained = options.mauve_model != ORACLE
+            sides = [self._as_pretrained_models_read(side) if pretrained else side for side in (texts, references)]
+            outcome = mauve_score(
+                *sides,
+                model=options.mauve_model if pretrained else find_oracle(str(options.oracle)),
+                seed=options.seed,
+                device=self._device,
+                download=options.download,
+            )
+            if isinstance(outcome, NotComputed):
+                self.result.not_computed["mauve"] = outcome.reason
+            else:
+                self.result.metrics["mauve"] = outcome.value
+                self.result.settings["mauve"] = self._described(outcome.description, pretrained=pretrained)
 
     def oracle(self, texts: Sequence[str]) -> None:
         """LM score, oracle perplexity and reverse LM score."""
@@ -259,13 +298,19 @@ class _Measuring:
         else:
             reasons["rlm"] = "not asked for: it trains a network on the texts"
 
-    def _add_outcome(self, name: str, outcome: MeasuredItems | NotComputed) -> None:
+    def _as_pretrained_models_read(self, texts: Sequence[str]) -> Sequence[str]:
+        return list(map(detokenize, texts)) if self.options.detokenize else texts
+
+    def _described(self, description: str, *, pretrained: bool) -> str:
+        return f"{description}, texts detokenised" if pretrained and self.options.detokenize else description
+
+    def _add_outcome(self, name: str, outcome: MeasuredItems | NotComputed, *, pretrained: bool = False) -> None:
         if isinstance(outcome, NotComputed):
             self.result.not_computed[name] = outcome.reason
         elif isnan(outcome.value):
             self.result.not_computed[name] = "it is defined for none of the texts"
         else:
-            self.result.settings[name] = outcome.description
+            self.result.settings[name] = self._described(outcome.description, pretrained=pretrained)
             self._add_items(name, outcome.items)
 
     def _add_items(self, name: str, scores: Float[np.ndarray, " kept"]) -> None:

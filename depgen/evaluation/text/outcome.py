@@ -35,6 +35,19 @@ class MeasuredItems:
         return mean_of_defined(self.items)
 
 
+@dataclass(frozen=True)
+class MeasuredSet:
+    """A measure of a set of texts, which no single text has.
+
+    Attributes:
+        value: the figure.
+        description: model and settings that it depends on.
+    """
+
+    value: float
+    description: str
+
+
 def mean_of_defined(items: Float[np.ndarray, " items"]) -> float:
     """The mean of the scores that are not NaN; NaN when all are.
 

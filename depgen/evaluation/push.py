@@ -1,0 +1,163 @@
+"""The verb `push`: a run as a folder of plain files with a model card, for a colleague or for the Hugging Face hub."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from depgen import __version__
+from depgen.errors import UserError
+from depgen.evaluation.export import check_empty
+from depgen.evaluation.trained import load_trained
+from depgen.hub import one_line
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.locations import json_object
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.experiment_runs import TEST_NUMBERS
+from depgen.training.runs import WEIGHTS, read_record, update_record
+from depgen.training.safe_weights import write_weights
+from depgen.training.trust import ENTRY, is_trusted
+
+_OWN = ("command", "hardware", ENTRY)
+"""What of `run.json` concerns the user's machine, and stays there."""
+_CARD = """---
+library_name: depgen
+tags: [{tags}]
+# license: name the licence that you choose; weights of licensed text may not be yours to share
+---
+# {name}
+
+A `{system}`, trained by depgen {version}.
+
+## Use
+
+```python
+import depgen
+
+system = depgen.load({place!r})
+print(system.score(["a sentence of words"]).texts[0].log_prob)
+```
+
+`depgen test --run FOLDER`, `depgen score` and the other verbs read the folder as they read a run. Weights
+(`{weights}`) hold tensors and text, no code.
+
+## Training
+
+| | |
+|---|---|
+{training}
+
+`config.yaml` holds all settings.
+
+## Measures
+
+{measures}
+"""
+
+
+def push(run: str | None = None, *, to: Path, repo: str | None = None, private: bool = False) -> str:
+    """Write a run's best weights, settings, vocabulary and a model card into a folder, and upload it to `--repo`.
+
+    `depgen.load(FOLDER)` loads what is written. The card names no licence: add the one that you choose.
+
+    Args:
+        run: a run folder or an experiment; by default the newest run.
+        to: the folder to write, which must be empty if it exists.
+        repo: `owner/name` on the Hugging Face hub to upload the folder to; needs a token (`hf auth login`, HF_TOKEN).
+        private: make the repository private where it does not exist yet.
+
+    Raises:
+        UserError: no such run, a folder that holds something, no token, or a hub that refuses the upload.
+    """
+    check_empty(to)
+    if repo is not None:
+        _check_token()
+    trained = load_trained(run, device="cpu")
+    source, checkpoint, system = trained.run, trained.checkpoint, type(trained.model)
+    record = {name: value for name, value in read_record(source).items() if name not in _OWN}
+    to.mkdir(parents=True, exist_ok=True)
+    write_weights(load_checkpoint(checkpoint, mmap=True), to / WEIGHTS)
+    shutil.copytree(source / "vocabulary", to / "vocabulary")
+    shutil.copyfile(source / "config.yaml", to / "config.yaml")
+    update_record(to, record)
+    numbers = source / TEST_NUMBERS
+    metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}
+    place = to.name if repo is None else repo
+    (to / "README.md").write_text(model_card(system, record, metrics, place=place), encoding="utf-8")
+    load_trained(to, device="cpu", trust=is_trusted(checkpoint))  # what is written loads
+    if repo is None:
+        return f"folder\t{to.absolute()}"
+    return f"folder\t{to.absolute()}\nuploaded\t{_upload(to, repo, private=private)}"
+
+
+def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, float], *, place: str) -> str:
+    """The README of a pushed run: Markdown with the hub's YAML above it, in which the licence is left to the user.
+
+    Args:
+        system: its class.
+        record: of `run.json`.
+        metrics: on the test split; none where the run was not tested.
+        place: what `depgen.load` is called with.
+    """
+    facts = {
+        "System": f"`{system.__module__}.{system.__qualname__}`",
+        "Data": _data_of(record),
+        "Fingerprint of the data": str((record.get("data") or {}).get("fingerprint"))[:16],
+        "Dependency trees": record.get("trees") or "none",
+        "Parameters": record.get("parameters"),
+        "Seed": record.get("seed"),
+        "Optimiser steps": record.get("steps"),
+        "depgen, commit": f"{__version__}, {str(record.get('commit'))[:12]}",
+    }
+    measured = [f"| {name.removeprefix('test/')} | {value:.6g} |" for name, value in metrics.items()]
+    tags = ["depgen", "dependency-grammar", system.__name__]
+    return _CARD.format(
+        tags=", ".join([*tags, "text-generation"] if issubclass(system, LeftToRight) else tags),
+        name=record.get("experiment") or system.__name__,
+        system=system.__name__,
+        version=__version__,
+        place=place,
+        weights=WEIGHTS,
+        training="\n".join(f"| {name} | {value} |" for name, value in facts.items() if value is not None),
+        measures="\n".join(["On the whole test split.", "", "| measure | value |", "|---|---|", *measured])
+        if measured
+        else "None yet: `depgen test` measures a run on its test split.",
+    )
+
+
+def _data_of(record: Mapping[str, Any]) -> str:
+    """The corpus and the size of its training split."""
+    data = record.get("data")
+    if not data:
+        return "not recorded"
+    reduced = ", fewer than published" if data.get("reduced") else ""
+    return f"{data['corpus']}, {data.get('train_documents')} training documents{reduced}"
+
+
+def _check_token() -> None:
+    from huggingface_hub import get_token
+
+    if get_token() is None:
+        raise UserError(
+            "--repo uploads to the Hugging Face hub, which needs a token, and there is none: run `hf auth login` or "
+            "set HF_TOKEN. Without --repo the folder is written only."
+        )
+
+
+def _upload(folder: Path, repo: str, *, private: bool) -> str:
+    """The address of the repository that now holds the folder.
+
+    Raises:
+        UserError: the hub refuses it, or does not answer.
+    """
+    from httpx import HTTPError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    api = HfApi()
+    try:
+        address = api.create_repo(repo, private=private, exist_ok=True)
+        api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"Add a run of depgen {__version__}")
+    except (HTTPError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise UserError(f"{folder} is written, but not uploaded to {repo}: {one_line(error)}") from error
+    return str(address)

@@ -1,0 +1,57 @@
+"""The script that completes verbs and options."""
+
+import subprocess
+import sys
+
+import pytest
+
+from depgen.cli import main
+from depgen.cli.completion import command_line
+from depgen.cli.verbs import TRAINING_VERBS, VERBS
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("completion") / "depgen.bash"
+    done = subprocess.run([sys.executable, "-m", "depgen", "completion"], capture_output=True, text=True, check=True)
+    path.write_text(done.stdout)
+    return path
+
+
+def completed(script, line):
+    """What bash offers after a line."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    code = (
+        f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
+        'eval "$(complete -p depgen | sed -E "s/.* -F ([^ ]+).*/\\1/")" depgen "${COMP_WORDS[-1]}" x; '
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_bash_completes_verbs_options_and_choices(script):
+    assert {"fit", "score", "human-eval", "push"} <= completed(script, "depgen ")
+    assert completed(script, "depgen evaluate-t") == {"evaluate-text"}
+    assert "--config" in completed(script, "depgen fit --c")
+    assert "--trainer.max_epochs" in completed(script, "depgen fit --trainer.max_e")
+    assert completed(script, "depgen score --unit ") == {"nats", "bits"}
+    assert {"export", "score"} <= completed(script, "depgen human-eval ")
+
+
+def test_every_verb_and_its_options_are_there():
+    import argparse
+
+    (verbs,) = (each for each in command_line()._actions if isinstance(each, argparse._SubParsersAction))
+    names = {name.partition(" ")[0] for name in (*TRAINING_VERBS, *VERBS)}
+    assert set(verbs.choices) == names
+    assert {"--config", "--resume", "--model", "--data"} <= verbs.choices["fit"]._option_string_actions.keys()
+    assert "--trainer.logger" not in verbs.choices["fit"]._option_string_actions, "what the help hides stays hidden"
+    assert "--to" in verbs.choices["push"]._option_string_actions
+
+
+def test_without_shtab_the_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion"]) == 2
+    assert "depgen[completion]" in capsys.readouterr().err
