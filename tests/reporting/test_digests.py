@@ -36,7 +36,7 @@ def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
     listed = json.loads(digests_path().read_text())
     former = {digest_today(digest) for digest in listed["of_no_file_today"]} | set(listed["before"])
     definition = load_definition(name)
-    for profile in definition.profiles:
+    for profile in definition.sizes:
         for row, tracked in read_measured(definition, profile=profile).items():
             for result in tracked.results:
                 config = Job(definition, definition.row(row), profile, result.seed).config

@@ -74,11 +74,12 @@ def write_experiments(folder: Path) -> None:
     phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
     base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
     content = {
-        "published/written": TABLE,
-        "transformer_toy_small": experiment(base, transformer, words, rate=1e-3, epochs=2),
-        "gpt2_toy_small": experiment(base, random, learnt, rate=1e-2, epochs=2),
+        "tables/written": TABLE,
+        "transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
+        "sizes/small/transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
+        "sizes/small/gpt2_toy": experiment(base, random, learnt, rate=1e-2, epochs=2),
         "gpt2_toy": experiment(base, weights, ready, rate=1e-4, epochs=80),
-        "dm_toy_small": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
+        "sizes/small/dm_toy": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
         "dm_toy": experiment(twin, weights, ready, rate=1e-4, epochs=80, **phases),
     }
     for name, each in content.items():
