@@ -69,10 +69,10 @@ def test_a_fit_killed_before_its_first_checkpoint_begins_afresh(job):
 
 def test_a_changed_yaml_is_not_mixed_with_an_older_run(job):
     fit(job, Stub())
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("# a comment\n")
     fit(job, Stub())
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     with pytest.raises(UserError, match=r"DM-Base, small, seed 2 .*--redo"):
         fit(job, Stub())
