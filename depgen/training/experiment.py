@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from depgen.errors import UserError, did_you_mean
 from depgen.yaml_files import read_settings
@@ -150,10 +150,13 @@ def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: Pat
         held = found.get(name)
         if _is_class(held) and not isinstance(value, Mapping):
             raise UserError(f"{file}: {place}{name}: an overlay changes values and no class, found {value!r:.80}.")
-        merged = isinstance(held, Mapping) and (not place or name == _ARGUMENTS or _is_class(held))
-        found[name] = (
-            _overlaid(held, value, file, f"{place}{name}.") if merged and isinstance(value, Mapping) else value
-        )
+        if (
+            isinstance(held, Mapping)
+            and isinstance(value, Mapping)
+            and (_is_class(held) or not place or name == _ARGUMENTS)
+        ):
+            value = _overlaid(held, value, file, f"{place}{name}.")
+        found[name] = value
     return found
 
 
@@ -185,7 +188,7 @@ def _left_over(held: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
     return sorted(missing & argument_names(value[_CLASS])) if missing else []
 
 
-def _is_class(value: object) -> bool:
+def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and _CLASS in value
 
 
