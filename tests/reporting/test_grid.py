@@ -152,7 +152,7 @@ def test_an_adoption_that_was_stopped_is_ended_by_the_same_command(job, monkeypa
 def test_an_experiment_changed_after_the_adoption_stays(job):
     grid(job, {K: ["32", "48"], H: ["32"]}, adopt=True, depgen=Sized())
     changed = job.config.files[-1].read_text().replace("embedding_size: 48", "embedding_size: 96")
-    job.config.write_text(changed)
+    job.config.files[-1].write_text(changed)
     grid(job, {K: ["32", "48"], H: ["32"]}, adopt=True, depgen=Sized())
     assert job.config.files[-1].read_text() == changed
 

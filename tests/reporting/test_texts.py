@@ -165,7 +165,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     assert stub.verbs == ["fit", "test"], "nothing is trained twice"
     reproduce.make(job, depgen=stub, redo=True)
     assert stub.verbs == ["fit", "test"], "what another table owns is not begun anew"
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     job.result.unlink()
     with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --profile small --redo"):
