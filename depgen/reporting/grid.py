@@ -1,7 +1,6 @@
 """A grid of sizes for the systems of a table: every combination is trained once, the best on validation is taken."""
 
 import csv
-import hashlib
 import io
 import json
 import logging
@@ -236,9 +235,8 @@ def _take(job: Job, note: Mapping[str, str]) -> str:
     """End an adoption whose run is there; an experiment that was changed since stays as it is."""
     file = job.config.files[-1]
     if file.read_text(encoding="utf-8") == note["before"]:
-        digest = hashlib.sha256(note["after"].encode()).hexdigest()
-        write_atomically(job.runs / "config.sha256", f"{digest} {note['options']}".rstrip() + "\n")
         write_atomically(file, note["after"])
+        write_atomically(job.runs / "config.sha256", f"{job.config.digest} {note['options']}".rstrip() + "\n")
     return f"adopted: {file}, {job.runs / note['run']}"
 
 

@@ -36,7 +36,7 @@ class Sized(Stub):
     def fit(self, options, environment):
         super().fit(options, environment)
         (run,) = (path.parent for path in Path(environment["DEPGEN_RUNS"]).glob("*/*/run.json"))
-        sizes = yaml.safe_load(Path(options["--config"]).read_text())["model"]["init_args"]
+        sizes = yaml.safe_load((run / "config.yaml").read_text())["model"]["init_args"]
         (run / "sizes.json").write_text(json.dumps([sizes["embedding_size"], sizes["context"]["init_args"]["size"]]))
 
     def validate(self, options, environment):
