@@ -4,7 +4,7 @@
 #            offers one. TORCH= leaves the choice to pip; for a CUDA build name one as pip would (TORCH='torch==2.13.0
 #            --index-url ...').
 #   PYTHON   the interpreter for .venv; unset: the first of python3.11 to python3.14, python3, python that is one of these.
-#   PROFILE  small or paper; unset: paper where a GPU is found, small elsewhere.
+#   PROFILE  small or paper; unset: small.
 #   SEEDS    such as SEEDS="1 2 3"; unset: the table's own.
 #   PRECISION of training, in place of the experiments': 32-true on a CPU without bf16 instructions, where it is up to
 #            twice as fast (`depgen fit` says so there).
@@ -184,9 +184,7 @@ parser: $(ready) ## train the parsers that give silver trees: of stories, of cas
 supar-parser: $(ready) ## train SuPar's parser of dmlm_beyond's SuPar trees (once; needs DEPGEN_DATA)
 	$(depgen) train-parser --config experiments/parser_ewt_supar$(supar_size).yaml
 
-# The profile's; which one that is where none is named, depgen says.
-gpu := import sys; from depgen.reporting.provenance import found_gpu; sys.exit(not found_gpu())
-supar_size = $(if $(strip $(PROFILE)),$(if $(filter small,$(PROFILE)),_small),$$($(python) -c '$(gpu)' || echo _small))
+supar_size = $(if $(filter paper,$(PROFILE)),,_small)
 
 # Raw stories with names still in, where they are at hand, join UNION's training split.
 stories := $(abspath $(or $(DEPGEN_CACHE),$(HOME)/.cache/depgen)/rocstories)

@@ -1,13 +1,14 @@
-"""Every experiment parses, its model and data are built, and it differs from its small twin in sizes alone.
+"""Every experiment parses at every size and with the options of every table's row, and its model and data are built.
 
 One step on invented data is taken by `STEPPED`: one experiment of each combination of system, backbone, context and
 data module, and further ones until every class that any experiment names has been in a step. For all other experiments
-the parser of the command line reads the YAML (every option's name and type), and the classes named under
-`model` and `data` are built from it (every check of a constructor). What their step would run beyond that is code that
-a stepped experiment runs with other sizes.
+the parser of the command line reads files and options (every option's name and type), and the classes named under
+`model` and `data` are built from them (every check of a constructor). What their step would run beyond that is code
+that a stepped experiment runs with other sizes.
 """
 
 import gc
+import json
 import os
 import shutil
 from pathlib import Path
@@ -23,7 +24,9 @@ from depgen.annotation.training import Treebank
 from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
 from depgen.reporting.definition import load_definition
-from depgen.reporting.experiments import experiment_path
+from depgen.reporting.experiments import table_names
+from depgen.training.configuration_digest import settings_digest
+from depgen.training.experiment import PAPER, Experiment, sizes_of
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 from tests.invented_models import write_gpt2, write_udgn_run
@@ -31,7 +34,25 @@ from tests.invented_similarity import write_similarity
 
 NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_", "coherence_")
 """Experiments of verbs of their own."""
-EXPERIMENTS = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
+BASES = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
+OVERLAYS = sorted(Path("experiments/sizes/small").glob("*.yaml"))
+
+
+def experiments():
+    """Every base at every size, and what makes the rows of all tables, each once."""
+    rows = [
+        row.experiment_at(size)
+        for definition in map(load_definition, table_names())
+        for row in definition.rows
+        if row.made_from is not None
+        for size in definition.sizes
+    ]
+    found = [*(Experiment(path, size) for path in BASES for size in sizes_of(path)), *rows]
+    return list({json.dumps([str(each.file), each.size, each.options]): each for each in found}.values())
+
+
+EXPERIMENTS = experiments()
+SETTINGS = [each.settings for each in EXPERIMENTS]
 SIZES = {
     "layers", "width", "embedding_size", "hidden_size", "attention_heads", "head_size", "feedforward", "max_epochs",
     "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
@@ -43,8 +64,12 @@ SIZES = {
     "run",  # another one
     "encoder",  # a run of a laptop's size
 }  # fmt: skip
-BEGINNINGS = {"pretrained", "tokenizer", "eos_token", "size", "max_length", "lr"}
-"""What else differs where the small twin of a pretrained network begins from random weights; its schedule does too."""
+
+
+def name_of(experiment):
+    """A short name of a test."""
+    options = [f"{name.rpartition('.')[2]}" for name in experiment.options]
+    return "-".join([experiment.name, *options])
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +123,14 @@ def is_pretrained(settings):
 def stepped():
     """Small experiments first: one of each combination, those that bring a class not seen so far, pretrained ones."""
     found, combinations, classes = [], set(), set()
-    settings = {path: yaml.safe_load(path.read_text()) for path in EXPERIMENTS}
-    small_first = sorted(EXPERIMENTS, key=lambda path: not path.stem.endswith("_small"))
-    for path in sorted(small_first, key=lambda path: -len(classes_in(settings[path]))):
-        new = combination(settings[path]) not in combinations or not classes_in(settings[path]) <= classes
-        if new or is_pretrained(settings[path]):
-            found.append(path)
-            combinations.add(combination(settings[path]))
-            classes |= classes_in(settings[path])
+    places = sorted(range(len(EXPERIMENTS)), key=lambda place: EXPERIMENTS[place].size == PAPER)
+    for place in sorted(places, key=lambda place: -len(classes_in(SETTINGS[place]))):
+        settings = SETTINGS[place]
+        new = combination(settings) not in combinations or not classes_in(settings) <= classes
+        if new or is_pretrained(settings):
+            found.append(place)
+            combinations.add(combination(settings))
+            classes |= classes_in(settings)
     return sorted(found)
 
 
@@ -120,22 +145,23 @@ def cleared():
 
 
 @pytest.mark.usefixtures("cleared")
-@pytest.mark.parametrize("path", STEPPED, ids=lambda path: path.stem)
-def test_it_takes_a_step(path, place, capsys):
+@pytest.mark.parametrize("number", STEPPED, ids=lambda number: name_of(EXPERIMENTS[number]))
+def test_it_takes_a_step(number, place, capsys):
+    experiment, settings, text = EXPERIMENTS[number], SETTINGS[number], json.dumps(SETTINGS[number])
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
-    if "demo" in path.stem:
+    if "demo" in experiment.name:
         options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
-    if "encoder" in (data := yaml.safe_load(path.read_text())["data"].get("init_args", {})):
+    if "encoder" in (data := settings["data"].get("init_args", {})):
         run = place / "runs" / "udgn_table1" / "UDGN" / "small-seed1" / "udgn"
         shutil.copytree(run, place / "runs" / data["encoder"], dirs_exist_ok=True)
-    if "models.udgn" in path.read_text():  # quick: the small twin has the same code
+    if "models.udgn" in text:  # quick: the small size has the same code
         options += ["--model.init_args.width=16", "--model.init_args.layers=2"]
-    if "CorpusVocabulary" in path.read_text():  # of a whole corpus, of which there are a few lines here
+    if "CorpusVocabulary" in text:  # of a whole corpus, of which there are a few lines here
         options += ["--data.init_args.vocabulary.init_args.builder.init_args.min_count=1"]
-    if "pretrained: gpt2" in path.read_text():
+    if '"pretrained": "gpt2"' in text:
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
         options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
-    assert main(["fit", "--config", str(path), *options]) == 0, capsys.readouterr().err
+    assert main(["fit", *experiment.arguments, *options]) == 0, capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +172,7 @@ def parser_of_fit(place):
         patch.setattr(
             RunCLI, "add_arguments_to_parser", lambda cli, parser: parsers.append(parser) or extend(cli, parser)
         )
-        assert main(["fit", "--config", str(EXPERIMENTS[0]), "--print_config"]) == 0
+        assert main(["fit", "--config", str(BASES[0]), "--print_config"]) == 0
     (parser,) = parsers
     return parser
 
@@ -160,13 +186,21 @@ def classes():
     return parser
 
 
-@pytest.mark.parametrize("path", sorted({*EXPERIMENTS} - {*STEPPED}), ids=lambda path: path.stem)
-def test_it_parses_and_its_classes_can_be_built(path, parser_of_fit, classes):
-    read = parser_of_fit.parse_args(["--config", str(path)])
+@pytest.mark.parametrize(
+    "number", sorted({*range(len(EXPERIMENTS))} - {*STEPPED}), ids=lambda number: name_of(EXPERIMENTS[number])
+)
+def test_it_parses_and_its_classes_can_be_built(number, parser_of_fit, classes):
+    experiment, settings = EXPERIMENTS[number], SETTINGS[number]
+    options = [each for each in experiment.arguments if "=" in each]
+    read = parser_of_fit.parse_args([*(f"--config={path}" for path in experiment.files), *options])
+    if experiment.options and experiment.size != PAPER:  # no argument of a class that an option replaces is left
+        dumped = yaml.safe_load(parser_of_fit.dump(read, skip_link_targets=True, skip_unset=False, format="yaml"))
+        sections = ("trainer", "model", "data")
+        parsed, composed = ({name: each[name] for name in sections} for each in (dumped, settings))
+        assert settings_digest(parsed, "parsed") == settings_digest(composed, "composed")
     read.model.init_args.vocabulary_size = 50  # that of the data, which are not read here
     with torch.device("meta"):  # weights without values
         built = classes.instantiate_classes(Namespace(model=read.model, data=read.data))
-    settings = yaml.safe_load(path.read_text())
     for name in ("model", "data"):
         kind = type(getattr(built, name))
         assert f"{kind.__module__}.{kind.__name__}" == settings[name]["class_path"]
@@ -180,23 +214,31 @@ def leaves(settings, prefix=()):
             yield (*prefix, name), value
 
 
-PAIRS = [path for path in EXPERIMENTS if path.with_name(f"{path.stem}_small.yaml") in EXPERIMENTS]
+def settings_at(name, size):
+    return Experiment(Path(f"experiments/{name}.yaml"), size).settings
 
 
-@pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
-def test_its_small_twin_differs_in_sizes_alone(path):
-    large = dict(leaves(yaml.safe_load(path.read_text())))
-    small = dict(leaves(yaml.safe_load(path.with_name(f"{path.stem}_small.yaml").read_text())))
+def test_every_experiment_of_a_paper_has_a_small_size_and_every_overlay_an_experiment():
+    used = {path for path in BASES for size in sizes_of(path) if size == "small"}
+    assert {path.stem for path in {*BASES} - used} == {"demo_transformer", "demo_dm_transformer"}
+    assert {path for each in EXPERIMENTS for path in each.files} >= {*OVERLAYS}
+
+
+@pytest.mark.parametrize("path", BASES, ids=lambda path: path.stem)
+def test_its_small_size_differs_in_sizes_alone(path):
+    if "small" not in sizes_of(path):
+        return
+    large, small = (dict(leaves(Experiment(path, size).settings)) for size in (PAPER, "small"))
+    if is_pretrained(Experiment(path).settings):  # a whole configuration, from random weights
+        assert Experiment(path, "small").files != (path,)
+        return
     assert large.keys() == small.keys()
     changed = {name for name, value in large.items() if small[name] != value}
-    pretrained = large.get(("model", "init_args", "backbone", "init_args", "pretrained")) is not None
-    if pretrained:
-        changed.discard(("model", "init_args", "scheduler", "class_path"))
     rate, width = ("model", "init_args", "optimizer", "init_args", "lr"), masked_width(large)
     if width is not None and rate in changed:  # of masked language models it goes with 1 / sqrt(width)
         assert small[rate] == pytest.approx(large[rate] * (width / masked_width(small)) ** 0.5)
         changed.discard(rate)
-    assert {name[-1] for name in changed} <= (SIZES | BEGINNINGS if pretrained else SIZES)
+    assert {name[-1] for name in changed} <= SIZES
 
 
 def masked_width(settings):
@@ -208,22 +250,16 @@ def masked_width(settings):
     return settings.get((*arguments, "width"), settings.get((*arguments, "backbone", "init_args", "width")))
 
 
-BASES = {
-    "transformer_rocstories": [
-        f"dmlm_rocstories{variant}" for variant in ("", "_left_chain", "_random_trees", "_logit")
-    ],
-    "awd_lstm_rocstories": ["dmlm_rocstories_lstm", "dmlm_rocstories_lstm_left_chain"],
-    "awd_lstm_ptb": ["dmlm_ptb_lstm", "dmlm_ptb_lstm_left_chain"],
+TWINS = {
+    "transformer_rocstories": ["dmlm_rocstories"],
+    "awd_lstm_rocstories": ["dmlm_rocstories_lstm"],
+    "awd_lstm_ptb": ["dmlm_ptb_lstm"],
     "awd_lstm_news": ["dmlm_news_lstm"],
     "transformer_ptb": ["dmlm_ptb"],
-    "transformer_ptb_lines": [
-        f"dmlm_ptb_{kind}_lines" for kind in ("gold", "silver", "induced", "left_chain", "restart")
-    ],
+    "transformer_ptb_lines": ["dmlm_ptb_gold_lines", "dmlm_ptb_induced_lines"],
     "transformer_news": ["dmlm_news"],
     "transformer_wikinews": ["dmlm_wikinews"],
-    "transformer_ewt": [
-        f"dmlm_ewt_{kind}" for kind in ("gold", "spacy", "supar", "left_chain", "random_trees", "relations", "gate")
-    ],
+    "transformer_ewt": ["dmlm_ewt_gold"],
     "transformer_brown": ["dmlm_brown"],
     "awd_lstm_brown": ["dmlm_lstm_brown"],
     "gpt2_brown": ["dmlm_gpt2_brown"],
@@ -231,11 +267,10 @@ BASES = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["", "_small"])
-@pytest.mark.parametrize(("base", "twin"), [(base, twin) for base, twins in BASES.items() for twin in twins])
-def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base, twin, suffix):
-    base = yaml.safe_load(Path(f"experiments/{base}{suffix}.yaml").read_text())
-    other = yaml.safe_load(Path(f"experiments/{twin}{suffix}.yaml").read_text())
+@pytest.mark.parametrize("size", ["small", "paper"])
+@pytest.mark.parametrize(("base", "twin"), [(base, twin) for base, twins in TWINS.items() for twin in twins])
+def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base, twin, size):
+    base, other = settings_at(base, size), settings_at(twin, size)
     for name in ("backbone", "regularizer", "optimizer", "scheduler"):
         assert base["model"]["init_args"].get(name) == other["model"]["init_args"].get(name)
     assert base["trainer"] == other["trainer"]
@@ -246,11 +281,10 @@ def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base
     assert sum(epochs) == base["trainer"]["max_epochs"]
 
 
-@pytest.mark.parametrize("suffix", ["", "_small"])
-def test_masked_language_models_share_data_and_budget_and_the_baselines_their_backbone(suffix):
-    names = ("udgn", "structformer", "masked_transformer")
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_masked_language_models_share_data_and_budget_and_the_baselines_their_backbone(size):
     udgn, structformer, transformer = (
-        yaml.safe_load(Path(f"experiments/{name}_ptb{suffix}.yaml").read_text()) for name in names
+        settings_at(f"{name}_ptb", size) for name in ("udgn", "structformer", "masked_transformer")
     )
     assert udgn["data"] == structformer["data"] == transformer["data"]
     assert udgn["trainer"] == structformer["trainer"] == transformer["trainer"]
@@ -260,10 +294,10 @@ def test_masked_language_models_share_data_and_budget_and_the_baselines_their_ba
         assert structformer["model"]["init_args"][name] == transformer["model"]["init_args"][name]
 
 
-@pytest.mark.parametrize("profile", ["small", "paper"])
-def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(profile):
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(size):
     rows = load_definition("scoreboard").rows
-    settings = [yaml.safe_load(experiment_path(row.experiment, profile=profile).read_text()) for row in rows]
+    settings = [row.experiment_at(size).settings for row in rows]
 
     def shared(each):
         data = each["data"]["init_args"]
@@ -285,87 +319,54 @@ def test_rows_of_the_scoreboard_that_another_table_trains_are_its_rows():
     for row in load_definition("scoreboard").rows:
         if row.runs_of is not None:
             table, _, slug = row.runs_of.partition("/")
-            assert load_definition(table).row(slug).experiment == row.experiment
+            other = load_definition(table).row(slug)
+            assert (other.experiment, other.options) == (row.experiment, row.options)
 
 
-VARIANTS = {
-    "udgn_ewt": {
-        **{f"heads{heads}": {"attention_heads": heads, "head_size": None} for heads in (1, 2, 4, 16)},
-        **{f"mask{rate}": {"mask_rate": rate / 100} for rate in (10, 20, 40, 50, 60, 70, 80, 90)},
-    },
-    "udgn_ptb": {
-        "no_gates": {"gates": False},
-        "no_competition": {"competition": False},
-        "no_relative_bias": {"relative_bias": False},
-        "no_nonlinearity": {"nonlinear": False},
-        "positions": {"relative_bias": False, "positions": True},
-        "kirchhoff": {"marginals": "kirchhoff"},
-        "papers_rate": {},
-    },
-}
-"""What UDGN's variants are told otherwise; head sizes follow from the number of heads."""
-AT_THE_PAPERS_RATE = ("no_gates", "no_competition", "papers_rate")
-"""Variants that do not learn at the small size's, as their files say, and UDGN beside them, which is small alone."""
+def rows_of(table, size, *, base):
+    """The settings of a table's rows that are made from one experiment, by name."""
+    rows = [row for row in load_definition(table).rows if row.experiment == base]
+    return {row.name: row.experiment_at(size).settings for row in rows}
 
 
-def test_every_variant_of_udgn_is_listed():
-    names = {path.stem.removesuffix("_small") for path in EXPERIMENTS if path.stem.startswith(tuple(VARIANTS))}
-    listed = {f"{base}_{variant}" for base, variants in VARIANTS.items() for variant in variants}
-    assert names == {*VARIANTS, "udgn_ptb_with_sample", *listed}
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_head_sizes_follow_from_the_number_of_heads(size):
+    rows = rows_of("udgn_figure4", size, base="udgn_ewt")
+    arguments = [settings["model"]["init_args"] for settings in rows.values()]
+    assert [each["attention_heads"] for each in arguments] == [1, 2, 4, 8, 16]
+    assert len({each["attention_heads"] * each["head_size"] for each in arguments}) == 1
 
 
-@pytest.mark.parametrize(
-    ("base", "variant", "suffix"),
-    [
-        (base, each, suffix)
-        for base in VARIANTS
-        for each in VARIANTS[base]
-        for suffix in (("", "_small") if each != "papers_rate" else ("_small",))
-    ],
-)
-def test_a_variant_differs_from_udgn_in_what_it_is_named_for_alone(base, variant, suffix):
-    plain, other, large = (
-        yaml.safe_load(Path(f"experiments/{name}.yaml").read_text())
-        for name in (f"{base}{suffix}", f"{base}_{variant}{suffix}", base)
-    )
-    told = dict(VARIANTS[base][variant])
-    arguments = plain["model"]["init_args"]
-    if "attention_heads" in told:
-        told["head_size"] = arguments["attention_heads"] * arguments["head_size"] // told["attention_heads"]
-    assert all(arguments.get(name) != value for name, value in told.items())
-    if variant in AT_THE_PAPERS_RATE:
-        arguments["optimizer"] = large["model"]["init_args"]["optimizer"]
-    assert other["model"]["init_args"] == arguments | told
-    assert {**other, "model": None} == {**plain, "model": None}
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_variants_of_udgn_learn_at_the_papers_rate_where_the_small_sizes_is_too_high(size):
+    rates = {
+        name: settings["model"]["init_args"]["optimizer"]["init_args"]["lr"]
+        for name, settings in rows_of("udgn_table4", size, base="udgn_ptb").items()
+    }
+    own = 2e-3 if size == "small" else 1e-3
+    assert rates == {"UDGN": own, "no gates": 1e-3, "no competition": 1e-3, "no relative bias": own}
 
 
-@pytest.mark.parametrize("suffix", ["", "_small"])
-def test_with_the_sample_is_udgn_but_for_the_corpus(suffix):
-    base, other = (
-        yaml.safe_load(Path(f"experiments/udgn_ptb{name}{suffix}.yaml").read_text()) for name in ("", "_with_sample")
-    )
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_with_the_sample_is_udgn_but_for_the_corpus(size):
+    base, other = (settings_at(name, size) for name in ("udgn_ptb", "udgn_ptb_with_sample"))
     corpus = base["data"]["init_args"]["corpus"] = base["data"]["init_args"]["corpus"]["init_args"]["corpus"]
     assert corpus["init_args"].pop("name") == "PTB"  # as results call it
     assert other["data"]["init_args"]["corpus"]["init_args"].pop("published") == "ptb"
     assert other == base
 
 
-@pytest.mark.parametrize("suffix", ["", "_small"])
-def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(suffix):
-    parts = {"_eighth": 8, "_quarter": 4, "_half": 2, "": 1}
-    whole = yaml.safe_load(Path(f"experiments/udgn_wikinews{suffix}.yaml").read_text())
-    vocabulary = whole["data"]["init_args"]["vocabulary"]
-    assert vocabulary["init_args"]["corpus"] == whole["data"]["init_args"]["corpus"]
-    for part, times in parts.items():
-        other = yaml.safe_load(Path(f"experiments/udgn_wikinews{part}{suffix}.yaml").read_text())
-        assert other["trainer"].pop("max_epochs") == times * whole["trainer"]["max_epochs"]
-        assert other["trainer"].pop("check_val_every_n_epoch", 1) == times, "validated as often"
-        assert times * other["data"]["init_args"].pop("max_documents") == whole["data"]["init_args"]["max_documents"]
-        assert other["data"]["init_args"] == {
-            name: value for name, value in whole["data"]["init_args"].items() if name != "max_documents"
-        }
-        assert other["model"] == whole["model"]
-        assert other["trainer"] == {name: value for name, value in whole["trainer"].items() if name != "max_epochs"}
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(size):
+    rows = list(rows_of("udgn_table9", size, base="udgn_wikinews").values())
+    whole = rows[-1]["data"]["init_args"]
+    assert whole["vocabulary"]["init_args"]["corpus"] == whole["corpus"]
+    for settings, times in zip(rows, (8, 4, 2, 1), strict=True):
+        trainer, data = settings["trainer"], settings["data"]["init_args"]
+        assert trainer["max_epochs"] == times * rows[-1]["trainer"]["max_epochs"]
+        assert trainer.get("check_val_every_n_epoch", 1) == times, "validated as often"
+        assert times * data["max_documents"] == whole["max_documents"]
+        assert data["vocabulary"] == whole["vocabulary"]
 
 
 AUTHORS_CODE = Path("experiments/presets/dclm_code2015.yaml")
@@ -385,12 +386,10 @@ def test_presets_touch_the_trainer_alone(path):
 def test_one_preset_is_the_code_of_2015(name, own, capsys):
     """It changes no class, and beside it two contexts have a setting of their own."""
     options = [f"--model.init_args.context.init_args.{key}={value}" for key, value in own.items()]
-    experiment = f"experiments/{name}_brown_small.yaml"
-    assert main(["fit", "--config", experiment, "--config", str(AUTHORS_CODE), *options, "--print_config"]) == 0
+    experiment = Experiment(Path(f"experiments/{name}_brown.yaml"), "small")
+    assert main(["fit", *experiment.arguments, "--config", str(AUTHORS_CODE), *options, "--print_config"]) == 0
     found = dict(leaves(yaml.safe_load(capsys.readouterr().out)))
-    wanted = dict(leaves(yaml.safe_load(Path(experiment).read_text()))) | dict(
-        leaves(yaml.safe_load(AUTHORS_CODE.read_text()))
-    )
+    wanted = dict(leaves(experiment.settings)) | dict(leaves(yaml.safe_load(AUTHORS_CODE.read_text())))
     wanted |= {("model", "init_args", "context", "init_args", key): value for key, value in own.items()}
     assert {key: found[key] for key in wanted} == wanted
 

@@ -14,7 +14,7 @@ TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob(
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)
-    tracked = [profile for profile in definition.profiles if read_measured(definition, profile=profile)]
+    tracked = [profile for profile in definition.sizes if read_measured(definition, profile=profile)]
     assert tracked
     for profile in tracked:
         page = measured_page(table, profile).read_text(encoding="utf-8")

@@ -66,7 +66,7 @@ def write_treebank(folder: Path) -> None:
 
 def shorten(experiments: Path) -> None:
     """Let every training end after two epochs, one a phase, and a parser's after four small steps."""
-    for path in experiments.glob("*.yaml"):
+    for path in (*experiments.glob("*.yaml"), *experiments.glob("sizes/*/*.yaml")):
         text = re.sub(r"^( +\w+_modeling_epochs): \d+", r"\1: 1", path.read_text(), flags=re.MULTILINE)
         text = re.sub(
             r"^( +)steps: 3000$", r"\1steps: 4\n\1width: 32\n\1depth: 1\n\1min_action_freq: 1", text, flags=re.M
@@ -111,8 +111,8 @@ def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys)
     assert len(Path("endings.txt").read_text().splitlines()) == 2
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
     assert "[FEMALE]" in Path("stories.csv").read_text()
-    fitted = re.findall(r"^depgen fit --config experiments/(\w+)\.yaml", README, re.MULTILINE)
-    assert sorted(os.listdir("runs")) == sorted(fitted)
+    fitted = re.findall(r"^depgen fit --config experiments/(\w+)\.yaml(?: --size (\w+))?", README, re.MULTILINE)
+    assert sorted(os.listdir("runs")) == sorted("_".join(filter(None, each)) for each in fitted)
     parsed = [document.sentences[0].words for document in read_conllu(Path("sentences.conllu"), by_document=False)]
     assert parsed == [("Ada", "lost", "her", "keys", ",", "again", "."), ("She", "ran", "!")]
     assert Path("trees.html").read_text().count("<figure>") == 2

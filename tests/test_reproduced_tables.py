@@ -77,10 +77,12 @@ def made(tmp_path_factory):
     """A folder in which both tables were made, and what that printed."""
     folder = tmp_path_factory.mktemp("place")
     experiments = {
-        "published/parsed": PARSED,
-        "published/tuned": TUNING,
-        "udgn_small": TRAINED,
-        "sts_small": TUNED,
+        "tables/parsed": PARSED,
+        "tables/tuned": TUNING,
+        "udgn": TRAINED,
+        "sizes/small/udgn": TRAINED,
+        "sts": TUNED,
+        "sizes/small/sts": TUNED,
         "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
         "correlations_stories": {"corpus": STORIES, "split": "test"},
     }

@@ -9,14 +9,16 @@ from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.experiment import data_of
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
+from depgen.training.experiment import PAPER, Experiment
 from depgen.trees.annotator import Annotator
 
 
-def annotate(config: Path, processes: int = 1, max_documents: int | None = None) -> str:
+def annotate(config: Path, size: str = PAPER, processes: int = 1, max_documents: int | None = None) -> str:
     """Annotate the splits that an experiment trains on, ahead of `fit`; one line a split.
 
     Args:
         config: the experiment's YAML.
+        size: of the experiment: paper, or a folder of its sizes, such as small.
         processes: how many processes annotate at once; worth it for slow parsers and large corpora.
         max_documents: only the first documents of the training split, this many; by default as many as the experiment
             uses.
@@ -24,7 +26,7 @@ def annotate(config: Path, processes: int = 1, max_documents: int | None = None)
     Raises:
         UserError: the experiment names no annotator; corpus or parser missing.
     """
-    data = data_of(config)
+    data = data_of(Experiment(config, size))
     if not isinstance(data, CorpusData) or data.annotator is None:
         raise UserError(f"{config} names no annotator under data.init_args, so there is nothing to annotate.")
     return annotate_corpus(

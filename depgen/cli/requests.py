@@ -14,6 +14,7 @@ import yaml
 from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.locations import below_runs
+from depgen.training.experiment import PAPER, Experiment, config_files
 from depgen.training.runs import (
     RESUME,
     announced_run,
@@ -41,6 +42,7 @@ class Request:
     run: str | None = None
     ckpt_path: str | None = None
     options: frozenset[str] = frozenset()
+    size: str | None = None
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
@@ -55,6 +57,7 @@ class Request:
         parser.add_argument("--run")
         parser.add_argument("--ckpt_path")
         parser.add_argument("--input")
+        parser.add_argument("--size")
         found, _ = parser.parse_known_args(list(arguments))
         if found.input is not None:
             raise UserError(f"--input is a file to be parsed: say depgen predict --input {found.input}.")
@@ -67,15 +70,33 @@ class Request:
         if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
             raise UserError("Give only one of --resume, --run and --ckpt_path.")
         options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
-        return cls(verb, tuple(found.config), found.resume, found.run, found.ckpt_path, options)
+        if found.size is not None and not found.config:
+            raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
+        configs = tuple(found.config)
+        return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size)
 
     @property
     def experiment(self) -> str | None:
-        """The YAML files' names without ending, joined by "+"; for a run's own YAML, that run's experiment."""
+        """The YAML files' names, with the size after the first, joined by "+"; for a run's own YAML, its experiment."""
         run = self._run_of_config()
         if run is not None:
             return run.absolute().parent.name
-        return "+".join(Path(each).stem for each in self.configs) or None
+        first = [] if self._first is None else [self._first.name]
+        return "+".join([*first, *(Path(each).stem for each in self.configs[1:])]) or None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The YAML files that are read, in their order: of the first one, those of its size.
+
+        Raises:
+            UserError: the first one has no such size.
+        """
+        return (*(() if self._first is None else map(str, self._first.files)), *self.configs[1:])
+
+    @property
+    def _first(self) -> Experiment | None:
+        """The experiment of the first YAML file."""
+        return Experiment(Path(self.configs[0]), self.size or PAPER) if self.configs else None
 
     @property
     def goes_on(self) -> bool:
@@ -107,7 +128,7 @@ class Request:
 
     def classes_named(self, arguments: Sequence[str]) -> list[str]:
         """What may be import paths in YAML files that are no run's, and in options of the system, data and trainer."""
-        own = [each for each in self.configs if os.path.isfile(each) and Path(each) not in self.run_configs]
+        own = [each for each in self.files if os.path.isfile(each) and Path(each) not in self.run_configs]
         texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in own]
         for argument, following in pairwise([*arguments, ""]):
             if argument.startswith(("--model", "--data", "--trainer")):
@@ -119,6 +140,22 @@ class Request:
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
+
+
+def with_size(arguments: Sequence[str]) -> list[str]:
+    """A command line with `--size SIZE` spelt out: the first YAML file is followed, or replaced, by that of its size.
+
+    Raises:
+        UserError: the first YAML file has no such size.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-c", "--config", action="append", default=[])
+    parser.add_argument("--size")
+    found, others = parser.parse_known_args(list(arguments))
+    if found.size is None or not found.config:
+        return list(arguments)
+    first, *further = found.config
+    return [*(f"--config={path}" for path in (*config_files(Path(first), size=found.size), *further)), *others]
 
 
 def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:

@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "input", "parser", "wandb")
+OWN_OPTIONS = ("resume", "run", "input", "parser", "size", "wandb")
 
 
 class RunCLI(LightningCLI):
@@ -130,13 +130,13 @@ class RunCLI(LightningCLI):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
             if verb == "fit" and "model" in self.config[verb]:
-                settle_epochs(self.config[verb], self.request.configs, self.request.options)
+                settle_epochs(self.config[verb], self.request.files, self.request.options)
             return
         self.config[verb]["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
         parsed = parser.parse_object({"subcommand": verb, verb: held})
         if verb == "fit":
-            settle_resumed(self.config[verb], parsed[verb], self.request.configs, self.request.options)
+            settle_resumed(self.config[verb], parsed[verb], self.request.files, self.request.options)
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
             self._longer, found = longer(found, last_length(parsed[verb]))
@@ -152,7 +152,7 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "run", "input", "parser", "ckpt_path"):
+        for name in ("resume", "run", "input", "parser", "size", "ckpt_path"):
             given = self.config[self.request.verb].get(name)
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":

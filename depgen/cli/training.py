@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request, with_parser, with_settings_today
+from depgen.cli.requests import Request, with_parser, with_settings_today, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
@@ -30,6 +30,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     quiet_libraries()
     arguments = with_parser(verb, arguments)
     request = Request.of(verb, arguments)
+    arguments = with_size(arguments)
     if _only_looks(arguments):
         with classes_checked(*request.run_configs):
             RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError, user_errors_unwrapped
+from depgen.training.experiment import Experiment, settings_of
 from depgen.training.trust import classes_checked
-from depgen.yaml_files import read_yaml
 
 
-def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
-    """The data module of an experiment's or a run's YAML.
+def data_of(config: Path | Experiment) -> Any:  # noqa: ANN401 - any data module
+    """The data module of an experiment, or of an experiment's or a run's YAML.
 
     Raises:
         UserError: the file is no YAML in UTF-8, has no `data`, or has one that is refused; or it is of a run that is
@@ -21,10 +21,10 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
 
     from depgen.data.text import TextData
 
-    if not config.is_file():
-        raise UserError(f"No experiment at {config.absolute()}; the project's own lie in experiments/.")
-    content = read_yaml(config)
-    data = content.get("data") if isinstance(content, Mapping) else None
+    file = config.file if isinstance(config, Experiment) else config
+    if not file.is_file():
+        raise UserError(f"No experiment at {file.absolute()}; the project's own lie in experiments/.")
+    data = settings_of(config).get("data")
     if not isinstance(data, Mapping):
         raise UserError(f"{config}: expected `data`, the data module.")
     parser = ArgumentParser(exit_on_error=False)
@@ -32,7 +32,7 @@ def data_of(config: Path) -> Any:  # noqa: ANN401 - any data module
         parser.add_subclass_arguments(L.LightningDataModule, "data", required=True)
     else:
         parser.add_class_arguments(TextData, "data")
-    in_run = [config] if (config.parent / "run.json").is_file() else []
+    in_run = [file] if (file.parent / "run.json").is_file() else []
     try:
         with classes_checked(*in_run), user_errors_unwrapped():
             return parser.instantiate(parser.parse_object({"data": dict(data)})).data

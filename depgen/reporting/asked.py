@@ -19,14 +19,14 @@ def asked_for(table: str | None, profile: str | None) -> Iterator[tuple[TableDef
     """
     if table is not None:
         definition = load_definition(table)
-        yield definition, *choose_profile(definition.profiles, profile)
+        yield definition, *choose_profile(definition.sizes, profile)
         return
     definitions = [load_definition(name) for name in table_names()]
-    known = sorted({each for definition in definitions for each in definition.profiles})
+    known = sorted({each for definition in definitions for each in definition.sizes})
     if profile and profile not in known:
         meant = did_you_mean(profile, known)
         raise UserError(f"No table has a profile {profile!r}.{meant} Expected one of {', '.join(known)}.")
     for definition in definitions:
-        if not profile or profile in definition.profiles or len(definition.profiles) == 1:
-            asked = profile if profile in definition.profiles else None
-            yield definition, *choose_profile(definition.profiles, asked)
+        if not profile or profile in definition.sizes or len(definition.sizes) == 1:
+            asked = profile if profile in definition.sizes else None
+            yield definition, *choose_profile(definition.sizes, asked)

@@ -35,7 +35,7 @@ def draw_attention(
         sentence: tokens with spaces between, the paper's by default.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: DM-Transformer.
-        profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: at which it was trained; unset: `small`, or the only one of the table.
         output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:

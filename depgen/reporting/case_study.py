@@ -71,7 +71,7 @@ def case_study(
 
     Args:
         study: its name; unset: each that has texts.
-        profile: whose texts; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: whose texts; unset: `small`, or the only one of the table.
         seeds: of the trainings, the first of them that a row has texts of; unset: the first that there is.
         format: of the returned text.
         output: a file for the returned text.
@@ -119,7 +119,7 @@ def load_study(name: str) -> CaseStudy:
 
 def _one(study: CaseStudy, profile: str | None, seeds: list[int] | None, format: Format) -> str:
     definition = load_definition(study.table)
-    chosen, _ = choose_profile(definition.profiles, profile)
+    chosen, _ = choose_profile(definition.sizes, profile)
     examples = examples_of(study, definition, profile=chosen, seeds=seeds)
     for each, ending in _ENDINGS.items():
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"

@@ -78,7 +78,7 @@ def draw_curves(
 
     Args:
         table: the table's name, or a YAML file of one.
-        profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: whose results; unset: `small`, or the only one of the table.
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
@@ -99,7 +99,7 @@ def draw_curves(
     curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
     if table is not None:
         definition = load_definition(table)
-        profile, _ = choose_profile(definition.profiles, profile)
+        profile, _ = choose_profile(definition.sizes, profile)
         curves = [*_of_table(definition, profile, rows, cost), *curves]
         title, path = f"{definition.caption} ({profile})", results_root() / definition.table / f"curves-{profile}.png"
         if not curves:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, did_you_mean
-from depgen.reporting.experiments import experiment_file, table_names, table_path
+from depgen.reporting.experiments import experiment_of, table_names, table_path
 from depgen.reporting.fields import entries, part, parts, read_yaml
+from depgen.training.experiment import SIZES, Experiment
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
@@ -74,7 +75,10 @@ class Row:
 
     Attributes:
         name: as the paper prints it.
-        experiment: the YAML in `experiments/` (without its ending) that makes the row; None where nothing does yet.
+        experiment: the YAML in `experiments/` (without its ending), or the path of one, that makes the row; None where
+            nothing does yet.
+        options: of `depgen fit`, without dashes, over the experiment: `model.init_args.mask_rate: 0.1`. A value may
+            differ by size: `{small: 256, paper: 1024}`.
         floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can be expected
             to pass.
         floor: a rule that knows nothing of the words, as `depgen parsing-scores` names it; the row shows its trees.
@@ -89,7 +93,7 @@ class Row:
         quoted: whom the paper itself quotes for this row.
         runs_of: `<table>` or `<table>/<row>`: the row that trains the system, of the same name unless said; None: the
             table's own `runs_of`, or itself.
-        encoder_of: `<table>/<row>`: the row whose run, at the same profile and seed, the experiment goes on from, by
+        encoder_of: `<table>/<row>`: the row whose run, at the same size and seed, the experiment goes on from, by
             `data.init_args.encoder`. It is trained first where it is not there yet.
         trees_of: the same of the row whose run parses for the experiment, by `data.init_args.annotator.init_args.run`.
         reads: by column key, the measure of the run that stands there in place of the one named like the column.
@@ -99,6 +103,7 @@ class Row:
 
     name: str
     experiment: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     floor_of: str | None = None
     floor: str | None = None
     corpus_of: str | None = None
@@ -127,6 +132,35 @@ class Row:
         """The experiment whose YAML makes the row, trained or not."""
         return self.experiment or self.floor_of or self.corpus_of
 
+    def options_at(self, size: str) -> dict[str, Any]:
+        """The options at a size.
+
+        >>> Row("1 head", options={"model.init_args.head_size": {"small": 256, "paper": 1024}}).options_at("small")
+        {'model.init_args.head_size': 256}
+
+        Raises:
+            UserError: an option has values for other sizes alone.
+        """
+        found = {}
+        for name, value in self.options.items():
+            differs = isinstance(value, Mapping) and value and set(value) <= set(SIZES)
+            if differs and size not in value:
+                raise UserError(
+                    f"Row {self.name}: options: {name}: no value for size {size}, only for {', '.join(value)}."
+                )
+            found[name] = value[size] if differs else value
+        return found
+
+    def experiment_at(self, size: str) -> Experiment:
+        """What makes the row at a size.
+
+        Raises:
+            UserError: no experiment does; or its file is not there or has no such size.
+        """
+        if self.made_from is None:
+            raise UserError(f"Row {self.name}: no experiment makes it.")
+        return experiment_of(self.made_from, size=size, options=self.options_at(size))
+
     @property
     def slug(self) -> str:
         """The name as folders and make targets spell it: spaces and commas become one dash.
@@ -147,7 +181,7 @@ class Generation:
         temperature: of the mixed distribution.
         seed: of sampling; the seed of the run is added to it.
         max_new_tokens: length at which a text without an end is cut.
-        samples: how many texts are written from nothing, where there are no prompts; by profile where that differs.
+        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
     """
 
     prompt_sentences: int = 4
@@ -157,11 +191,11 @@ class Generation:
     max_new_tokens: int = 60
     samples: int | Mapping[str, int] | None = None
 
-    def at(self, profile: str) -> "Generation":
-        """The same at one profile."""
+    def at(self, size: str) -> "Generation":
+        """The same at one size."""
         if not isinstance(self.samples, Mapping):
             return self
-        return dataclasses.replace(self, samples=self.samples[profile])
+        return dataclasses.replace(self, samples=self.samples[size])
 
     def file_of(self, top_p: float | None) -> str:
         """The name of the file that holds a row's texts of a nucleus; None stands for the table's own.
@@ -180,8 +214,8 @@ class TableDefinition:
         table: its name, as in `results/<table>/`.
         caption: printed over it.
         source: where the published numbers stand.
-        profiles: sizes it can be made at; a single one leaves no choice.
-        seeds: the seeds unless others are asked for; by profile where that differs.
+        sizes: those that it can be made at; a single one leaves no choice.
+        seeds: the seeds unless others are asked for; by size where that differs.
         columns: measures, in order.
         rows: systems, in order.
         generation: how texts are made; None where no measure needs any.
@@ -204,7 +238,7 @@ class TableDefinition:
     source: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    profiles: tuple[str, ...] = ("small", "paper")
+    sizes: tuple[str, ...] = SIZES
     seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
     generation: Generation | None = None
     oracle: str | None = None
@@ -222,9 +256,9 @@ class TableDefinition:
         """What a command is given for this table: the path that it was read from, else its name."""
         return shlex.quote(self.given or self.table)
 
-    def seeds_at(self, profile: str) -> tuple[int, ...]:
-        """The seeds of a profile."""
-        return self.seeds[profile] if isinstance(self.seeds, Mapping) else self.seeds
+    def seeds_at(self, size: str) -> tuple[int, ...]:
+        """The seeds of a size."""
+        return self.seeds[size] if isinstance(self.seeds, Mapping) else self.seeds
 
     def row(self, name: str) -> Row:
         """The row of that name or slug.
@@ -253,10 +287,13 @@ class TableDefinition:
 
 
 def is_made(row: Row, *, profile: str) -> bool:
-    """Whether something makes the row: a floor's rule, or an experiment whose file is there at this profile."""
+    """Whether something makes the row: a floor's rule, or an experiment that is there at this size."""
     if row.floor is not None:
         return True
-    return row.made_from is not None and experiment_file(row.made_from, profile).is_file()
+    try:
+        return row.made_from is not None and bool(row.experiment_at(profile))
+    except UserError:
+        return False
 
 
 def load_definition(name: str) -> TableDefinition:
@@ -292,7 +329,7 @@ def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
 def _seeds(given: object, where: str) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
     if not isinstance(given, Mapping):
         return entries(given, int, where)
-    return {str(profile): entries(seeds, int, f"{where}.{profile}") for profile, seeds in given.items()}
+    return {str(size): entries(seeds, int, f"{where}.{size}") for size, seeds in given.items()}
 
 
 def _check(definition: TableDefinition, where: str) -> None:
@@ -301,14 +338,14 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
-    if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.profiles):
-        expected, found = ", ".join(definition.profiles), ", ".join(definition.seeds)
-        raise UserError(f"{where}: seeds: expected those of the profiles {expected}, found those of {found}.")
-    seeds = [definition.seeds_at(each) for each in definition.profiles]
-    for kind, some in (("profiles", [definition.profiles]), ("seeds", seeds)):
+    if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.sizes):
+        expected, found = ", ".join(definition.sizes), ", ".join(definition.seeds)
+        raise UserError(f"{where}: seeds: expected those of the sizes {expected}, found those of {found}.")
+    seeds = [definition.seeds_at(each) for each in definition.sizes]
+    for kind, some in (("sizes", [definition.sizes]), ("seeds", seeds)):
         if not all(some):
             raise UserError(f"{where}: {kind}: expected at least one.")
-    for name in (definition.table, *definition.profiles, *(row.slug for row in definition.rows)):
+    for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):
             raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
     slugs: dict[str, str] = {}
@@ -319,7 +356,7 @@ def _check(definition: TableDefinition, where: str) -> None:
                 f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
             )
     if definition.generation is not None:
-        _check_generation(definition.generation, definition.profiles, f"{where}: generation")
+        _check_generation(definition.generation, definition.sizes, f"{where}: generation")
     for column in definition.columns:
         if column.decimals < 0:
             raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
@@ -329,7 +366,7 @@ def _check(definition: TableDefinition, where: str) -> None:
         _check_row(definition, row, keys, names, f"{where}: row {row.name}")
 
 
-def _check_generation(generation: Generation, profiles: Sequence[str], where: str) -> None:
+def _check_generation(generation: Generation, sizes: Sequence[str], where: str) -> None:
     prompted = generation.samples is None
     least = {"max_new_tokens": 1, "prompt_sentences": int(prompted)}
     for name, smallest in least.items():
@@ -338,9 +375,9 @@ def _check_generation(generation: Generation, profiles: Sequence[str], where: st
     _check_sampling(where, top_p=generation.top_p, temperature=generation.temperature)
     samples = generation.samples
     if isinstance(samples, Mapping):
-        missing = [profile for profile in profiles if profile not in samples]
+        missing = [size for size in sizes if size not in samples]
         if missing:
-            raise UserError(f"{where}: samples: nothing for profile {', '.join(missing)}.")
+            raise UserError(f"{where}: samples: nothing for size {', '.join(missing)}.")
         least_asked = min(samples.values())
     else:
         least_asked = 1 if samples is None else samples
@@ -360,6 +397,10 @@ def _check_row(
 ) -> None:
     if row.floor is not None and definition.parsing is None:
         raise UserError(f"{where}: floor: expected `parsing`, the trees that it is judged by.")
+    if row.options and row.made_from is None:
+        raise UserError(f"{where}: options: expected an experiment, whose options they are.")
+    for size in definition.sizes:
+        row.options_at(size)
     if row.reads and row.experiment is None:
         raise UserError(f"{where}: reads: expected an experiment, whose run is read.")
     strangers = sorted({*row.values, *row.stars, *row.reads} - set(keys))

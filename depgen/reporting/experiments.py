@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 from depgen.reporting.fields import read_yaml
+from depgen.training.experiment import Experiment, config_files
 
 
 def experiments_root() -> Path:
@@ -16,38 +18,36 @@ def experiments_root() -> Path:
     """
     here, beside = Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"
     for folder in (here, beside):
-        if (folder / "published").is_dir():
+        if (folder / "tables").is_dir():
             return folder
     raise UserError(
         f"No folder of experiments at {here.absolute()} or {beside}. Run from the root of a checkout of depgen."
     )
 
 
-def experiment_path(experiment: str, *, profile: str) -> Path:
-    """The YAML of an experiment at a profile: `<name>_small.yaml` for `small`, `<name>.yaml` for every other one.
+def experiment_of(name: str, *, size: str, options: Mapping[str, Any] = MappingProxyType({})) -> Experiment:
+    """An experiment at a size, by its name in `experiments/` or by the path of its YAML file.
 
     Raises:
-        UserError: the file is not there.
+        UserError: the file is not there, or has no such size.
     """
-    path = experiment_file(experiment, profile)
+    path = Path(name) if name.endswith((".yaml", ".yml")) else experiments_root() / f"{name}.yaml"
     if not path.is_file():
-        raise UserError(f"No experiment file {path}, which profile {profile!r} of {experiment!r} needs.")
-    return path
-
-
-def experiment_file(experiment: str, profile: str) -> Path:
-    """The same, whether it is there or not."""
-    return experiments_root() / f"{experiment}{'_small' if profile == 'small' else ''}.yaml"
+        raise UserError(
+            f"No experiment file {path}.{did_you_mean(path.stem, [each.stem for each in path.parent.glob('*.yaml')])}"
+        )
+    config_files(path, size=size)
+    return Experiment(path, size, options)
 
 
 def table_names() -> list[str]:
     """Every table that has a definition, by name."""
-    return sorted(path.stem for path in (experiments_root() / "published").glob("*.yaml"))
+    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml"))
 
 
 def table_path(name: str) -> Path:
     """The file of a table's definition."""
-    return experiments_root() / "published" / f"{name}.yaml"
+    return experiments_root() / "tables" / f"{name}.yaml"
 
 
 def settings_path(name: str) -> Path:

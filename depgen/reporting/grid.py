@@ -1,7 +1,6 @@
 """A grid of sizes for the systems of a table: every combination is trained once, the best on validation is taken."""
 
 import csv
-import hashlib
 import io
 import json
 import logging
@@ -21,6 +20,7 @@ from depgen.locations import results_root, runs_root, write_atomically
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, options_of
 from depgen.reporting.provenance import choose_profile
+from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_dev, run_depgen
 from depgen.training.runs import read_record
 
@@ -65,7 +65,7 @@ def grid_of_table(
         table: the table's name, or a YAML file of one.
         vary: settings of the rows' experiments with their values, such as `model.init_args.embedding_size=32,48,64`.
         row: only this row; unset: every row that has an experiment.
-        profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: `small` or `paper`; unset: `small`, or the only one of the table.
         seed: of training; unset: the table's first.
         adopt: write the best values into the row's experiment and take its run as the table's own, so that `depgen
             reproduce` goes on from there. A row for which that was done is left as it is.
@@ -75,7 +75,7 @@ def grid_of_table(
             when one is to be adopted.
     """
     definition = load_definition(table)
-    chosen, reason = choose_profile(definition.profiles, profile)
+    chosen, reason = choose_profile(definition.sizes, profile)
     logger.info("%s", reason)
     values = _settings(vary)
     rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.experiment]
@@ -117,7 +117,7 @@ def _short(name: str) -> str:
 
 def _check(job: Job, values: Mapping[str, Sequence[str]], adopt: bool) -> None:
     """Refuse, before anything is trained, settings that the experiment lacks, and a run that is in adoption's way."""
-    text = job.config.read_text(encoding="utf-8")
+    text = _text_of(job)
     for name, listed in values.items():
         for value in listed:
             with_values(text, {name: value}, where=str(job.config))
@@ -151,16 +151,21 @@ def grid(job: Job, values: Mapping[str, Sequence[str]], *, adopt: bool = False, 
     return "\n".join(lines)
 
 
+def _text_of(job: Job) -> str:
+    """The whole configuration of a job, as YAML."""
+    return yaml.safe_dump(job.config.settings, sort_keys=False)
+
+
 def _tried(job: Job, setting: Mapping[str, str], options: tuple[str, ...], depgen: Depgen) -> Tried:
     """One combination, trained and validated unless it is done, from an experiment of its own."""
-    text = with_values(job.config.read_text(encoding="utf-8"), setting, where=str(job.config))
+    text = with_values(_text_of(job), setting, where=str(job.config))
     place = ",".join(sorted(f"{_short(name)}={value}" for name, value in setting.items()))
     root = runs_root() / job.definition.table / job.row.slug / f"{job.profile}-seed{job.seed}-grid" / place
-    config = root / job.config.name
+    config = root / f"{job.config.name}.yaml"
     if not config.is_file() or config.read_text(encoding="utf-8") != text:
         write_atomically(config, text)
     anew = f"remove {root}, then the same command again"
-    training = Training(f"{job.name}, {place}", config, job.seed, root, anew, options)
+    training = Training(f"{job.name}, {place}", Experiment(config), job.seed, root, anew, options)
     run = fit(training, depgen).run
     parameters = float(read_record(run).get("parameters") or 0) / 1e6
     return Tried(dict(setting), measure_dev(training, run, depgen)["dev_perplexity"], parameters, run)
@@ -207,13 +212,14 @@ def _adopt(job: Job, best: Tried, options: tuple[str, ...]) -> str:
 
     The note comes first and the experiment last, so that the same command ends what was stopped in between.
     """
-    text = job.config.read_text(encoding="utf-8")
+    file = job.config.files[-1]
+    text = file.read_text(encoding="utf-8")
     note = {
         "source": str(best.run),
         "run": f"{best.run.parent.name}/{best.run.name}",
         "options": " ".join(options),
         "before": text,
-        "after": with_values(text, best.values, where=str(job.config)),
+        "after": with_values(text, best.values, where=str(file)),
     }
     write_atomically(job.runs / ADOPTED, json.dumps(note, indent=2) + "\n")
     taken = job.runs / note["run"]
@@ -227,11 +233,11 @@ def _adopt(job: Job, best: Tried, options: tuple[str, ...]) -> str:
 
 def _take(job: Job, note: Mapping[str, str]) -> str:
     """End an adoption whose run is there; an experiment that was changed since stays as it is."""
-    if job.config.read_text(encoding="utf-8") == note["before"]:
-        digest = hashlib.sha256(note["after"].encode()).hexdigest()
-        write_atomically(job.runs / "config.sha256", f"{digest} {note['options']}".rstrip() + "\n")
-        write_atomically(job.config, note["after"])
-    return f"adopted: {job.config}, {job.runs / note['run']}"
+    file = job.config.files[-1]
+    if file.read_text(encoding="utf-8") == note["before"]:
+        write_atomically(file, note["after"])
+        write_atomically(job.runs / "config.sha256", f"{job.config.digest} {note['options']}".rstrip() + "\n")
+    return f"adopted: {file}, {job.runs / note['run']}"
 
 
 def with_values(text: str, values: Mapping[str, str], *, where: str) -> str:

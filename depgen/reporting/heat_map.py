@@ -47,7 +47,7 @@ def draw_heat_map(
         run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: UDGN.
-        profile: at which it was trained; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: at which it was trained; unset: `small`, or the only one of the table.
         split: of the treebank.
         relations: which; by default all.
         after_mask: take the weights that values are summed by, not those before a mask between words.

@@ -41,7 +41,7 @@ def export(
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
             the systems' texts (case, spaces, `<unk>`), else they give themselves away.
         table: whose rows wrote texts, such as dmlm_table2.
-        profile: at which they were trained; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: at which they were trained; unset: `small`, or the only one of the table.
         training_seed: of the rows' training; unset: 1.
         top_p: the nucleus of the rows' texts; unset: the table's, if it has one alone. The paper's comparisons are of
             0.5 (dmlm_table2), its Turing test of 0.7 (dmlm_table5).
@@ -117,7 +117,7 @@ def _rows(
     if table is None:
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
     definition = load_definition(table)
-    chosen, _ = choose_profile(definition.profiles, profile)
+    chosen, _ = choose_profile(definition.sizes, profile)
     return _Rows(definition, chosen, 1 if seed is None else seed, _nucleus(definition, top_p))
 
 

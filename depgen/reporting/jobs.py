@@ -13,10 +13,11 @@ from depgen.errors import UserError
 from depgen.evaluation.text.generation import generate as write_texts
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
-from depgen.reporting.experiments import experiment_path, settings_path
+from depgen.reporting.experiments import settings_path
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
+from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training
 
 logger = logging.getLogger(__name__)
@@ -49,14 +50,15 @@ class Job:
         return f"{self.row.name}, {self.profile}, seed {self.seed}"
 
     @property
-    def config(self) -> Path:
-        """The experiment's YAML; of a floor's rule, that of the trees; of other weights, one beside the runs."""
+    def config(self) -> Experiment:
+        """What makes the row; of a floor's rule, the settings of its trees; of other weights, a file with the runs."""
         if self.row.floor is not None:
             assert self.definition.parsing is not None
-            return settings_path(self.definition.parsing)
-        assert self.row.made_from is not None
-        path = experiment_path(self.row.made_from, profile=self.profile)
-        return path if self.pretrained is None else self.runs.parent / f"{self.profile}-pretrained" / path.name
+            return Experiment(settings_path(self.definition.parsing))
+        experiment = self.row.experiment_at(self.profile)
+        if self.pretrained is None:
+            return experiment
+        return Experiment(self.runs.parent / f"{self.profile}-pretrained" / f"{experiment.name}.yaml")
 
     @property
     def generation(self) -> Generation | None:
@@ -155,7 +157,7 @@ def run_of_row(table: str, row: str, profile: str | None) -> Path:
         UserError: there is no such table, row or profile, or the row is not trained.
     """
     definition = load_definition(table)
-    chosen, _ = choose_profile(definition.profiles, profile)
+    chosen, _ = choose_profile(definition.sizes, profile)
     system = definition.row(row)
     begun = Job(definition, system, chosen, 0).runs.parent.glob(f"{chosen}-seed*")
     others = sorted(int(number) for folder in begun if (number := folder.name.rpartition("seed")[2]).isdecimal())

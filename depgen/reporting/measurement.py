@@ -25,7 +25,6 @@ from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.reporting.scoring import OWN, measure_scores
 from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
-from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
 
@@ -100,7 +99,7 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
         hardware=hardware_in_words(provenance.hardware()),
         date=today(),
         commit=short_commit(provenance.commit()),
-        config_sha256=config_digest(job.config),
+        config_sha256=job.config.digest,
         measured_commit=short_commit(provenance.commit()),
     )
 

@@ -1,5 +1,6 @@
 """Rows begun from pretrained weights at hand, in place of random ones or of those that their experiments name."""
 
+import copy
 import dataclasses
 import json
 from collections.abc import Mapping
@@ -12,9 +13,8 @@ from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import write_atomically
 from depgen.reporting.definition import Row
-from depgen.reporting.experiments import experiment_path
-from depgen.reporting.fields import read_yaml
 from depgen.reporting.jobs import Job
+from depgen.training.experiment import PAPER
 
 SIZES = ("model_type", "layers", "width", "attention_heads", "feedforward", "max_length")
 """What weights settle themselves of a backbone's arguments."""
@@ -26,7 +26,7 @@ def can_be_pretrained(row: Row, *, profile: str) -> bool:
     """Whether a row's network may begin from pretrained weights, and reads their tokenizer's pieces."""
     if row.experiment is None:
         return False
-    content = read_yaml(experiment_path(row.experiment, profile=profile))
+    content = row.experiment_at(profile).settings
     backbone, vocabulary = _backbone(content), _vocabulary(content)
     return "pretrained" in backbone and "tokenizer" in vocabulary
 
@@ -47,8 +47,8 @@ def with_weights(job: Job, name: str) -> Job:
     assert job.row.experiment is not None
     folder = Path(name).expanduser()
     name = str(folder.absolute()) if folder.is_dir() else name
-    content = dict(read_yaml(job.config))
-    theirs = read_yaml(experiment_path(job.row.experiment, profile="paper"))["model"]["init_args"]
+    content = copy.deepcopy(job.config.settings)
+    theirs = job.row.experiment_at(PAPER).settings["model"]["init_args"]
     content["model"]["init_args"] |= {part: theirs[part] for part in RECIPE if part in theirs}
     backbone, vocabulary = _backbone(content), _vocabulary(content)
     for argument in SIZES:
@@ -57,9 +57,9 @@ def with_weights(job: Job, name: str) -> Job:
     vocabulary.clear()
     vocabulary |= {"tokenizer": name, "eos_token": end_of_text(name)}
     found = dataclasses.replace(job, pretrained=name)
-    text = f"# {job.config.name}, begun from pretrained weights.\n{yaml.safe_dump(content, sort_keys=False)}"
-    if not found.config.is_file() or found.config.read_text(encoding="utf-8") != text:
-        write_atomically(found.config, text)
+    text = f"# {job.config}, begun from pretrained weights.\n{yaml.safe_dump(content, sort_keys=False)}"
+    if not found.config.file.is_file() or found.config.file.read_text(encoding="utf-8") != text:
+        write_atomically(found.config.file, text)
     return found
 
 

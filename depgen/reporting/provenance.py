@@ -1,4 +1,4 @@
-"""Where a number comes from: machine, day, configuration; and which profile this machine calls for."""
+"""Where a number comes from: machine, day, configuration; and the size that a table is made at."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -38,28 +38,15 @@ def today() -> str:
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
-def choose_profile(profiles: Sequence[str], profile: str | None = None) -> tuple[str, str]:
-    """The profile to work at, and one line that says which and why.
-
-    Unset, it is the only one of the table; else `paper` where torch finds a GPU and `small` elsewhere.
+def choose_profile(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
+    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`.
 
     Raises:
-        UserError: the profile asked for is none of the table's.
+        UserError: the table has no such size.
     """
-    profile = profile or None
-    if profile is not None:
-        if profile not in profiles:
-            raise UserError(f"No profile {profile!r} here: expected one of {', '.join(profiles)}.")
-        return profile, f"Profile {profile}: as asked for."
-    if len(profiles) == 1:
-        return profiles[0], f"Profile {profiles[0]}: the only one of this table."
-    if found_gpu():
-        return "paper", "Profile paper: a GPU was found (--profile small for the laptop's size)."
-    return "small", "Profile small: no GPU was found (--profile paper for the paper's size)."
-
-
-def found_gpu() -> bool:
-    """Whether torch sees a CUDA device."""
-    import torch
-
-    return bool(torch.cuda.is_available())
+    if size and size not in sizes:
+        raise UserError(f"No size {size!r} here: expected one of {', '.join(sizes)}.")
+    if size:
+        return size, f"Size {size}: as given."
+    others = "".join(f" (--profile {other} for the other)" for other in sizes[1:])
+    return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."

@@ -40,7 +40,7 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
 
     Args:
         table: the table's name; unset: every table that has results, each at the profile asked for or at its only one.
-        profile: whose results to copy; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: whose results to copy; unset: `small`, or the only one of the table.
 
     Raises:
         UserError: there are no results at that profile, or tracked seeds are of another configuration.

@@ -159,7 +159,7 @@ def render_page(
 def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
     """A table at each profile that has results, the pictures of its folder with the first; and what each lacks."""
     sections, gaps = list[Section](), list[Gap]()
-    for profile in definition.profiles:
+    for profile in definition.sizes:
         caption, anchor = f"{definition.caption} ({profile})", f"{definition.table}-{profile}"
         try:
             ours = read_ours(definition, profile=profile)

@@ -22,7 +22,6 @@ from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
 from depgen.reporting.texts import are_of_other_weights
-from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import Depgen, run_depgen
 from depgen.training.runs import best_checkpoint
 from depgen.training.trust import check_class, class_at
@@ -51,7 +50,7 @@ def reproduce(
     Args:
         table: the table's name, or a YAML file of one.
         row: only this row; unset: every row that has an experiment.
-        profile: `small` or `paper`; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: `small` or `paper`; unset: `small`, or the only one of the table.
         seeds: of training; unset: the table's own.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
             test kept no numbers of the single items.
@@ -69,7 +68,7 @@ def reproduce(
         UserError: no such table, row, profile or weights, no row that could begin from them, or a step failed.
     """
     definition = load_definition(table)
-    profile, reason = choose_profile(definition.profiles, profile)
+    profile, reason = choose_profile(definition.sizes, profile)
     logger.info("%s", reason)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, profile=profile)]
@@ -190,7 +189,7 @@ def make(
 def _age(job: Job) -> str:
     """A word on a result that was made from another configuration, generation settings or weights than today's."""
     result = read_result(job.result)
-    if result.config_sha256 != config_digest(job.config):
+    if result.config_sha256 != job.config.digest:
         asked = beginning_of(job.config)
         if result.beginning is not None and asked != result.beginning:
             return f" (begun from {result.beginning}, not from {asked}; --redo makes it again)"

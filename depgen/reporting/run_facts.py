@@ -12,8 +12,8 @@ from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.results import Budget
+from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import read_record
-from depgen.yaml_files import read_settings, read_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +79,12 @@ def processor_seconds(path: Path) -> float | None:
     return max(taken, default=None)
 
 
-def beginning_of(config: Path) -> str | None:
+def beginning_of(config: Path | Experiment) -> str | None:
     """What a network that may begin from pretrained weights began from; None for every other network.
 
     Of a folder that is its name alone, as results are read on other machines.
     """
-    found = read_yaml(config)
+    found: Any = settings_of(config)
     for name in ("model", "init_args", "backbone", "init_args"):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, dict) or "pretrained" not in found:
@@ -95,10 +95,10 @@ def beginning_of(config: Path) -> str | None:
     return Path(name).name if names_a_folder(name) else name
 
 
-def other_precision(run: Path, experiment: Path) -> str | None:
+def other_precision(run: Path, experiment: Experiment) -> str | None:
     """The precision that a run was trained in, where its experiment asks for another one."""
     trained, asked = (
-        (read_settings(path).get("trainer") or {}).get("precision") for path in (run / "config.yaml", experiment)
+        (settings_of(each).get("trainer") or {}).get("precision") for each in (run / "config.yaml", experiment)
     )
     return None if trained == asked else str(trained)
 

@@ -32,7 +32,7 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
 
     Args:
         table: the table's name, or a YAML file of one.
-        profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: whose results; unset: `small`, or the only one of the table.
         axis: what stands below the panels; unset: the table's caption.
         output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<profile>.png`.
 
@@ -40,7 +40,7 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
         UserError: no such table, one whose rows have no `x`, no results, or no matplotlib.
     """
     definition = load_definition(table)
-    profile, _ = choose_profile(definition.profiles, profile)
+    profile, _ = choose_profile(definition.sizes, profile)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
     results = {name: each.shown for name, each in read_ours(definition, profile=profile).items()}

@@ -34,7 +34,7 @@ def table(
 
     Args:
         table: its name; unset: every table that there is, each at the profile asked for or at its only one.
-        profile: whose results; unset: `paper` where a GPU is found, `small` elsewhere.
+        profile: whose results; unset: `small`, or the only one of the table.
         format: of the returned text.
         spread: what stands beside a number: its deviation over seeds, and behind it the `bounds` of its 95 % bootstrap
             interval over items; the interval's `half_width` alone; or the deviation over `seeds` alone. CSV has all.

@@ -11,7 +11,7 @@ from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.locations import file_sha256
 from depgen.reporting.definition import Column, Generation, TableDefinition
-from depgen.reporting.experiments import experiment_path
+from depgen.reporting.experiments import experiment_of
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import UNKNOWN
@@ -113,7 +113,8 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
     elif job.definition.oracle is None:
         raise UserError(f"Table {job.definition.table} has columns of an oracle, but no `oracle`: name its experiment.")
     else:
-        oracle = str(trained_oracle(experiment_path(job.definition.oracle, profile=job.profile), depgen=depgen))
+        experiment = experiment_of(job.definition.oracle, size=job.profile)
+        oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
     return dataclasses.replace(
         options,
         bertscore_model=options.bertscore_model if "bertscore" in measures else None,

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.aliases import settings_today
 from depgen.errors import UserError
-from depgen.yaml_files import yaml_value
+from depgen.yaml_files import read_settings
 
 CHANGED_DEFAULTS: Mapping[str, int] = {}
 """The version of a default, by `class path.argument`; to be raised whenever a default changes a number.
@@ -20,6 +20,8 @@ CHANGED_DEFAULTS: Mapping[str, int] = {}
 A configuration that leaves the argument at its default has the version in its digest.
 """
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
+_DIGESTS: dict[str, str] = {}
+"""Digests that were computed before, by the settings."""
 LINKED = "vocabulary_size"
 """The argument that the command line fills in from the data."""
 WITHOUT_EFFECT = frozenset({
@@ -36,29 +38,46 @@ WITHOUT_EFFECT = frozenset({
 def config_digest(path: Path) -> str:
     """The sha256, hex, of what an experiment's YAML asks for.
 
-    It covers the resolved configuration: class paths and arguments of today, values as their types read them. Comments,
-    the file's name, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
-    enter it.
-
     Raises:
         UserError: the file is no YAML of names and values, or a value is refused.
     """
-    return _digest_of(path.read_bytes(), str(path))
+    return settings_digest(read_settings(path), str(path))
 
 
-@cache
-def _digest_of(text: bytes, where: str) -> str:
+def settings_digest(content: Mapping[str, Any], where: str) -> str:
+    """The sha256, hex, of what the settings of an experiment ask for.
+
+    It covers the resolved configuration: class paths and arguments of today, values as their types read them. Comments,
+    names of files, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
+    enter it.
+
+    Args:
+        content: of one YAML file, or of several and of options.
+        where: what messages call it.
+
+    Raises:
+        UserError: a value is refused.
+    """
+    known = repr(content)
+    if known not in _DIGESTS:
+        try:
+            chosen = chosen_values(settings_today(content))
+        except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
+            raise UserError(f"{where}: {error}") from error
+        _DIGESTS[known] = hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
+    return _DIGESTS[known]
+
+
+def argument_names(class_path: str) -> frozenset[str]:
+    """The names of the arguments that a class takes.
+
+    Raises:
+        UserError: there is no such class.
+    """
     try:
-        content = yaml_value(text.decode(), where)
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: expected UTF-8, found {error}; convert the file, for instance by iconv.") from error
-    if not isinstance(content, Mapping):
-        raise UserError(f"{where}: expected settings in YAML, each a `name: value`, found none.")
-    try:
-        chosen = chosen_values(settings_today(content))
-    except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
-        raise UserError(f"{where}: {error}") from error
-    return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
+        return frozenset(_defaults(class_path))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"{class_path}: {error}") from error
 
 
 def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:

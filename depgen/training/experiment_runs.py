@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from depgen.errors import UserError
 from depgen.locations import file_sha256, write_atomically
 from depgen.processes import PARENT
-from depgen.training.configuration_digest import config_digest
+from depgen.training.experiment import Experiment
 from depgen.training.runs import RESUME, best_checkpoint, checkpoint_folder, is_finished, start_of
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Training:
 
     Attributes:
         name: what messages call it.
-        config: the experiment's YAML.
+        config: the experiment.
         seed: of weights, dropout and sampling.
         root: where its runs lie and no others, so that no other run is ever taken for one of its.
         anew: the command that begins it anew.
@@ -89,7 +89,7 @@ class Training:
     """
 
     name: str
-    config: Path
+    config: Experiment
     seed: int
     root: Path
     anew: str
@@ -142,12 +142,12 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
 
 def _fit(training: Training, depgen: Depgen) -> FinishedRun:
     runs, begun = training.runs(), training.root / "config.sha256"
-    digest = config_digest(training.config)
+    digest = training.config.digest
     wanted, as_before = (
-        " ".join([name, *training.options]) for name in (digest, file_sha256(training.config))
+        " ".join([name, *training.options]) for name in (digest, file_sha256(training.config.file))
     )  # older runs were begun with the digest of the YAML file
     if runs and begun.is_file() and (held := begun.read_text().strip()) not in (wanted, as_before):
-        same = held.partition(" ")[0] in (digest, file_sha256(training.config))
+        same = held.partition(" ")[0] in (digest, file_sha256(training.config.file))
         changed = " ".join(training.options) if same else str(training.config)
         raise UserError(
             f"{changed} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
@@ -155,7 +155,7 @@ def _fit(training: Training, depgen: Depgen) -> FinishedRun:
         )
     if not runs or not is_finished(runs[-1]):
         write_atomically(begun, f"{wanted}\n")
-        arguments = ["fit", "--config", str(training.config), "--seed_everything", str(training.seed)]
+        arguments = ["fit", *training.config.arguments, "--seed_everything", str(training.seed)]
         arguments += training.options
         if training.precision is not None:
             arguments += ["--trainer.precision", training.precision]

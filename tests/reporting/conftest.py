@@ -56,12 +56,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    published = tmp_path / "experiments" / "published"
+    published = tmp_path / "experiments" / "tables"
     published.mkdir(parents=True)
     (published / "toy.yaml").write_text(TABLE)
     for name in ("base_toy", "dm_toy", "chain_toy"):
-        for ending in ("", "_small"):
-            (tmp_path / "experiments" / f"{name}{ending}.yaml").write_text(EXPERIMENT)
+        (tmp_path / "experiments" / f"{name}.yaml").write_text(EXPERIMENT)
+    small = tmp_path / "experiments" / "sizes" / "small"
+    small.mkdir(parents=True)
+    (small / "toy.yaml").write_text("seed_everything: 3\n")
     return tmp_path
 
 

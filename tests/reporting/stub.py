@@ -11,6 +11,7 @@ import yaml
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import file_sha256
+from depgen.training.experiment import Experiment
 
 
 class Stub:
@@ -37,14 +38,15 @@ class Stub:
         config = Path(options["--config"])
         root = Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd())
         number = len(list(root.glob("*/*")))
-        run = Path(options.get("--resume", root / config.stem / f"2026-01-0{number + 1}"))
+        experiment = Experiment(config, options.get("--size", "paper"))
+        run = Path(options.get("--resume", root / experiment.name / f"2026-01-0{number + 1}"))
         (run / "checkpoints").mkdir(parents=True, exist_ok=True)
         record = {
             "started": f"2026-01-0{number + 1}", "finished": None if self.dies_in == "fit" else "now", "seed": 2,
             "commit": "f" * 40, "parameters": 123, "hardware": {"gpus": [], "cpus": 2, "threads": 1, "machine": "x"},
         }  # fmt: skip
         (run / "run.json").write_text(json.dumps(record))
-        (run / "config.yaml").write_text(config.read_text())
+        (run / "config.yaml").write_text(yaml.safe_dump(experiment.settings))
         if "--trainer.precision" in options:
             change(run / "config.yaml", trainer={"precision": options["--trainer.precision"]})
         Vocabulary.of_words(["the", "."]).save(run / "vocabulary")

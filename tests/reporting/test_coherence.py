@@ -76,10 +76,10 @@ def made(tmp_path_factory):
     """A folder in which the table was made, and what that printed."""
     folder = tmp_path_factory.mktemp("place")
     experiments = {
-        "published/coherent": COHERENT,
+        "tables/coherent": COHERENT,
         "coherence_stories": ORDER,
         "insertion_others": {"task": "insertion", "corpus": OTHERS, "sentences": 5, "insertions": 2, "resamples": 200},
-        **{f"{name}_small": experiment(context) for name, context in CONTEXTS.items()},
+        **{f"{place}{name}": experiment(each) for name, each in CONTEXTS.items() for place in ("", "sizes/small/")},
     }
     for name, content in experiments.items():
         path = folder / "experiments" / f"{name}.yaml"

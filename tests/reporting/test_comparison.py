@@ -34,7 +34,7 @@ def results_of(store, scores, *, seeds=(1, 2), chain=None):
 
 
 def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(project, store):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(
         path.read_text().replace("higher_better: false, expl", "higher_better: false, test: paired_t, expl")
     )
@@ -230,7 +230,7 @@ def test_seeds_of_different_judges_have_no_mean(store):
 
 
 def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(
         path.read_text().replace("higher_better: true, test: paired_t", "higher_better: true, test: welch_t")
     )

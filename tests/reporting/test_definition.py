@@ -7,7 +7,7 @@ import pytest
 from depgen.errors import UserError
 from depgen.reporting.coherence import task_of
 from depgen.reporting.definition import is_made, load_definition
-from depgen.reporting.experiments import experiment_path, table_names
+from depgen.reporting.experiments import experiment_of, table_names
 from tests.reporting.conftest import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_reads_columns_rows_and_slugs(project):
         ("seeds: [1, 2]", "seeds: []", "seeds: expected at least one"),
         ("seeds: [1, 2]", "seeds: {small: [1], paper: []}", "seeds: expected at least one"),
         ("seeds: [1, 2]", "seeds: {small: 1, paper: [1]}", r"seeds\.small: expected a list, found 1"),
-        ("seeds: [1, 2]", "seeds: {small: [1]}", "seeds: expected those of the profiles small, paper, found those of"),
+        ("seeds: [1, 2]", "seeds: {small: [1]}", "seeds: expected those of the sizes small, paper, found those of"),
         ("seeds: [1, 2]", "notes: one line", "notes: expected a list, found 'one line'"),
         ("against: [Base]", "against: Base", r"rows\[2\] .*: against: expected a list, found 'Base'"),
         ("seeds: [1, 2]", "given: x", "unknown given"),
@@ -101,13 +101,13 @@ def test_reads_columns_rows_and_slugs(project):
         ("table: toy", "table: ../../escape", "'../../escape' names a folder: expected letters"),
         ("table: toy", "table: ..", "names a folder"),
         ("name: Later", "name: ..", "names a folder"),
-        ("seeds: [1, 2]", "profiles: []", "profiles: expected at least one"),
-        ("seeds: [1, 2]", "profiles: [../x]", "names a folder"),
+        ("seeds: [1, 2]", "sizes: []", "sizes: expected at least one"),
+        ("seeds: [1, 2]", "sizes: [../x]", "names a folder"),
         ("caption: Invented numbers", "captoin: x", "unknown captoin. Did you mean 'caption'"),
     ],
 )
 def test_a_slip_in_the_file_is_named(project, old, new, message):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     assert old in TABLE
     path.write_text(TABLE.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
@@ -115,7 +115,7 @@ def test_a_slip_in_the_file_is_named(project, old, new, message):
 
 
 def test_whole_numbers_serve_where_a_number_is_wanted(project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(TABLE.replace("decimals: 1", "top_p: 1", 1).replace("name: Later", "name: Later, x: 3", 1))
     definition = load_definition("toy")
     found = [*(column.top_p for column in definition.columns), *(row.x for row in definition.rows)]
@@ -123,7 +123,7 @@ def test_whole_numbers_serve_where_a_number_is_wanted(project):
 
 
 def test_seeds_are_those_of_a_profile_where_they_differ(project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(TABLE.replace("seeds: [1, 2]", "seeds: {paper: [1, 2, 3], small: [4]}"))
     definition = load_definition("toy")
     assert (definition.seeds_at("small"), definition.seeds_at("paper")) == ((4,), (1, 2, 3))
@@ -135,7 +135,7 @@ def test_reading_a_table_does_not_wait_for_torch():
 
 
 def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     text = TABLE.replace("quoted: Someone 1999", "floor: next word").replace(
         "table: toy", "table: toy\nparsing: parsing_toy"
     )
@@ -164,11 +164,48 @@ def test_unknown_tables_and_rows_list_those_there_are(project):
         load_definition("toy").row("xyz")
 
 
-def test_profile_small_takes_the_small_file(project):
-    assert experiment_path("dm_toy", profile="small").name == "dm_toy_small.yaml"
-    assert experiment_path("dm_toy", profile="paper").name == "dm_toy.yaml"
-    with pytest.raises(UserError, match="none_small"):
-        experiment_path("none", profile="small")
+def test_a_size_adds_its_overlay(project):
+    small, paper = (experiment_of("dm_toy", size=size) for size in ("small", "paper"))
+    assert [path.name for path in small.files] == ["dm_toy.yaml", "toy.yaml"]
+    assert [path.name for path in paper.files] == ["dm_toy.yaml"]
+    assert (small.settings["seed_everything"], paper.settings["seed_everything"]) == (3, 1)
+    with pytest.raises(UserError, match=r"No experiment file .*dn_toy\.yaml\. Did you mean 'dm_toy'"):
+        experiment_of("dn_toy", size="small")
+
+
+def test_an_experiment_may_be_named_by_its_path(project):
+    (project / "mine").mkdir()
+    (project / "mine" / "own.yaml").write_text((project / "experiments/dm_toy.yaml").read_text())
+    assert experiment_of("mine/own.yaml", size="paper").file == Path("mine/own.yaml")
+    with pytest.raises(UserError, match=r"own\.yaml has no size 'small': .*mine/sizes/small"):
+        experiment_of("mine/own.yaml", size="small")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("name: Later, options: {seed_everything: 2}", "row Later: options: expected an experiment"),
+        (
+            "name: Later, experiment: dm_toy, options: {seed_everything: {small: 2}}",
+            "Later: options: seed_everything: no value for size paper, only for small",
+        ),
+    ],
+)
+def test_options_that_no_size_could_use_are_refused(project, options, message):
+    (project / "experiments/tables/toy.yaml").write_text(TABLE.replace("name: Later", options, 1))
+    with pytest.raises(UserError, match=message):
+        load_definition("toy")
+
+
+def test_options_make_another_experiment_of_a_row(project):
+    text = "name: Later, experiment: dm_toy, options: {seed_everything: {small: 5, paper: 6}, trainer.max_epochs: 2}"
+    (project / "experiments/tables/toy.yaml").write_text(TABLE.replace("name: Later", text, 1))
+    row = load_definition("toy").row("Later")
+    assert row.experiment_at("paper").arguments == [
+        "--config", "experiments/dm_toy.yaml", "--seed_everything=6", "--trainer.max_epochs=2",
+    ]  # fmt: skip
+    assert row.experiment_at("small").settings["seed_everything"] == 5
+    assert row.experiment_at("small").digest != load_definition("toy").row("DM-Base").experiment_at("small").digest
 
 
 def test_table_2_says_what_the_paper_says(monkeypatch):
@@ -186,7 +223,7 @@ def test_table_2_says_what_the_paper_says(monkeypatch):
     assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
     assert all(row.experiment for row in definition.rows)
     assert "GeneratedStories" not in str(definition)
-    assert load_definition("demo").profiles == ("demo",)
+    assert load_definition("demo").sizes == ("paper",)
 
 
 def test_the_perplexity_tables_say_what_the_paper_says(monkeypatch):
@@ -235,7 +272,7 @@ def test_a_row_is_made_where_its_file_is_there(project):
     assert [row.name for row in definition.rows if is_made(row, profile="small")] == [
         "Base", "DM-Base", "DM-Base, left chain",
     ]  # fmt: skip
-    (project / "experiments/dm_toy_small.yaml").unlink()
+    (project / "experiments/sizes/small/toy.yaml").rename(project / "experiments/sizes/small/base_toy.yaml")
     assert not is_made(definition.row("DM-Base"), profile="small")
     assert is_made(definition.row("DM-Base"), profile="paper")
     assert table_names() == ["toy"]
@@ -266,7 +303,7 @@ def test_what_systems_are_asked_is_there(monkeypatch):
     ("other", "message"), [("[", "expected YAML"), ("rows: 5", "has no row"), ("- a", "expected names")]
 )
 def test_another_table_that_does_not_read_as_one_is_named(project, other, message):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.with_stem("other").write_text(other)
     path.write_text(path.read_text().replace("name: Later", "name: Later, runs_of: other"))
     with pytest.raises(UserError, match=rf"other.*{message}"):

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.locations import file_sha256
 from depgen.reporting.definition import load_definition
 from depgen.reporting.digests import change_since, digest_today, digests_path
+from depgen.reporting.experiments import table_names
 from depgen.reporting.jobs import Job
 from depgen.reporting.measured import read_measured
 from depgen.reporting.tables import table
-from depgen.training.configuration_digest import config_digest
+from depgen.training.experiment import Experiment, sizes_of
 
 TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})
 
@@ -23,12 +23,20 @@ def write(**tables):
     path.write_text(json.dumps({"today": {}, "before": {}, **tables}))
 
 
-def test_digests_of_files_have_the_digest_of_their_configuration():
-    today = json.loads(digests_path().read_text())["today"]
-    found = [path for path in Path("experiments").glob("*.yaml") if file_sha256(path) in today]
-    assert len(found) > 50
-    for path in found:
-        assert digest_today(file_sha256(path)) == config_digest(path), f"{path}: add the former digest to `today`"
+def test_former_digests_lead_to_experiments_of_today():
+    listed = json.loads(digests_path().read_text())
+    bases = [Experiment(path, size) for path in Path("experiments").glob("*.yaml") for size in sizes_of(path)]
+    rows = [
+        row.experiment_at(size)
+        for definition in map(load_definition, table_names())
+        for row in definition.rows
+        if row.made_from is not None
+        for size in definition.sizes
+    ]
+    known = {each.digest for each in (*bases, *rows)} | set(listed["before"])
+    known |= {digest_today(digest) for digest in listed["of_no_file_today"]}
+    assert len(listed["today"]) > 100
+    assert {digest_today(digest) for digest in listed["today"]} - known == set()
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -36,11 +44,11 @@ def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
     listed = json.loads(digests_path().read_text())
     former = {digest_today(digest) for digest in listed["of_no_file_today"]} | set(listed["before"])
     definition = load_definition(name)
-    for profile in definition.profiles:
+    for profile in definition.sizes:
         for row, tracked in read_measured(definition, profile=profile).items():
             for result in tracked.results:
                 config = Job(definition, definition.row(row), profile, result.seed).config
-                assert result.config_sha256 in {config_digest(config), *former}, f"{row}, seed {result.seed}: {config}"
+                assert result.config_sha256 in {config.digest, *former}, f"{row}, seed {result.seed}: {config}"
 
 
 def test_successors_are_followed_and_a_circle_is_refused(project):

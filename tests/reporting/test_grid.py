@@ -36,7 +36,7 @@ class Sized(Stub):
     def fit(self, options, environment):
         super().fit(options, environment)
         (run,) = (path.parent for path in Path(environment["DEPGEN_RUNS"]).glob("*/*/run.json"))
-        sizes = yaml.safe_load(Path(options["--config"]).read_text())["model"]["init_args"]
+        sizes = yaml.safe_load((run / "config.yaml").read_text())["model"]["init_args"]
         (run / "sizes.json").write_text(json.dumps([sizes["embedding_size"], sizes["context"]["init_args"]["size"]]))
 
     def validate(self, options, environment):
@@ -48,7 +48,7 @@ class Sized(Stub):
 
 @pytest.fixture
 def job(project):
-    (project / "experiments" / "base_toy_small.yaml").write_text(SIZED)
+    (project / "experiments/sizes/small/base_toy.yaml").write_text(SIZED)
     definition = load_definition("toy")
     return Job(definition, definition.row("Base"), "small", 1)
 
@@ -85,7 +85,7 @@ def test_a_killed_training_is_gone_on_with(job):
 
 def test_the_best_becomes_the_tables_own(job):
     text = grid(job, {K: ["32", "48"], H: ["32"]}, adopt=True, depgen=Sized())
-    written = job.config.read_text()
+    written = job.config.files[-1].read_text()
     assert written == SIZED.replace("embedding_size: 64", "embedding_size: 48").replace(
         "size: 64  # H", "size: 32  # H"
     )
@@ -93,17 +93,17 @@ def test_the_best_becomes_the_tables_own(job):
     run = fit(job, depgen).run
     assert depgen.calls == []  # nothing is trained again
     assert json.loads((run / "sizes.json").read_text()) == [48, 32]
-    assert f"adopted: {job.config}" in text
+    assert f"adopted: {job.config.files[-1]}" in text
     again = grid(job, {K: ["32"], H: ["32"]}, adopt=True, depgen=depgen)
-    assert again == f"Base, small, seed 1: adopted: {job.config}, {run}"
-    assert (depgen.calls, job.config.read_text()) == ([], written)
+    assert again == f"Base, small, seed 1: adopted: {job.config.files[-1]}, {run}"
+    assert (depgen.calls, job.config.files[-1].read_text()) == ([], written)
     grid(job, {K: ["32", "48", "64"], H: ["32"]}, depgen=depgen)  # what was tried before is as good as ever
     assert depgen.verbs == ["fit", "validate"]
 
 
 def test_a_run_that_was_not_adopted_is_in_the_way_before_anything_is_trained(job, project, monkeypatch):
     for name in ("dm_toy", "chain_toy"):
-        (project / f"experiments/{name}_small.yaml").write_text(SIZED)
+        (project / f"experiments/sizes/small/{name}.yaml").write_text(SIZED)
     last = dataclasses.replace(job, row=job.definition.row("DM-Base, left chain"))
     fit(last, Sized())
     depgen = Sized()
@@ -114,11 +114,11 @@ def test_a_run_that_was_not_adopted_is_in_the_way_before_anything_is_trained(job
 
 
 def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_profile(job, project, monkeypatch):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     content = path.read_text().replace("seeds: [1, 2]", "seeds: {small: [7, 1], paper: [3]}")
     path.write_text(content + "  - {name: Part, experiment: base_toy, runs_of: toy/Base}\n")
     for name in ("dm_toy", "chain_toy"):
-        (project / f"experiments/{name}_small.yaml").write_text(SIZED)
+        (project / f"experiments/sizes/small/{name}.yaml").write_text(SIZED)
     depgen = Sized()
     monkeypatch.setattr("depgen.reporting.grid.grid", functools.partial(grid, depgen=depgen))
     text = grid_of_table("toy", vary=[f"{K}=32"], profile="small")
@@ -140,9 +140,9 @@ def test_an_adoption_that_was_stopped_is_ended_by_the_same_command(job, monkeypa
         patch.setattr(at, die)
         with pytest.raises(KeyboardInterrupt):
             grid(job, values, adopt=True, depgen=depgen)
-    assert job.config.read_text() == SIZED
+    assert job.config.files[-1].read_text() == SIZED
     grid(job, values, adopt=True, depgen=depgen)
-    assert "embedding_size: 48" in job.config.read_text()
+    assert "embedding_size: 48" in job.config.files[-1].read_text()
     assert depgen.verbs == ["fit", "validate"] * 2
     assert json.loads((fit(job, depgen).run / "sizes.json").read_text()) == [48, 32]
     assert depgen.verbs == ["fit", "validate"] * 2
@@ -151,10 +151,10 @@ def test_an_adoption_that_was_stopped_is_ended_by_the_same_command(job, monkeypa
 
 def test_an_experiment_changed_after_the_adoption_stays(job):
     grid(job, {K: ["32", "48"], H: ["32"]}, adopt=True, depgen=Sized())
-    changed = job.config.read_text().replace("embedding_size: 48", "embedding_size: 96")
-    job.config.write_text(changed)
+    changed = job.config.files[-1].read_text().replace("embedding_size: 48", "embedding_size: 96")
+    job.config.files[-1].write_text(changed)
     grid(job, {K: ["32", "48"], H: ["32"]}, adopt=True, depgen=Sized())
-    assert job.config.read_text() == changed
+    assert job.config.files[-1].read_text() == changed
 
 
 class Diverges(Sized):
@@ -202,7 +202,7 @@ def test_a_row_that_goes_on_from_anothers_run_is_told_it(job, project):
     row = dataclasses.replace(job.row, encoder_of="toy/Later")
     with pytest.raises(UserError, match="which no experiment makes"):
         grid(dataclasses.replace(job, row=row), {K: ["32"]}, depgen=Sized())
-    (project / "experiments/dm_toy_small.yaml").write_text(SIZED)
+    (project / "experiments/sizes/small/dm_toy.yaml").write_text(SIZED)
     tuned, depgen = dataclasses.replace(job, row=dataclasses.replace(job.row, encoder_of="toy/DM-Base")), Sized()
     grid(tuned, {K: ["32"]}, adopt=True, depgen=depgen)
     assert depgen.verbs == ["fit", "fit", "validate"]

@@ -94,7 +94,7 @@ def test_a_row_beside_a_plain_file(rows):
 
 
 def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
-    path = rows / "experiments/published/toy.yaml"
+    path = rows / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("header: B-1,", "header: B-1, top_p: 0.7,"))
     for slug in ("Base", "DM-Base-left-chain"):
         write(results_root() / "toy" / slug / "small-seed2/texts-p0.7.txt", [f"{slug} warm {n} ." for n in range(8)])

@@ -18,7 +18,7 @@ from depgen.reporting.human_scores import score
 from tests.evaluation.human.raters import fill, side_of
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = Path("experiments/published/human")
+PUBLISHED = Path("experiments/tables/human")
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ def test_a_perplexity_weighs_its_items_by_their_tokens(store):
 
 
 def test_a_perplexity_of_words_weighs_its_items_by_their_words(store, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["columns"].append({"key": "word_perplexity", "header": "word PPL", "higher_better": False})
     path.write_text(yaml.safe_dump(content))
@@ -190,7 +190,7 @@ TOKENS = np.random.default_rng(8).integers(1, 40, ITEMS).astype(float)
 @pytest.fixture
 def two_systems(store, project):
     """Nats per token and wrong words of the same sentences, which are hard for both systems, two seeds of each."""
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     weighed = "test: paired_bootstrap, weights: parsed_words}"
     path.write_text(path.read_text().replace("decimals: 1, test: paired_bootstrap}", f"decimals: 1, {weighed}"))
     generator = np.random.default_rng(9)

@@ -36,7 +36,7 @@ def test_a_fresh_fit_takes_the_yaml_and_the_seed_and_its_own_runs(job):
     stub = Stub()
     trained = fit(job, stub)
     ((arguments, environment),) = stub.calls
-    assert arguments == ["fit", "--config", "experiments/dm_toy_small.yaml", "--seed_everything", "2"]
+    assert arguments == ["fit", "--config", "experiments/dm_toy.yaml", "--size", "small", "--seed_everything", "2"]
     assert Path(environment["DEPGEN_RUNS"]) == Path("runs/toy/DM-Base/small-seed2").absolute()
     assert trained.run.is_relative_to(Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd()))
 
@@ -69,10 +69,10 @@ def test_a_fit_killed_before_its_first_checkpoint_begins_afresh(job):
 
 def test_a_changed_yaml_is_not_mixed_with_an_older_run(job):
     fit(job, Stub())
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("# a comment\n")
     fit(job, Stub())
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     with pytest.raises(UserError, match=r"DM-Base, small, seed 2 .*--redo"):
         fit(job, Stub())
@@ -320,7 +320,7 @@ rows:
 
 @pytest.fixture
 def fine(project):
-    path = project / "experiments" / "published" / "fine.yaml"
+    path = project / "experiments" / "tables" / "fine.yaml"
     path.write_text(FINE)
     return path
 
@@ -335,7 +335,7 @@ def test_the_run_that_an_experiment_goes_on_from_is_trained_first_and_once(job, 
     trained = fit(tuned(), stub)
     encoder = finished_run(job)
     assert [arguments[2] for arguments, _ in stub.calls] == [
-        "experiments/dm_toy_small.yaml", "experiments/chain_toy_small.yaml"
+        "experiments/dm_toy.yaml", "experiments/chain_toy.yaml"
     ]  # fmt: skip
     assert stub.calls[1][0][-2:] == ["--data.init_args.encoder", str(encoder.absolute())]
     assert trained.run.is_relative_to("runs/fine/Tuned/small-seed2")

@@ -55,7 +55,7 @@ def job(project):
     """Makes the job of a row of a table of trees."""
 
     def of(row, **changes):
-        write(project, "published/trees", TABLE | changes)
+        write(project, "tables/trees", TABLE | changes)
         definition = load_definition("trees")
         return Job(definition, definition.row(row), "small", 1)
 

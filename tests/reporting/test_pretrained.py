@@ -74,11 +74,12 @@ def write_experiments(folder: Path) -> None:
     phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
     base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
     content = {
-        "published/written": TABLE,
-        "transformer_toy_small": experiment(base, transformer, words, rate=1e-3, epochs=2),
-        "gpt2_toy_small": experiment(base, random, learnt, rate=1e-2, epochs=2),
+        "tables/written": TABLE,
+        "transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
+        "sizes/small/transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
+        "sizes/small/gpt2_toy": experiment(base, random, learnt, rate=1e-2, epochs=2),
         "gpt2_toy": experiment(base, weights, ready, rate=1e-4, epochs=80),
-        "dm_toy_small": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
+        "sizes/small/dm_toy": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
         "dm_toy": experiment(twin, weights, ready, rate=1e-4, epochs=80, **phases),
     }
     for name, each in content.items():
@@ -156,7 +157,7 @@ def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_profile(table,
     write_gpt2(tmp_path / "tiny")
     usual = job_of(row, table)
     job = with_weights(usual, str(tmp_path / "tiny"))
-    small, ours = (yaml.safe_load(each.config.read_text()) for each in (usual, job))
+    small, ours = (each.config.settings for each in (usual, job))
     assert ours["trainer"] == small["trainer"]
     backbone, vocabulary = ours["model"]["init_args"].pop("backbone"), ours["data"]["init_args"].pop("vocabulary")
     assert backbone["init_args"] == {

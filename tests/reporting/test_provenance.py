@@ -1,30 +1,29 @@
+"""Words for machines and commits, and the size that a table is made at."""
+
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting import provenance
 from depgen.reporting.provenance import choose_profile, hardware_in_words, short_commit
 
 
 @pytest.mark.parametrize(
-    ("profiles", "asked", "gpu", "chosen", "why"),
+    ("sizes", "given", "chosen", "why"),
     [
-        (("small", "paper"), None, False, "small", "no GPU was found"),
-        (("small", "paper"), None, True, "paper", "a GPU was found"),
-        (("small", "paper"), "", True, "paper", "a GPU was found"),
-        (("small", "paper"), "small", True, "small", "as asked for"),
-        (("demo",), None, True, "demo", "the only one"),
+        (("small", "paper"), None, "small", "the default"),
+        (("small", "paper"), "", "small", "--profile paper"),
+        (("small", "paper"), "paper", "paper", "as given"),
+        (("paper",), None, "paper", "the only one"),
     ],
 )
-def test_the_profile_and_why(monkeypatch, profiles, asked, gpu, chosen, why):
-    monkeypatch.setattr(provenance, "found_gpu", lambda: gpu)
-    profile, reason = choose_profile(profiles, asked)
-    assert profile == chosen
-    assert reason.startswith(f"Profile {chosen}: ")
+def test_the_size_and_why(sizes, given, chosen, why):
+    size, reason = choose_profile(sizes, given)
+    assert size == chosen
+    assert reason.startswith(f"Size {chosen}: ")
     assert why in reason
 
 
-def test_an_unknown_profile_is_refused():
-    with pytest.raises(UserError, match="No profile 'huge' here: expected one of small, paper"):
+def test_an_unknown_size_is_refused():
+    with pytest.raises(UserError, match="No size 'huge' here: expected one of small, paper"):
         choose_profile(("small", "paper"), "huge")
 
 

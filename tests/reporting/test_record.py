@@ -88,7 +88,7 @@ def test_a_page_follows_its_tables_definition_without_local_results(store, proje
     record("toy", profile="small")
     shutil.rmtree(project / "results")
     assert "nothing to record" in record("toy", profile="small")
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "notes: [Another word]\n")
     assert record("toy", profile="small").endswith("toy/table-small.md: the tracked results, profile small")
     assert "Another word." in (project / "experiments/measured/toy/table-small.md").read_text()
@@ -180,8 +180,8 @@ def test_seeds_of_two_configurations_are_refused_by_name(store, project):
 
 
 def test_all_tables_that_have_results_are_recorded_at_once(store, project):
-    one = (project / "experiments/published/toy.yaml").read_text()
-    (project / "experiments/published/only.yaml").write_text(one.replace("table: toy", "table: only"))
+    one = (project / "experiments/tables/toy.yaml").read_text()
+    (project / "experiments/tables/only.yaml").write_text(one.replace("table: toy", "table: only"))
     assert record(profile="small").startswith("No results under results: nothing to record.")
     store("Base", 1, {"bleu1": 10.0})
     assert record(profile="small").splitlines()[1:] == [

@@ -89,7 +89,7 @@ def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store
 
 
 def test_text_is_never_markup(project, store):
-    path = project / "experiments" / "published" / "toy.yaml"
+    path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["caption"] = content["columns"][0]["header"] = NASTY
     content["notes"] = [NASTY]
@@ -104,10 +104,8 @@ def test_text_is_never_markup(project, store):
 
 def test_what_is_missing_is_named(project, store):
     store("Base", 1, {"bleu1": 1.0}, not_computed={"perplexity": "nobody came"})
-    path = project / "experiments" / "published" / "other.yaml"
-    path.write_text(
-        (project / "experiments" / "published" / "toy.yaml").read_text().replace("table: toy", "table: other")
-    )
+    path = project / "experiments" / "tables" / "other.yaml"
+    path.write_text((project / "experiments" / "tables" / "toy.yaml").read_text().replace("table: toy", "table: other"))
     report(output=project / "page.html")
     _, found = read(project / "page.html")
     missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
@@ -153,7 +151,7 @@ def test_without_results_the_page_says_so(project, capsys):
 
 def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
     store("Base", 1, {"bleu1": 1.5})
-    published = project / "experiments" / "published"
+    published = project / "experiments" / "tables"
     (published / "other.yaml").write_text((published / "toy.yaml").read_text().replace("table: toy", "table: other"))
     bad = project / "results" / "other" / "Base" / "small-seed1.json"
     bad.parent.mkdir(parents=True)

@@ -11,7 +11,7 @@ import yaml
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.reporting import jobs, measurement, provenance, reproduce
+from depgen.reporting import jobs, measurement, reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.results import item_scores, read_result, write_result
@@ -24,7 +24,6 @@ def stub(project, monkeypatch):
     stub = Stub()
     monkeypatch.setattr(jobs, "write_texts", stub.generate)
     monkeypatch.setattr(reproduce, "run_depgen", stub)
-    monkeypatch.setattr(provenance, "found_gpu", lambda: False)
     return stub
 
 
@@ -67,7 +66,7 @@ def test_another_precision_is_trained_in_and_kept(stub, monkeypatch):
 
 
 def test_a_result_without_texts_of_other_weights_than_the_runs_is_said_to_be(stub, project, job):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     content = yaml.safe_load(path.read_text())
     del content["generation"]
     path.write_text(yaml.safe_dump(content))
@@ -121,7 +120,7 @@ def test_the_items_of_the_test_are_kept_for_the_paired_test(stub, job):
 
 def test_a_row_may_read_other_measures_of_another_rows_run(stub, project, job):
     part = "  - {name: Part, experiment: dm_toy, runs_of: toy/DM-Base, reads: {bleu1: selfbleu2, perplexity: lost}}\n"
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + part)
     definition = load_definition("toy")
     other = Job(definition, definition.row("Part"), "small", 2)
@@ -157,9 +156,9 @@ def test_replaced_results_stay_out_of_the_table(stub, job):
 
 def test_a_result_of_an_older_yaml_is_named(stub, job):
     reproduce.make(job, depgen=stub)
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
-    assert "made before experiments/dm_toy_small.yaml was changed" in reproduce.make(job, depgen=stub)
+    assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(job, depgen=stub)
 
 
 def test_two_at_once_do_the_work_once(stub, job):
@@ -193,13 +192,13 @@ def test_the_whole_table(stub, monkeypatch):
 
     monkeypatch.setattr(reproduce, "make", make)
     text = reproduce.reproduce("toy")
-    assert text.startswith("Profile small: no GPU was found")
+    assert text.startswith("Size small: the default")
     assert made == [(row, "small", seed) for row in ("Base", "DM-Base", "DM-Base, left chain") for seed in (1, 2)]
     assert "│ System" in text or "┃ System" in text
     text = reproduce.reproduce("toy", row="DM-Base-left-chain", seeds=[7], profile="paper")
     assert made[-1] == ("DM-Base, left chain", "paper", 7)
-    assert text == "Profile paper: as asked for.\nDM-Base, left chain, paper, seed 7: done"
-    path = Path("experiments/published/toy.yaml")
+    assert text == "Size paper: as given.\nDM-Base, left chain, paper, seed 7: done"
+    path = Path("experiments/tables/toy.yaml")
     path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [1], paper: [1, 2, 3]}"))
     reproduce.reproduce("toy", row="DM-Base", profile="paper")
     assert made[-3:] == [("DM-Base", "paper", seed) for seed in (1, 2, 3)]
@@ -221,7 +220,7 @@ def test_a_row_that_nothing_makes_is_refused(project):
 
 
 def test_the_floor_of_a_generated_corpus(project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + '  - {name: "Source (floor)", floor_of: base_toy, in_paper: false}\n')
     definition = load_definition("toy")
     job = Job(definition, definition.row("Source-floor"), "small", 1)
@@ -245,7 +244,7 @@ def test_missing_measures_have_a_reason(project, job):
 
 
 def test_a_table_by_its_path_is_rendered_by_its_path(stub, project, monkeypatch):
-    (project / "experiments/published/toy.yaml").rename(project / "mine.yaml")
+    (project / "experiments/tables/toy.yaml").rename(project / "mine.yaml")
     monkeypatch.setattr(reproduce, "make", lambda job, **options: f"{job.name}: done")
     text = reproduce.reproduce("mine.yaml", profile="small")
     assert "Invented numbers" in text
@@ -263,7 +262,7 @@ def test_a_result_keeps_its_texts_settings_and_how_many_are_empty(stub, job):
 def test_other_generation_settings_are_noticed(stub, job):
     reproduce.make(job, depgen=stub)
     assert "generation settings" not in reproduce.make(job, depgen=stub)
-    change(Path("experiments/published/toy.yaml"), generation={"prompt_sentences": 4, "seed": 10, "top_p": 0.9})
+    change(Path("experiments/tables/toy.yaml"), generation={"prompt_sentences": 4, "seed": 10, "top_p": 0.9})
     changed = dataclasses.replace(job, definition=load_definition("toy"))
     assert "(made with other generation settings; --redo (or --remeasure) makes it again)" in reproduce.make(
         changed, depgen=stub
@@ -284,7 +283,7 @@ def test_options_that_come_too_late_are_said_to(stub, job):
 
 
 def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     reproduce.reproduce("toy", row="Floor", profile="small", seeds=[7, 8])
     assert [path.name for path in (project / "results/toy/Floor").glob("*.json")] == ["small-seed1.json"]
@@ -301,7 +300,7 @@ def test_item_scores_are_written_whole(stub, job, monkeypatch):
 
 
 def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothing(stub, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     columns = [
         {"key": key, "header": key, "higher_better": better}
         for key, better in (
@@ -330,11 +329,11 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
 def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, project, monkeypatch):
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
-    (project / "experiments/base_toy_small.yaml").unlink()
+    (project / "experiments/base_toy.yaml").unlink()
     text = reproduce.reproduce("toy", profile="small", seeds=[1])
     assert made == ["DM-Base", "DM-Base, left chain"]
     assert "Base, small: not built yet, no base_toy at this profile.\n" in text
-    with pytest.raises(UserError, match=r"No experiment file .*base_toy_small\.yaml"):
+    with pytest.raises(UserError, match=r"No experiment file .*base_toy\.yaml"):
         _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config
 
 

@@ -30,7 +30,7 @@ TOY = {
 
 @pytest.fixture
 def definition(project):
-    (project / "experiments/published/toy.yaml").write_text(yaml.safe_dump(TOY))
+    (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(TOY))
     return load_definition("toy")
 
 
@@ -96,6 +96,6 @@ def test_pairs_have_their_interval_and_the_published_z_beside_it(definition, res
 def test_the_published_test_is_a_z_test_and_no_test_of_ours(project):
     for key, value in (("test", "z_test"), ("published_test", "paired_t")):
         content = {**TOY, "columns": [{**TOY["columns"][0], key: value}]}
-        (project / "experiments/published/toy.yaml").write_text(yaml.safe_dump(content))
+        (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(content))
         with pytest.raises(UserError, match=rf"columns\[0\] \(order\): {key}: expected .*, found '{value}'"):
             load_definition("toy")

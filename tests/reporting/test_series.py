@@ -20,7 +20,7 @@ PLACES = {"Base": 8.0, "DM-Base": 1.0, "DM-Base, left chain": 2.0}
 @pytest.fixture
 def table(project):
     """The toy table, three of whose rows have a place, not in the order of the rows."""
-    path = project / "experiments" / "published" / "toy.yaml"
+    path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     for row in content["rows"]:
         if row["name"] in PLACES:
@@ -77,7 +77,7 @@ def test_the_picture_is_of_what_there_is(table, store, drawn):
 
 
 def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, drawn):
-    path = project / "experiments" / "published" / "toy.yaml"
+    path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["rows"].append({"name": "next word", "floor": "next word", "in_paper": False})
     path.write_text(yaml.safe_dump(content | {"parsing": "parsing_toy"}))
@@ -113,7 +113,7 @@ def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, 
         UserError, match=r"No result of toy at profile small\. Make one: depgen reproduce toy --profile small"
     ):
         draw_series("toy", profile="small")
-    path = project / "experiments" / "published" / "toy.yaml"
+    path = project / "experiments" / "tables" / "toy.yaml"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("  x: ")))
     with pytest.raises(UserError, match=r"The rows of toy have no x: it is no series"):
         draw_series("toy", profile="small")

@@ -55,8 +55,8 @@ def results(store):
 
 def test_markdown_is_what_one_would_write_by_hand(results):
     text = table("toy", profile="small")
-    assert text.startswith("Profile small: as asked for.\n\n")
-    assert text.split("\n\n- ")[0].removeprefix("Profile small: as asked for.\n\n") + "\n" == MARKDOWN
+    assert text.startswith("Size small: as given.\n\n")
+    assert text.split("\n\n- ")[0].removeprefix("Size small: as given.\n\n") + "\n" == MARKDOWN
 
 
 def test_the_notes_say_what_a_reader_must_know(results):
@@ -95,7 +95,7 @@ def test_unequal_shares_of_unknown_words_are_called_so(store):
     ],
 )
 def test_the_floor_tells_the_stories_from_the_source(store, project, metrics, said):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     store("Floor", 1, metrics)
     text = table("toy", profile="small")
@@ -104,7 +104,7 @@ def test_the_floor_tells_the_stories_from_the_source(store, project, metrics, sa
 
 
 def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(
         path.read_text().replace(
             "higher_better: false, explanation", "higher_better: false, test: paired_t, explanation"
@@ -134,7 +134,7 @@ def test_the_tables_own_perplexity_is_tested_and_its_keys_are_those_of_the_measu
 
 
 def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     column = "  - {key: lm_perplexity, header: GPT-2 PPL, higher_better: false}\n"
     path.write_text(path.read_text().replace("rows:\n", f"{column}rows:\n", 1))
     definition = load_definition("toy")
@@ -164,7 +164,7 @@ def test_unequal_data_is_called_so(store):
 def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, project):
     from depgen.reporting.results import DataSource
 
-    path = project / "experiments" / "published" / "toy.yaml"
+    path = project / "experiments" / "tables" / "toy.yaml"
     floor = "  - {name: Later, floor: next word}"
     path.write_text(
         path.read_text().replace("  - {name: Later, group: b, values: {bleu1: 11.0}}", floor) + "parsing: p\n"
@@ -175,8 +175,8 @@ def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, pr
 
 
 def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, project):
-    assert load_definition(str(Path(__file__).parents[2] / "experiments/published/udgn_table9.yaml")).sizes_vary
-    path = project / "experiments/published/toy.yaml"
+    assert load_definition(str(Path(__file__).parents[2] / "experiments/tables/udgn_table9.yaml")).sizes_vary
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(f"{path.read_text()}sizes_vary: true\n")
     store("Base", 1, {"bleu1": 10.0})
     less = DataSource("Stories", reduced=True, train_documents=500, fingerprint="g")
@@ -192,7 +192,7 @@ def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, p
 
 
 def test_a_row_that_is_to_learn_from_other_data_is_not_warned_of(store, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     store("Base", 1, {"bleu1": 10.0})
     store("DM-Base", 1, {"bleu1": 12.0}, data=DataSource("News", reduced=False, fingerprint="g"))
     assert "NOT the same data" in table("toy", profile="small")
@@ -237,7 +237,7 @@ def test_csv_holds_one_number_a_line(results):
 
 
 def test_latex_escapes_and_rules_off_the_blocks(results, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("caption: Invented numbers", "caption: 100 % R&D_x"))
     text = table("toy", profile="small", format="latex")
     assert r"\caption{100 \% R\&D\_x (profile small)}" in text
@@ -369,7 +369,7 @@ def test_what_two_standard_errors_mean_with_so_few_seeds(store):
 
 
 def test_a_floor_has_no_spread(store, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     for seed in (1, 2):
         store("Floor", seed, {"perplexity": 8.1})
@@ -379,7 +379,7 @@ def test_a_floor_has_no_spread(store, project):
 def test_not_computed_says_how_to_measure_texts_again(results, project):
     hint = "- n/c: `depgen reproduce toy --profile small --remeasure` measures the texts again"
     assert hint in table("toy", profile="small")
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("generation: {prompt_sentences: 4, seed: 10}\n", ""))
     text = table("toy", profile="small")
     assert "--remeasure" not in text
@@ -387,7 +387,7 @@ def test_not_computed_says_how_to_measure_texts_again(results, project):
 
 
 def test_figures_older_than_a_column_say_so_in_it(results, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     newer = "  - {key: own, header: Own, higher_better: true}\n"
     floor = "  - {name: Floor, floor_of: base_toy, in_paper: false}\n"
     path.write_text(path.read_text().replace("rows:\n", f"{newer}rows:\n", 1) + floor)
@@ -403,7 +403,7 @@ def test_what_only_the_paper_has_is_no_gap_of_ours(store, project):
     reasons = {"selfbleu2": "nothing here computes it yet"}
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 10.0, "perplexity": 50.0}, not_computed=reasons)
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("test: paired_bootstrap", "published_only: true, test: paired_bootstrap"))
     record("toy", profile="small")
     text = table("toy", profile="small")
@@ -418,7 +418,7 @@ def test_what_only_the_paper_has_is_no_gap_of_ours(store, project):
 
 
 def test_a_header_may_hold_any_letters_in_latex(results, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("header: B-1", "header: 'UP^~DOWN\\'"))
     text = table("toy", profile="small", format="latex")
     assert (
@@ -445,8 +445,8 @@ def test_what_a_network_began_from_stands_at_its_rows_origin(store):
 
 
 def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, project):
-    (project / "experiments/chain_toy_small.yaml").unlink()
-    path = project / "experiments/published/toy.yaml"
+    (project / "experiments/chain_toy.yaml").unlink()
+    path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("quoted: Someone 1999", "quoted: Someone 1999, experiment: base_toy"))
     text = table("toy", profile="small")
     assert "| DM-Base, left chain† (not built yet) |" in text
@@ -456,7 +456,7 @@ def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, proje
 
 
 def test_a_size_has_no_direction(store, project):
-    path = project / "experiments/published/toy.yaml"
+    path = project / "experiments/tables/toy.yaml"
     column = "  - {key: parameters, header: Size, higher_better: null, decimals: 0}\n"
     path.write_text(path.read_text().replace("rows:\n", f"{column}rows:\n", 1))
     for row, size in (("Base", 3.0), ("DM-Base", 9.0)):
@@ -469,9 +469,9 @@ def test_a_size_has_no_direction(store, project):
 
 
 def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
-    one = (project / "experiments/published/toy.yaml").read_text()
-    other = one.replace("table: toy", "table: only\nprofiles: [demo]").replace("Invented numbers", "Others")
-    (project / "experiments/published/only.yaml").write_text(other)
+    one = (project / "experiments/tables/toy.yaml").read_text()
+    other = one.replace("table: toy", "table: only\nsizes: [demo]").replace("Invented numbers", "Others")
+    (project / "experiments/tables/only.yaml").write_text(other)
     text = table(profile="small", files=True)
     assert text.index("**Others (profile demo)**") < text.index("**Invented numbers (profile small)**")
     assert (project / "results/only/table-demo.md").is_file()
@@ -486,10 +486,10 @@ def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
 
 
 def test_a_table_that_no_experiment_makes_promises_none(project):
-    text = (project / "experiments/published/toy.yaml").read_text()
+    text = (project / "experiments/tables/toy.yaml").read_text()
     for name in ("base_toy", "dm_toy", "chain_toy"):
         text = text.replace(f"experiment: {name}", "note: asked of people")
-    (project / "experiments/published/toy.yaml").write_text(text.replace(", note: no syntax", ""))
+    (project / "experiments/tables/toy.yaml").write_text(text.replace(", note: no syntax", ""))
     text = table("toy", profile="small")
     assert "not built yet" not in text
     assert "depgen reproduce" not in text

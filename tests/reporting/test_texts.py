@@ -8,7 +8,7 @@ import pytest
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import TextLosses
-from depgen.reporting import jobs, provenance, reproduce, texts
+from depgen.reporting import jobs, reproduce, texts
 from depgen.reporting.definition import Generation, load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.results import read_result
@@ -43,8 +43,8 @@ class Oracle:
         monkeypatch.setattr("depgen.evaluation.text.measures.find_oracle", Path)
         monkeypatch.setattr("depgen.evaluation.text.measures.text_losses", self.losses)
 
-    def trained(self, config, *, depgen):
-        self.asked.append(str(config))
+    def trained(self, config, *, size, depgen):
+        self.asked.append(f"{config} {size}")
         return Path("the-oracle")
 
     def losses(self, given, run, *, device):
@@ -64,10 +64,9 @@ class Writer(Stub):
 
 @pytest.fixture
 def stub(project, monkeypatch):
-    (project / "experiments/published/free.yaml").write_text(FREE)
+    (project / "experiments/tables/free.yaml").write_text(FREE)
     stub = Writer()
     monkeypatch.setattr(jobs, "write_texts", stub.generate)
-    monkeypatch.setattr(provenance, "found_gpu", lambda: False)
     stub.oracle = Oracle(monkeypatch)
     return stub
 
@@ -94,13 +93,12 @@ def test_every_nucleus_of_one_run_fills_its_columns(stub):
     assert "gpt_cold" in result.not_computed
     assert "toy oracle" in result.settings["warm"]
     assert result.generation == Generation(top_p=1.0, seed=10, samples=4)
-    assert stub.oracle.asked == ["experiments/oracle_toy_small.yaml"] * 3
+    assert stub.oracle.asked == ["experiments/oracle_toy.yaml small"] * 3
 
 
 @pytest.fixture(autouse=True)
 def oracle_experiment(project):
-    for ending in ("", "_small"):
-        (project / "experiments" / f"oracle_toy{ending}.yaml").write_text("data: {}\n")
+    (project / "experiments/oracle_toy.yaml").write_text("data: {}\n")
 
 
 def test_texts_are_kept_by_nucleus_and_number(stub):
@@ -144,9 +142,7 @@ def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
 def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
     first = a_job()
     reproduce.make(first, depgen=stub)
-    (project / "experiments/published/other.yaml").write_text(
-        FREE.replace("table: free", "table: other\nruns_of: free")
-    )
+    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other\nruns_of: free"))
     job = a_job("other")
     reproduce.make(job, depgen=stub)
     assert "other weights" not in reproduce.make(job, depgen=stub)
@@ -161,7 +157,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     first = a_job()
     reproduce.make(first, depgen=stub)
     content = FREE.replace("table: free", "table: other").replace("oracle: oracle_toy", "runs_of: free")
-    (project / "experiments/published/other.yaml").write_text(content + "oracle: oracle_toy\n")
+    (project / "experiments/tables/other.yaml").write_text(content + "oracle: oracle_toy\n")
     job = a_job("other")
     assert job.runs == first.runs
     assert job.result != first.result
@@ -169,7 +165,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     assert stub.verbs == ["fit", "test"], "nothing is trained twice"
     reproduce.make(job, depgen=stub, redo=True)
     assert stub.verbs == ["fit", "test"], "what another table owns is not begun anew"
-    with job.config.open("a") as stream:
+    with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     job.result.unlink()
     with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --profile small --redo"):
@@ -181,7 +177,7 @@ def test_a_single_row_may_show_anothers_trained_system(stub, project):
     reproduce.make(first, depgen=stub)
     content = FREE.replace("table: free", "table: other").replace("{name: DM-Base,", "{name: DM-Base, runs_of: free,")
     assert content.count("runs_of") == 1
-    (project / "experiments/published/other.yaml").write_text(content)
+    (project / "experiments/tables/other.yaml").write_text(content)
     assert a_job("other").runs == first.runs
     base = Job(load_definition("other"), load_definition("other").row("Base"), "small", 2)
     assert base.owns_its_runs
@@ -211,8 +207,8 @@ def test_no_oracle_is_trained_for_columns_that_want_none(stub):
 
 
 def test_a_profile_without_a_number_of_samples_is_refused(stub, project):
-    (project / "experiments/published/free.yaml").write_text(FREE.replace("paper: 9", "large: 9"))
-    with pytest.raises(UserError, match="generation: samples: nothing for profile paper"):
+    (project / "experiments/tables/free.yaml").write_text(FREE.replace("paper: 9", "large: 9"))
+    with pytest.raises(UserError, match="generation: samples: nothing for size paper"):
         load_definition("free")
     assert Generation(samples=7).at("small").samples == 7
     assert Generation().at("small").samples is None

@@ -1,5 +1,6 @@
 """The digest of a configuration: what changes it and what does not."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,13 @@ import yaml
 from depgen.errors import UserError
 from depgen.training import configuration_digest
 from depgen.training.configuration_digest import chosen_values, config_digest
+from depgen.training.experiment import Experiment, sizes_of
 
-UDGN = Path("experiments/udgn_ptb_small.yaml")
+UDGN = Experiment(Path("experiments/udgn_ptb.yaml"), "small")
 
 
 def changed(folder, change, name="a.yaml"):
-    content = yaml.safe_load(UDGN.read_text())
+    content = copy.deepcopy(UDGN.settings)
     change(content)
     (folder / name).write_text(yaml.safe_dump(content))
     return config_digest(folder / name)
@@ -32,7 +34,7 @@ def changed(folder, change, name="a.yaml"):
     ],
 )
 def test_what_changes_no_number_leaves_the_digest(tmp_path, change):
-    assert changed(tmp_path, change) == config_digest(UDGN)
+    assert changed(tmp_path, change) == UDGN.digest
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_what_changes_no_number_leaves_the_digest(tmp_path, change):
     ],
 )
 def test_a_changed_value_changes_the_digest(tmp_path, change):
-    assert changed(tmp_path, change) != config_digest(UDGN)
+    assert changed(tmp_path, change) != UDGN.digest
 
 
 def test_no_default_enters_the_digest_so_that_a_new_argument_changes_none():
@@ -60,15 +62,15 @@ def test_no_default_enters_the_digest_so_that_a_new_argument_changes_none():
 
 
 def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatch):
-    before, given = config_digest(UDGN), changed(tmp_path, lambda content: None)
+    before, given = UDGN.digest, changed(tmp_path, lambda content: None)
     assert before == given
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.betas": 2})
-    configuration_digest._digest_of.cache_clear()
-    assert config_digest(UDGN) != before
+    configuration_digest._DIGESTS.clear()
+    assert UDGN.digest != before
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.lr": 2})
-    configuration_digest._digest_of.cache_clear()
-    assert config_digest(UDGN) == before  # the file gives it
-    configuration_digest._digest_of.cache_clear()
+    configuration_digest._DIGESTS.clear()
+    assert UDGN.digest == before  # the file gives it
+    configuration_digest._DIGESTS.clear()
 
 
 @pytest.mark.parametrize("text", ["abc", "[1]", "a: [", "model: {class_path: depgen.models.udgn.Nothing}"])
@@ -78,9 +80,10 @@ def test_what_is_no_configuration_is_refused(tmp_path, text):
         config_digest(tmp_path / "x.yaml")
 
 
-def test_every_experiment_has_a_digest_and_no_two_the_same():
+def test_every_experiment_has_a_digest_at_every_size_and_no_two_the_same():
     found: dict[str, list[str]] = {}
     for path in sorted(Path("experiments").glob("*.yaml")):
-        found.setdefault(config_digest(path), []).append(path.name)
-    assert len(found) > 300
+        for each in (Experiment(path, size) for size in sizes_of(path)):
+            found.setdefault(each.digest, []).append(str(each))
+    assert len(found) > 130
     assert [names for names in found.values() if len(names) > 1] == []

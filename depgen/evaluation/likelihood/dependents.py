@@ -14,6 +14,7 @@ from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained
+from depgen.training.experiment import PAPER, Experiment
 from depgen.training.runs import newest_run
 from depgen.trees.future_dependents import future_dependents
 
@@ -23,7 +24,7 @@ TOKENS_PER_BATCH = 8192
 """How many are scored at once; no number depends on it."""
 
 
-def dependent_loss(*, config: Path, run: str | None = None, device: str | None = None) -> str:
+def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, device: str | None = None) -> str:
     """A run's loss on the validation split, in nats a token, by the kind of token; tab-separated.
 
     Kinds: future dependents of some earlier position under the experiment's trees, apart those of the position just
@@ -31,16 +32,18 @@ def dependent_loss(*, config: Path, run: str | None = None, device: str | None =
 
     Args:
         config: the experiment whose trees and corpus are used; its vocabulary is the run's.
+        size: of the experiment: paper, or a folder of its sizes, such as small.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
         device: cpu, cuda, …; by default a GPU where there is one.
 
     Raises:
         UserError: no such run or experiment, an experiment without trees, or a system without an exact likelihood.
     """
-    data = data_of(config)
+    experiment = Experiment(config, size)
+    data = data_of(experiment)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
-    trained = load_trained(run or newest_run(config.stem), device=device)
+    trained = load_trained(run or newest_run(experiment.name), device=device)
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
     assert split.heads is not None

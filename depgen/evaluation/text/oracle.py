@@ -40,9 +40,9 @@ from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.text.outcome import MeasuredItems
 from depgen.evaluation.trained import load_trained
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
+from depgen.training.experiment import PAPER, Experiment, sizes_of
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.training.runs import best_checkpoint, find_run
-from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -79,46 +79,48 @@ class TextLosses:
         return MeasuredItems(np.exp(self.nll / self.tokens), what)
 
 
-def train_oracle(*, config: Path) -> str:
+def train_oracle(*, config: Path, size: str = PAPER) -> str:
     """Train the oracle of an experiment into the cache, unless it lies there; its run and its test loss.
 
     Args:
         config: the experiment, such as experiments/oracle_news.yaml.
+        size: of the experiment: paper, or a folder of its sizes, such as small.
 
     Raises:
         UserError: no such experiment, its corpus is missing, or training failed.
     """
-    run = trained_oracle(config)
-    numbers = measure_test(oracle_training(config), run, run_depgen)
+    run = trained_oracle(config, size=size)
+    numbers = measure_test(oracle_training(config, size), run, run_depgen)
     lines = [f"oracle\t{run}", *(f"test/{name}\t{value:.6g}" for name, value in numbers.metrics.items())]
     return "\n".join(lines)
 
 
-def trained_oracle(config: Path, *, depgen: Depgen = run_depgen) -> Path:
+def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depgen) -> Path:
     """The run folder of an experiment's oracle: found, gone on with, or trained; two processes train it once.
 
     Raises:
         UserError: no such experiment, its corpus is missing, or training failed.
     """
-    return fit(oracle_training(config), depgen).run
+    return fit(oracle_training(config, size), depgen).run
 
 
-def oracle_training(config: Path) -> Training:
-    """The training of an experiment as an oracle: another YAML or another corpus makes another oracle.
+def oracle_training(config: Path, size: str = PAPER) -> Training:
+    """The training of an experiment as an oracle: other settings or another corpus make another oracle.
 
     Raises:
         UserError: no such experiment, or its corpus is missing.
     """
-    corpus = data_of(config).corpus
-    parts = [file_sha256(config), *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
+    experiment = Experiment(config, size)
+    corpus = data_of(experiment).corpus
+    parts = [experiment.digest, *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
     digest = lines_sha256(parts)[:16]
-    seed = read_settings(config).get("seed_everything")
-    root = cache_root() / "oracles" / f"{config.stem}-{digest}"
-    return Training(f"The oracle of {config}", config, int(seed or 0), root, f"rm -r {root}")
+    seed = experiment.settings.get("seed_everything")
+    root = cache_root() / "oracles" / f"{experiment.name}-{digest}"
+    return Training(f"The oracle of {experiment}", experiment, int(seed or 0), root, f"rm -r {root}")
 
 
 def find_oracle(reference: str | Path) -> Path:
-    """The run folder of an oracle: that of an experiment's YAML, or a run folder itself.
+    """The run folder of an oracle: that of an experiment's YAML, the paper's size first, or a run folder.
 
     Raises:
         UserError: there is none; says how to train it.
@@ -126,10 +128,11 @@ def find_oracle(reference: str | Path) -> Path:
     path = Path(reference)
     if path.suffix not in (".yaml", ".yml"):
         return find_run(reference)
-    run = oracle_training(path).finished()
-    if run is None:
-        raise UserError(f"The oracle of {path} is not trained yet: depgen train-oracle --config {path}")
-    return run
+    for size in sizes_of(path):
+        run = oracle_training(path, size).finished()
+        if run is not None:
+            return run
+    raise UserError(f"The oracle of {path} is not trained yet: depgen train-oracle --config {path}")
 
 
 def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None) -> TextLosses:

@@ -28,6 +28,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.text.outcome import MeasuredItems
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
+from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 from depgen.yaml_files import read_settings
 
@@ -76,7 +77,7 @@ def _train(
     write_atomically(path, "".join(f"{' '.join(text.split())}\n" for text in samples))
     write_atomically(config, yaml.safe_dump(on_samples(settings, path, oracle), sort_keys=False))
     seed = int(settings.get("seed_everything") or 0)
-    training = Training("The reverse LM score", config, seed, folder / "runs", f"rm -r {folder}")
+    training = Training("The reverse LM score", Experiment(config), seed, folder / "runs", f"rm -r {folder}")
     run = fit(training, depgen).run
     measure_test(training, run, depgen)
     with np.load(run / TEST_ITEMS, allow_pickle=False) as arrays:

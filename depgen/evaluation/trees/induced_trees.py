@@ -103,7 +103,7 @@ class InducedTrees:
         except UserError as error:
             raise UserError(
                 f"{error} Trees are induced by a run of a system that parses: train one, such as `depgen fit --config "
-                "experiments/udgn_ptb_small.yaml` or the rows of `depgen reproduce udgn_table1`, and name it."
+                "experiments/udgn_ptb.yaml --size small` or the rows of `depgen reproduce udgn_table1`, and name it."
             ) from error
 
     @cached_property

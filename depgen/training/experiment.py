@@ -1,0 +1,210 @@
+"""An experiment: a YAML file, the size that it is trained at, and options that replace single values.
+
+`experiments/dmlm_ewt_gold.yaml` is a whole configuration, of the paper's size. Each other size is a folder next to it.
+In `experiments/sizes/small/` lies, for each experiment, the file with the longest name that begins or ends the
+experiment's name: `dmlm_ewt.yaml` for `dmlm_ewt_gold`, `brown.yaml` for `rnnlm_brown`. That file is an overlay: it
+holds the values to change and names no class. A file of exactly the experiment's name may also be a whole
+configuration, with `model.class_path`: then it is taken in place of the experiment's file.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from depgen.errors import UserError, did_you_mean
+from depgen.yaml_files import read_settings
+
+PAPER = "paper"
+"""The size of an experiment's own file."""
+SIZES = ("small", PAPER)
+"""The sizes of the package's experiments."""
+_FOLDER, _CLASS, _ARGUMENTS = "sizes", "class_path", "init_args"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment at a size.
+
+    Attributes:
+        file: its YAML file.
+        size: `paper`, or the name of a folder in `sizes/` next to the file.
+        options: values by the dotted name of their option, over those of the files.
+    """
+
+    file: Path
+    size: str = PAPER
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of its runs: the file's, with the size unless it is the paper's."""
+        return self.file.stem if self.size == PAPER else f"{self.file.stem}_{self.size}"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The YAML files that it is read from, each over those before."""
+        return config_files(self.file, size=self.size)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of all files and options, each over those before.
+
+        Raises:
+            UserError: a file is missing or no YAML, an overlay names a class, or an option changes part of a class.
+        """
+        first, *overlays = self.files
+        found = read_settings(first)
+        for overlay in overlays:
+            found = _overlaid(found, read_settings(overlay), overlay)
+        for name, value in self.options.items():
+            found = _with_option(found, name.split("."), value, f"{self.file}: option {name}")
+        return found
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of what it resolves to, as `config_digest` computes it for one file."""
+        from depgen.training.configuration_digest import settings_digest  # jsonargparse, which the command line avoids
+
+        return settings_digest(self.settings, str(self))
+
+    @property
+    def arguments(self) -> list[str]:
+        """What `depgen fit` is given for it."""
+        size = [] if self.size == PAPER else ["--size", self.size]
+        return [
+            "--config",
+            str(self.file),
+            *size,
+            *(f"--{name}={_text(value)}" for name, value in self.options.items()),
+        ]
+
+    def __str__(self) -> str:
+        parts = [] if self.size == PAPER else [f"size {self.size}"]
+        parts += [f"{name}={_text(value)}" for name, value in self.options.items()]
+        return f"{self.file} ({', '.join(parts)})" if parts else str(self.file)
+
+
+def settings_of(config: Path | Experiment) -> dict[str, Any]:
+    """The values of an experiment, or of one YAML file.
+
+    Raises:
+        UserError: a file is missing or no YAML of names and values, or its values can't be put together.
+    """
+    return config.settings if isinstance(config, Experiment) else read_settings(config)
+
+
+def config_files(file: Path, *, size: str) -> tuple[Path, ...]:
+    """The YAML files of an experiment at a size, each over those before.
+
+    Raises:
+        UserError: the experiment has no such size, and it says where it looked; or its overlay names a class.
+    """
+    if size == PAPER:
+        return (file,)
+    folder = file.parent / _FOLDER / size
+    chosen = _chosen(file, folder)
+    if chosen is None:
+        known = sizes_of(file)
+        raise UserError(
+            f"{file} has no size {size!r}: found no file in {folder} whose name begins or ends {file.stem!r}."
+            f"{did_you_mean(size, known)} Its sizes: {', '.join(known)}."
+        )
+    content = read_settings(chosen)
+    if chosen.stem == file.stem and _is_class(content.get("model")):
+        return (chosen,)
+    if place := _place_of_class(content):
+        raise UserError(
+            f"{chosen}: {place}: an overlay changes values and no class. Leave the class to {file}, or write a whole "
+            f"configuration, {folder / file.name}."
+        )
+    return (file, chosen)
+
+
+def sizes_of(file: Path) -> list[str]:
+    """The sizes that an experiment has, `paper` first."""
+    folders = sorted(each for each in (file.parent / _FOLDER).glob("*") if each.is_dir())
+    return [PAPER, *(each.name for each in folders if _chosen(file, each) is not None)]
+
+
+def _chosen(file: Path, folder: Path) -> Path | None:
+    """The file in a size's folder with the longest name that fits an experiment; None where none does."""
+    fitting = [each for each in sorted(folder.glob("*.yaml")) if _fits(each.stem, file.stem)]
+    return max(fitting, key=lambda each: len(each.stem), default=None)
+
+
+def _fits(part: str, name: str) -> bool:
+    """Whether a name begins or ends with a part, at an underscore.
+
+    >>> [_fits(part, "dmlm_ewt_gold") for part in ("dmlm_ewt", "gold", "dmlm_e", "ewt")]
+    [True, True, False, False]
+    """
+    return name == part or name.startswith(f"{part}_") or name.endswith(f"_{part}")
+
+
+def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: Path, place: str = "") -> dict[str, Any]:
+    """Settings with the values of an overlay, which are merged into sections and into arguments of classes alone."""
+    found = dict(settings)
+    for name, value in overlay.items():
+        held = found.get(name)
+        if _is_class(held) and not isinstance(value, Mapping):
+            raise UserError(f"{file}: {place}{name}: an overlay changes values and no class, found {value!r:.80}.")
+        if (
+            isinstance(held, Mapping)
+            and isinstance(value, Mapping)
+            and (_is_class(held) or not place or name == _ARGUMENTS)
+        ):
+            value = _overlaid(held, value, file, f"{place}{name}.")
+        found[name] = value
+    return found
+
+
+def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
+    """Settings with another value at a place, which is named level by level."""
+    first, *below = names
+    held = settings.get(first)
+    if below:
+        if held is not None and not isinstance(held, Mapping):
+            raise UserError(f"{where}: expected settings at {first}, found {held!r:.80}. Replace {first} as a whole.")
+        return {**settings, first: _with_option(held or {}, below, value, where)}
+    if first == _CLASS or (_is_class(held) and not _is_class(value)):
+        raise UserError(
+            f"{where}: a class is replaced as a whole: give {_CLASS} and {_ARGUMENTS} together, found {value!r:.80}."
+        )
+    if _is_class(held) and (left := _left_over(held, value)):
+        raise UserError(
+            f"{where}: {value[_CLASS]} takes {', '.join(left)}, which the experiment sets and the option does not. "
+            "Give the class all arguments that it is to have."
+        )
+    return {**settings, first: value}
+
+
+def _left_over(held: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
+    """The arguments of a replaced class that the command line would hand to the class in its place."""
+    from depgen.training.configuration_digest import argument_names
+
+    missing = {*(held.get(_ARGUMENTS) or {})} - {*(value.get(_ARGUMENTS) or {})}
+    return sorted(missing & argument_names(value[_CLASS])) if missing else []
+
+
+def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping) and _CLASS in value
+
+
+def _place_of_class(value: object, place: str = "") -> str | None:
+    """Where settings first name a class; None where they name none."""
+    if _is_class(value):
+        return f"{place}{_CLASS}"
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    found = (_place_of_class(each, f"{place}{name}.") for name, each in parts)
+    return next((each for each in found if each is not None), None)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401
+    """A value as the command line reads it.
+
+    >>> _text("kirchhoff"), _text(None), _text({"class_path": "a.B"})
+    ('kirchhoff', 'null', '{"class_path": "a.B"}')
+    """
+    return value if isinstance(value, str) else json.dumps(value)

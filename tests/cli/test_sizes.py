@@ -1,0 +1,49 @@
+"""`--size`: an experiment's overlay on the command line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.cli.requests import Request, with_size
+from depgen.errors import UserError
+from depgen.training.experiment import Experiment
+
+ROOT = Path(__file__).parents[2]
+GOLD = str(ROOT / "experiments/dmlm_ewt_gold.yaml")
+OVERLAY = str(ROOT / "experiments/sizes/small/dmlm_ewt.yaml")
+
+
+def test_a_size_is_another_yaml_file_and_part_of_the_runs_name():
+    arguments = ["--size", "small", "--trainer.max_epochs", "2", "-c", GOLD, "--config=other.yaml", "--run", "x"]
+    assert with_size(arguments) == [
+        f"--config={GOLD}", f"--config={OVERLAY}", "--config=other.yaml", "--trainer.max_epochs", "2", "--run", "x",
+    ]  # fmt: skip
+    request = Request.of("test", arguments)
+    assert request.experiment == "dmlm_ewt_gold_small+other"
+    assert request.files == (GOLD, OVERLAY, "other.yaml")
+    assert Request.of("fit", ["--config", GOLD, "--size", "paper"]).experiment == "dmlm_ewt_gold"
+    assert with_size(["--config", GOLD, "--size", "paper"]) == [f"--config={GOLD}"]
+
+
+def test_a_size_needs_an_experiment():
+    with pytest.raises(UserError, match=r"--size small: .*--config"):
+        Request.of("test", ["--size", "small", "--run", "x"])
+
+
+def test_depgen_fit_resolves_what_the_experiment_says(capsys):
+    """A row of a table: a whole class by an option, over the overlay."""
+    block = {"class_path": "depgen.annotation.trivial.RandomTree", "init_args": {"seed": 3}}
+    experiment = Experiment(Path(GOLD), "small", {"data.init_args.annotator": block, "model.init_args.window": 2})
+    assert main(["fit", *experiment.arguments, "--print_config"]) == 0
+    found = yaml.safe_load(capsys.readouterr().out)
+    arguments = found["model"]["init_args"]
+    assert (arguments["window"], arguments["backbone"]["init_args"]["width"]) == (2, 128)
+    assert found["data"]["init_args"]["annotator"] == block
+    assert found["trainer"]["max_epochs"] == experiment.settings["trainer"]["max_epochs"] == 4
+
+
+def test_a_size_that_is_not_there_ends_in_a_message(capsys):
+    assert main(["fit", "--config", str(ROOT / "experiments/demo_transformer.yaml"), "--size", "small"]) == 2
+    assert "experiments/sizes/small" in capsys.readouterr().err

@@ -1,0 +1,123 @@
+"""An experiment at a size, with options: the files that it is read from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from depgen.errors import UserError
+from depgen.training.configuration_digest import config_digest
+from depgen.training.experiment import Experiment, config_files, sizes_of
+
+BASE = {
+    "trainer": {"max_epochs": 9},
+    "model": {
+        "class_path": "depgen.models.dclm.DCLM",
+        "init_args": {
+            "context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 8}},
+            "embedding_size": 8,
+        },
+    },
+}
+CONTEXT = "model.init_args.context"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Experiments and overlays of one size."""
+    small = tmp_path / "sizes" / "small"
+    small.mkdir(parents=True)
+    for name in ("dclm_brown", "dclm_ewt_gold", "other_brown", "alone"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(BASE))
+    overlay = {"model": {"init_args": {"context": {"init_args": {"size": 4}}, "embedding_size": 4}}}
+    for name in ("dclm", "dclm_ewt", "brown"):
+        (small / f"{name}.yaml").write_text(yaml.safe_dump(overlay))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "overlay"), [("dclm_ewt_gold", "dclm_ewt"), ("dclm_brown", "brown"), ("other_brown", "brown")]
+)
+def test_the_longest_name_that_begins_or_ends_the_experiments_name_is_its_overlay(folder, name, overlay):
+    file = folder / f"{name}.yaml"
+    assert config_files(file, size="paper") == (file,)
+    assert config_files(file, size="small") == (file, folder / "sizes" / "small" / f"{overlay}.yaml")
+    assert sizes_of(file) == ["paper", "small"]
+
+
+def test_an_overlay_changes_its_values_and_leaves_all_others(folder):
+    experiment = Experiment(folder / "dclm_brown.yaml", "small")
+    assert experiment.settings == {
+        "trainer": {"max_epochs": 9},
+        "model": {
+            "class_path": "depgen.models.dclm.DCLM",
+            "init_args": {
+                "context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 4}},
+                "embedding_size": 4,
+            },
+        },
+    }
+    whole = folder / "whole.yaml"
+    whole.write_text(yaml.safe_dump(experiment.settings))
+    assert experiment.digest == config_digest(whole)
+    assert (experiment.name, str(experiment)) == ("dclm_brown_small", f"{experiment.file} (size small)")
+
+
+def test_a_whole_configuration_of_the_experiments_name_takes_its_place(folder):
+    whole = folder / "sizes" / "small" / "dclm_brown.yaml"
+    whole.write_text(yaml.safe_dump(BASE))
+    assert config_files(folder / "dclm_brown.yaml", size="small") == (whole,)
+
+
+def test_an_experiment_without_the_size_is_refused_and_where_it_was_looked_for_is_said(folder):
+    with pytest.raises(UserError, match=r"alone\.yaml has no size 'small': .*sizes/small .*Its sizes: paper\."):
+        config_files(folder / "alone.yaml", size="small")
+    with pytest.raises(UserError, match=r"no size 'smal'.*Did you mean 'small'"):
+        config_files(folder / "dclm_brown.yaml", size="smal")
+
+
+@pytest.mark.parametrize(
+    ("overlay", "place"),
+    [
+        (
+            {"model": {"init_args": {"context": {"class_path": "depgen.models.dclm.NoContext"}}}},
+            "model.init_args.context",
+        ),
+        ({"trainer": {"callbacks": [{"class_path": "a.B"}]}}, "trainer.callbacks.0.class_path"),
+        ({"model": {"init_args": {"context": None}}}, "model.init_args.context"),
+    ],
+)
+def test_an_overlay_that_changes_a_class_is_refused(folder, overlay, place):
+    (folder / "sizes/small/dclm_brown.yaml").write_text(yaml.safe_dump(overlay))
+    with pytest.raises(UserError, match=rf"sizes/small/dclm_brown\.yaml: {place}.*no class"):
+        _ = Experiment(folder / "dclm_brown.yaml", "small").settings
+
+
+def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
+    block = {"class_path": "depgen.models.dclm.ContextToOutput", "init_args": {"size": 2}}
+    experiment = Experiment(
+        folder / "dclm_brown.yaml", "small", {CONTEXT: block, "trainer.max_epochs": 2, "data.workers": None}
+    )
+    settings = experiment.settings
+    assert settings["model"]["init_args"] == {"context": block, "embedding_size": 4}
+    assert (settings["trainer"], settings["data"]) == ({"max_epochs": 2}, {"workers": None})
+    assert experiment.arguments == [
+        "--config", str(experiment.file), "--size", "small",
+        f'--{CONTEXT}={{"class_path": "depgen.models.dclm.ContextToOutput", "init_args": {{"size": 2}}}}',
+        "--trainer.max_epochs=2", "--data.workers=null",
+    ]  # fmt: skip
+    assert Experiment(experiment.file, "small").settings["trainer"] == {"max_epochs": 9}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (f"{CONTEXT}.class_path", "depgen.models.dclm.NoContext", "replaced as a whole"),
+        (CONTEXT, "depgen.models.dclm.NoContext", "replaced as a whole"),
+        (CONTEXT, {"class_path": "depgen.models.dclm.NoContext"}, "NoContext takes size, which the experiment sets"),
+        ("trainer.max_epochs.x", 1, "expected settings at max_epochs, found 9"),
+    ],
+)
+def test_an_option_that_changes_part_of_a_class_is_refused(folder, name, value, message):
+    with pytest.raises(UserError, match=rf"dclm_brown\.yaml: option {name}: .*{message}"):
+        _ = Experiment(Path(folder / "dclm_brown.yaml"), "paper", {name: value}).settings
