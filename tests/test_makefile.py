@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from depgen.reporting.case_study import load_study
-from depgen.reporting.definition import load_definition
-from depgen.reporting.experiments import table_names
-
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -19,7 +15,7 @@ def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
 
 
 def dry_run(*arguments: str, folder: Path = ROOT) -> str:
-    done = make("--dry-run", *arguments, folder=folder)
+    done = make("--dry-run", "python=absent", *arguments, folder=folder)  # no list of rows
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -38,149 +34,123 @@ def fresh(tmp_path):
     return tmp_path
 
 
-def test_help_is_the_default_and_lists_every_target():
+TABLES, STUDIES = (
+    sorted(path.stem for path in (ROOT / "experiments" / folder).glob("*.yaml")) for folder in ("tables", "case_studies")
+)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout whose `depgen` notes what it is called with, and has two tables of its own: `mine` and `dmlm_other`."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for folder in ("tables", "case_studies"):
+        (tmp_path / "experiments" / folder).mkdir(parents=True)
+    for name in ("mine", "dmlm_other"):
+        (tmp_path / f"experiments/tables/{name}.yaml").write_text(f"table: {name}\ncaption: Of {name}\n")
+    (tmp_path / "experiments/case_studies/dmlm_study.yaml").write_text("study: dmlm_study\ntable: dmlm_other\n")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    python = tmp_path / ".venv/bin/python"
+    python.write_text(
+        "#!/bin/bash\n[[ -n $FAILS && $* == *$FAILS* ]] && echo \"${*:3}\" >> calls && exit 2\n"
+        "[[ $* == *--list* ]] && printf 'Base\\nDM-Base,-chain\\n' && exit\n"
+        'echo "${*:3}" >> calls\n'
+    )
+    python.chmod(0o755)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / ".venv/.ready").touch()
+    return tmp_path
+
+
+def calls(folder: Path, *arguments: str) -> list[str]:
+    """What depgen is called with by these targets."""
+    (folder / "calls").unlink(missing_ok=True)
+    done = make(*arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return (folder / "calls").read_text().splitlines()
+
+
+def test_help_is_the_default_and_lists_targets_tables_and_case_studies():
     text = make().stdout
     assert text == make("help").stdout
     phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = [target for line in phony for target in line.split() if re.fullmatch("[a-z0-9-]+", target)]
-    assert {"help", "demo", "reproduce-table2"} <= set(named)
-    exhibits = [*TABLES, "dmlm_table8", "dmlm_table9", "dmlm_table16", "dmlm_figure3", "udgn_figure5"]
-    for target in [*named, *(f"reproduce-{name.replace('_', '-')}" for name in exhibits)]:
-        assert re.search(rf"^  {target} +\S", text, re.MULTILINE), target
-    assert re.search(r"^    table13- +Transformer DM-Transformer GPT-2 DM-GPT-2$", text, re.MULTILINE)
+    named = [target for line in phony for target in line.split()]
+    assert {"help", "demo", "parser", "union"} <= set(named)
+    assert len(TABLES) > 30
+    assert STUDIES
+    exhibits = [f"reproduce-{name.replace('_', '-')}" for name in (*TABLES, *STUDIES)]
+    for target in [*named, *exhibits]:
+        assert re.search(rf"^  {target} .*\S", text, re.MULTILINE), target
 
 
-TABLES = [
-    *(f"dmlm_{name}" for name in ("table2", "table4", "table5", "table7", "table13", "beyond", "ptb_lines")),
-    "wikinews",
-    *(f"udgn_table{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9)),
-    "udgn_rate",
-    "udgn_ewt",
-    "udgn_figure4",
-    "udgn_figure6",
-    "dclm_table1",
-    "dclm_table2",
-    "dclm_table2_wikitext2",
-    "dclm_table2_wikinews",
-    "dclm_table2_wsj",
-    "dclm_table2_nant",
-    "dclm_table3",
-    "dclm_table3_wsj",
-    "dclm_figure3",
-    "dclm_figure3_wsj",
-    "dclm_figure3_nant",
-    "coherence_tasks",
-    "document_contexts",
-    "scoreboard",
-]
-PICTURES = {
-    **{table: f"curves {table}" for table in ("dmlm_table7", "dmlm_table13", "dmlm_ptb_lines")},
-    "udgn_figure4": "series udgn_figure4",
-    "udgn_figure6": "series udgn_figure6",
-    **{
-        table: f"curves {table} --against steps --measure log_likelihood"
-        for table in ("dclm_figure3", "dclm_figure3_wsj", "dclm_figure3_nant")
-    },
-}
+@pytest.mark.parametrize("name", [*TABLES, *STUDIES])
+def test_every_table_and_case_study_has_its_target(name):
+    text = dry_run(f"reproduce-{name.replace('_', '-')}")
+    assert f"reproduce {name} --prepare" in text if name in TABLES else f"case-study {name}" in text
 
 
-def test_union_takes_up_raw_stories_where_they_are(monkeypatch, tmp_path):
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    train = "train-union --config experiments/union_rocstories_small.yaml"
-    assert commands("union") == [train]
-    raw = tmp_path / "rocstories"
-    raw.mkdir()
-    for name in ("raw_cased.csv", "raw_lowercased.csv", "train.csv", "valid.csv", "test.csv"):
-        (raw / name).touch()
-    made = tmp_path / "cache" / "rocstories"
-    apart = f"--apart_from '[{raw}/valid.csv,{raw}/test.csv]'"
-    assert commands("union") == [
-        f"delexicalize --source {raw}/raw_cased.csv --output {made}/cased.csv {apart}",
-        f"delexicalize --source {raw}/raw_lowercased.csv --output {made}/lowercased.csv "
-        f"--tagger ewt_lowercased {apart}",
-        f"{train} --data.corpus.init_args.additional_train '[{made}/cased.csv,{made}/lowercased.csv]'",
-    ]
+@pytest.mark.parametrize("jobs", [[], ["-j4"]])
+def test_a_new_table_needs_no_edit(checkout, jobs):
+    first, *rows, last = calls(checkout, "reproduce-mine", *jobs)
+    assert first == "reproduce mine --prepare"
+    assert sorted(rows) == ["reproduce mine --row Base", "reproduce mine --row DM-Base,-chain"]
+    assert last == "reproduce mine"
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_a_table_makes_each_of_its_rows_and_is_then_rendered(table, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    rows = commands(f"reproduce-{table.replace('_', '-')}")
-    assert (rows.pop() if table in PICTURES else None) == PICTURES.get(table)
-    assert rows.pop() == f"table {table} --format text --files"
-    assert sorted(row for row in rows if not row.startswith("train-parser")) == sorted(
-        f"reproduce {table} --row '{row.slug}'"
-        for row in load_definition(table).rows
-        if row.experiment or row.floor or row.corpus_of
-    )
+@pytest.mark.parametrize("fails", ["--prepare", "--list", "--row Base"])
+def test_what_fails_ends_the_target(checkout, monkeypatch, fails):
+    monkeypatch.setenv("FAILS", fails)
+    assert make("reproduce-mine", folder=checkout).returncode != 0
+    assert (checkout / "calls").read_text().splitlines()[-1].endswith(fails)
 
 
-def test_every_table_that_is_trained_for_has_its_target(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    assert set(table_names()) - {"demo"} == set(TABLES)
+def test_tables_of_dmlm_have_short_names(checkout):
+    assert calls(checkout, "reproduce-other") == calls(checkout, "reproduce-dmlm-other")
+    assert make("reproduce-nothing", folder=checkout).returncode != 0
 
 
-@pytest.mark.parametrize(("profile", "config"), [("small", "parser_ewt_supar_small"), ("paper", "parser_ewt_supar")])
-def test_the_row_of_supars_trees_has_its_parser_first(profile, config):
-    assert commands("beyond-DM-SuPar-trees", f"PROFILE={profile}") == [
-        f"train-parser --config experiments/{config}.yaml",
-        f"reproduce dmlm_beyond --row 'DM-SuPar-trees' --profile {profile}",
-    ]
-    assert commands("reproduce-dmlm-beyond").count(commands("supar-parser")[0]) == 1
+def test_a_case_study_makes_its_table_first(checkout):
+    *table, last = calls(checkout, "reproduce-study", "SIZE=paper")
+    assert table == calls(checkout, "reproduce-dmlm-other", "SIZE=paper")
+    assert last == "case-study dmlm_study --size paper"
 
 
-def test_the_scoreboard_has_a_short_name():
-    assert commands("scoreboard") == commands("reproduce-scoreboard")
+def test_options_are_passed_on(checkout):
+    options = "--size paper --seeds [3,4] --precision 32-true --pretrained /some/gpt2"
+    variables = ("SIZE=paper", "SEEDS=3 4", "PRECISION=32-true", "GPT2=/some/gpt2")
+    assert calls(checkout, "row/mine/DM-Base", *variables) == [f"reproduce mine --row DM-Base {options}"]
+    made = calls(checkout, "reproduce-mine", *variables)
+    assert made[0] == f"reproduce mine --prepare {options}"
+    assert all(call.endswith(options) for call in made)
+    assert calls(checkout, "record", "SIZE=paper") == ["record --size paper"]
+    assert calls(checkout, "tables", "SIZE=small") == ["table --size small --format text --files", "case-study --size small"]
 
 
-def test_table_2_has_a_short_name():
-    assert commands("reproduce-table2") == commands("reproduce-dmlm-table2")
-
-
-@pytest.mark.parametrize(("study", "table"), [("table8", "table2"), ("table9", "table5"), ("table16", "table5")])
-def test_a_case_study_makes_the_texts_that_it_shows(study, table):
-    *before, last = commands(f"reproduce-dmlm-{study}", "PROFILE=small")
-    assert last == f"case-study dmlm_{study} --profile small"
-    assert before == commands(f"reproduce-dmlm-{table}", "PROFILE=small")
-    assert load_study(f"dmlm_{study}").table == f"dmlm_{table}"
+def test_parsers_and_union_come_first_in_what_table_2_would_do():
+    text = dry_run("reproduce-table2")
+    assert re.search(r"reproduce dmlm_table2 --prepare +# .*parsers, UNION", text)
+    assert text.index("--prepare") < text.rindex("reproduce dmlm_table2")
 
 
 def test_figure_3_is_drawn_by_a_dm_transformer_that_is_trained_first():
-    assert commands("reproduce-dmlm-figure3", "FIGURE3=table13", "PROFILE=small") == [
-        "reproduce dmlm_table13 --row 'DM-Transformer' --profile small",
-        "attention --table dmlm_table13 --profile small --output results/dmlm_figure3/attention.png",
+    assert commands("reproduce-dmlm-figure3", "FIGURE3=table13", "SIZE=small") == [
+        "reproduce 'dmlm_table13' --row 'DM-Transformer' --size small",
+        "attention --table dmlm_table13 --size small --output results/dmlm_figure3/attention.png",
     ]
-    assert commands("reproduce-dmlm-figure3")[0] == "reproduce dmlm_table4 --row 'DM-Transformer'"
+    assert commands("reproduce-figure3")[0] == "reproduce 'dmlm_table4' --row 'DM-Transformer'"
+
+
+def test_every_parser_is_trained_by_its_file():
+    assert [call.split(" --config ") for call in commands("parser")] == [
+        ["train-parser", f"experiments/{path.name}"] for path in sorted((ROOT / "experiments").glob("parser_*.yaml"))
+    ]
 
 
 def test_the_grid_of_sizes():
-    assert commands("dclm-grid", "K=32 48", "H=64", "ADOPT=1", "PROFILE=small") == [
-        "grid dclm_table2 --profile small --adopt --vary model.init_args.embedding_size=32,48 "
+    assert commands("dclm-grid", "K=32 48", "H=64", "SIZE=small") == [
+        "grid dclm_table2 --size small --vary model.init_args.embedding_size=32,48 "
         "model.init_args.context.init_args.size=64"
     ]
-    assert commands("dclm-grid")[0].endswith("context.init_args.size=32,48,64,96,128,256")
     assert commands("dclm-grid", "GRID=dclm_table2_wsj")[0].startswith("grid dclm_table2_wsj --vary")
-
-
-def test_profile_and_seeds_are_passed_on():
-    text = dry_run("table2-DM-Transformer", "PROFILE=small", "SEEDS=3 4")
-    assert "--row 'DM-Transformer' --profile small --seeds '[3,4]'" in text
-    row = dry_run("table2-DM-Transformer", "PROFILE=small", "PRECISION=32-true")
-    assert "--row 'DM-Transformer' --profile small  --precision 32-true" in row
-    assert commands("record", "PROFILE=paper") == ["record --profile paper"]
-    assert commands("tables", "PROFILE=small") == [
-        "table --profile small --format text --files",
-        "case-study --profile small",
-    ]
-
-
-@pytest.mark.parametrize("table", ["table2", "table4", "table5", "table13"])
-def test_a_folder_of_weights_goes_to_the_rows_that_begin_from_them(table):
-    rows = [each for each in commands(f"reproduce-dmlm-{table}", "GPT2=/some/gpt2") if each.startswith("reproduce ")]
-    assert [row.split("'")[1] for row in rows if row.endswith(" --pretrained '/some/gpt2'")] == ["GPT-2", "DM-GPT-2"]
-    assert not any("--pretrained" in row for row in commands("reproduce-scoreboard", "GPT2=/some/gpt2"))
 
 
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):
@@ -209,7 +179,7 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
         ("test", "-m pytest -n 2"),
         ("lint", "-m ruff format --check ."),
         ("lint", "lint-imports"),
-        ("parser", "train-parser --config experiments/parser_ewt_lowercased.yaml"),
+        ("union", "reproduce dmlm_table2 --row PRPN --prepare"),
         ("bench", "pytest tests/benchmarks"),
     ],
 )
