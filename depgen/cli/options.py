@@ -21,7 +21,7 @@ HIDDEN_OF_TRAINER = (
     "enable_checkpointing", "min_steps", "model_registry", "plugins", "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
-_OF_FIT = ("resume", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
+_OF_FIT = ("resume", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
 HIDDEN = {
     "fit": ("run", "input", "ckpt_path"),
     "validate": (*_OF_FIT, "input", "verbose"),
@@ -72,6 +72,7 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     parser.add_argument(
         "--size", type=str, help="the size of the experiment that --config names: paper (its own), small (for a laptop)"
     )
+    parser.add_argument("--name", type=str, help="the folder of the run below $DEPGEN_RUNS; by default the experiment's name")
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
     parser.add_argument(
         "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"

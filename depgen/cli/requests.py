@@ -14,10 +14,13 @@ import yaml
 from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.experiment import PAPER, Experiment, config_files
+from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
+from depgen.training.experiment_runs import newest_of, run_place
 from depgen.training.runs import (
+    BEST,
     RESUME,
     announced_run,
+    experiment_name,
     find_run,
     named_checkpoint,
     newest_run,
@@ -43,6 +46,7 @@ class Request:
     ckpt_path: str | None = None
     options: frozenset[str] = frozenset()
     size: str | None = None
+    name: str | None = None
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
@@ -55,6 +59,7 @@ class Request:
         parser.add_argument("-c", "--config", action="append", default=[])
         parser.add_argument("--resume", nargs="?", const="")
         parser.add_argument("--run")
+        parser.add_argument("--name")
         parser.add_argument("--ckpt_path")
         parser.add_argument("--input")
         parser.add_argument("--size")
@@ -73,16 +78,19 @@ class Request:
         if found.size is not None and not found.config:
             raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
         configs = tuple(found.config)
-        return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size)
+        return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name)
 
     @property
     def experiment(self) -> str | None:
-        """The YAML files' names, with the size after the first, joined by "+"; for a run's own YAML, its experiment."""
+        """The YAML files' names without ending, joined by "+"; for a run's own YAML, that run's experiment."""
         run = self._run_of_config()
         if run is not None:
-            return run.absolute().parent.name
-        first = [] if self._first is None else [self._first.name]
-        return "+".join([*first, *(Path(each).stem for each in self.configs[1:])]) or None
+            return experiment_name(run)
+        return "+".join(Path(each).stem for each in self.configs) or None
+
+    def place(self, seed: int) -> str | None:
+        """Where a new run lies below `$DEPGEN_RUNS`; None where neither a name nor a YAML file says it."""
+        return self.name or (self.experiment if self._sized is None else run_place(self._sized, seed))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -91,12 +99,21 @@ class Request:
         Raises:
             UserError: the first one has no such size.
         """
-        return (*(() if self._first is None else map(str, self._first.files)), *self.configs[1:])
+        first = () if not self.configs else Experiment(Path(self.configs[0]), self.size or PAPER).files
+        return (*map(str, first), *self.configs[1:])
 
     @property
-    def _first(self) -> Experiment | None:
-        """The experiment of the first YAML file."""
-        return Experiment(Path(self.configs[0]), self.size or PAPER) if self.configs else None
+    def _sized(self) -> Experiment | None:
+        """The experiment of the only YAML file, if it may have several sizes."""
+        if len(self.configs) != 1 or self._run_of_config() is not None:
+            return None
+        found = Experiment(Path(self.configs[0]), self.size or PAPER)
+        return found if self.size is not None or has_sizes(found.file) else None
+
+    def _newest(self, *, holding: str = BEST) -> Path:
+        if self._sized is not None:
+            return newest_of(self._sized, holding=holding)
+        return newest_run(self.experiment, holding=holding)
 
     @property
     def goes_on(self) -> bool:
@@ -116,10 +133,10 @@ class Request:
         told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
             named = find_run(self.resume, holding=RESUME) if self.resume else None
-            run = told or named or newest_run(self.experiment, holding=RESUME)
+            run = told or named or self._newest(holding=RESUME)
             return run, resume_checkpoint(run)
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
-        return named_checkpoint(asked or self._run_of_config() or newest_run(self.experiment))
+        return named_checkpoint(asked or self._run_of_config() or self._newest())
 
     @property
     def run_configs(self) -> list[Path]:

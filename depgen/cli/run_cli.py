@@ -42,6 +42,7 @@ from depgen.training.runs import (
     announce_run,
     checkpoint_folder,
     create_run,
+    experiment_name,
     is_finished,
     note_vocabulary,
     update_record,
@@ -55,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "input", "parser", "size", "wandb")
+OWN_OPTIONS = ("resume", "run", "name", "input", "parser", "size", "wandb")
 
 
 class RunCLI(LightningCLI):
@@ -251,15 +252,16 @@ class RunCLI(LightningCLI):
 
     def _begin(self) -> None:
         """Make the run folder and write into it what the run is made of."""
-        self.folder = create_run(self.request.experiment or type(self.model).__name__)
+        seed = self.config[self.request.verb].get("seed_everything")
+        seed = None if seed is None or seed is False else int(seed)
+        self.folder = create_run(self.request.place(seed or 0) or type(self.model).__name__)
         if process_rank() > 0:
             return
         self.locks.push(remove_if_nothing_came(self.folder))  # beneath the lock, which is given back first
         self._own(self.folder)
         logger.info("Run: %s", self.folder)
         settings = self._settings()
-        seed = settings.get("seed_everything")
-        record = describe_run(self.folder.parent.name, seed=None if seed is None or seed is False else int(seed))
+        record = describe_run(experiment_name(self.folder), seed=seed)
         update_record(self.folder, record)
         write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):

@@ -29,8 +29,24 @@ def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None 
         settings = reduce(_changed, map(read_yaml, experiments))
         for name, value in (options or {}).items():
             _set(settings, name.split("."), yaml_value(value, name))
-        block = settings["data"]["init_args"]["corpus"]
-        splits: tuple[Split, ...] = ("train",) if "corpus" in (block.get("init_args") or {}) else ("train", "valid")
+    except (ValueError, TypeError, AttributeError, LookupError, ImportError):
+        return
+    check_settings(settings)
+
+
+def check_settings(settings: Any, splits: Sequence[Split] = ("train", "valid")) -> None:  # noqa: ANN401 - of a file
+    """Reads the first document of each split of the corpus of `data`, or without `data` of `corpus`; see `check_corpus`.
+
+    Args:
+        settings: of an experiment, or of a treebank that judges trees.
+        splits: those that are needed.
+
+    Raises:
+        MissingDataError: a file is missing.
+    """
+    try:
+        block = settings["corpus"] if "corpus" in settings else settings["data"]["init_args"]["corpus"]
+        splits = ("train",) if "corpus" in (block.get("init_args") or {}) else splits
         while "corpus" in (block.get("init_args") or {}):
             block = block["init_args"]["corpus"]
         corpus = _built(block)

@@ -16,7 +16,7 @@ from depgen.evaluation.trained import Trained, checked_device, load_trained
 from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.locations import models_root, runs_root
 from depgen.models.causal_lm import CausalLM
-from depgen.training.runs import all_runs, newest_run
+from depgen.training.runs import all_runs, experiment_name, newest_run
 from depgen.trees.text_form import FormName
 
 Kind = Literal["run", "pretrained"]
@@ -140,7 +140,7 @@ def located(name: str | Path) -> tuple[Kind, Path]:
     """
     if (found := _the_one_of(name, _places(name))) is not None:
         return found
-    meant = did_you_mean(str(name), dict.fromkeys(run.parent.name for run in all_runs()))
+    meant = did_you_mean(str(name), dict.fromkeys(experiment_name(run) for run in all_runs()))
     raise UserError(
         f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
         f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "

@@ -16,7 +16,7 @@ from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_profile
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
-from depgen.training.runs import find_run
+from depgen.training.runs import experiment_name, find_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +168,7 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
         points = _against(cost, curve, clock)
         if not points:
             raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
-        name = f"{run.parent.name}/{run.name}"
+        name = f"{experiment_name(run)}/{run.name}"
         yield Curve(name, name, points)
 
 

@@ -1,37 +1,37 @@
-"""One row of a table at one profile and seed: its files, and the commands that make them, each skipped once done."""
+"""One row of a table at one size and seed: its files, and the commands that make them, each skipped once done."""
 
 import dataclasses
 import json
 import logging
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation.text.generation import generate as write_texts
-from depgen.locations import runs_root, write_atomically
+from depgen.evaluation.generation import generate as write_texts
+from depgen.locations import below_runs, runs_root, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
-from depgen.reporting.experiments import settings_path
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
+from depgen.reporting.needs import runs_in
+from depgen.reporting.pretrained import begun_from
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
-from depgen.training.experiment_runs import Depgen, FinishedRun, Training
+from depgen.training.experiment_runs import Depgen, FinishedRun, Training, run_place
 
 logger = logging.getLogger(__name__)
-_TREES = "--data.init_args.annotator.init_args.run"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A row at a profile and seed.
+    """A row at a size and seed.
 
     Attributes:
         definition: of the table.
         row: which one.
-        profile: which size.
+        size: `small` or `paper`.
         seed: of training.
         pretrained: the weights that it begins from (`depgen.reporting.pretrained`); None: as its experiment says.
         precision: that it is trained in; None: as its experiment says.
@@ -39,7 +39,7 @@ class Job:
 
     definition: TableDefinition
     row: Row
-    profile: str
+    size: str
     seed: int
     pretrained: str | None = None
     precision: str | None = None
@@ -47,29 +47,27 @@ class Job:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return f"{self.row.name}, {self.profile}, seed {self.seed}"
+        return f"{self.row.name}, {self.size}, seed {self.seed}"
 
     @property
     def config(self) -> Experiment:
-        """What makes the row; of a floor's rule, the settings of its trees; of other weights, a file with the runs."""
+        """The experiment at its size and with its options; of a floor's rule, the settings of the trees."""
         if self.row.floor is not None:
             assert self.definition.parsing is not None
             return Experiment(settings_path(self.definition.parsing))
-        experiment = self.row.experiment_at(self.profile)
-        if self.pretrained is None:
-            return experiment
-        return Experiment(self.runs.parent / f"{self.profile}-pretrained" / f"{experiment.name}.yaml")
+        found = self.row.experiment_at(self.size)
+        return found if self.pretrained is None else begun_from(found, self.pretrained)
 
     @property
     def generation(self) -> Generation | None:
-        """How the texts are made at this profile."""
+        """How the texts are made at this size."""
         generation = self.definition.generation
-        return None if generation is None else generation.at(self.profile)
+        return None if generation is None else generation.at(self.size)
 
     @property
     def result(self) -> Path:
         """The result's JSON file."""
-        return result_path(self.definition.table, self.row.slug, profile=self.profile, seed=self.seed)
+        return result_path(self.definition.table, self.row.slug, size=self.size, seed=self.seed)
 
     @property
     def folder(self) -> Path:
@@ -77,72 +75,53 @@ class Job:
         return self.result.with_suffix("")
 
     @property
-    def owns_its_runs(self) -> bool:
-        """Whether the row trains its own system, and shows no other row's."""
-        return self._trained_as == (self.definition.table, self.row.slug)
-
-    @property
-    def _trained_as(self) -> tuple[str, str]:
-        """The table and the row, as folders spell it, that train the system."""
-        named = self.row.runs_of or self.definition.runs_of or self.definition.table
-        table, _, row = named.partition("/")
-        return table, Row(row).slug or self.row.slug
-
-    @property
-    def runs(self) -> Path:
-        """The root of this job's own run folders, so that no other run is ever taken for one of its."""
-        return runs_root().joinpath(*self._trained_as, f"{self.profile}-seed{self.seed}")
-
-    @property
-    def needed(self) -> "dict[str, Job]":
-        """What trains the runs that the experiment goes on from or is parsed by, by the option that names each.
-
-        Raises:
-            UserError: there is no such table or row, or nothing makes it.
-        """
-        named = {"--data.init_args.encoder": self.row.encoder_of, _TREES: self.row.trees_of}
-        return {option: self._job_of(reference) for option, reference in named.items() if reference is not None}
-
-    def _job_of(self, reference: str) -> "Job":
-        """Another row at the same profile and seed."""
-        table, _, row = reference.partition("/")
-        definition = load_definition(table)
-        found = Job(definition, definition.row(row), self.profile, self.seed, precision=self.precision)
-        if found.row.experiment is None:
-            raise UserError(f"{self.name} goes on from {reference}, which no experiment makes.")
-        return found
+    def needed(self) -> dict[str, Training]:
+        """The trainings of other experiments whose runs this one loads, by the option that names each."""
+        return _needed(self.config, self)
 
     @property
     def training(self) -> Training:
-        """The training of the row's experiment, in run folders of the job's own."""
-        owner, row = self._trained_as
-        table = self.definition.argument if owner == self.definition.table else owner
-        weights = "" if self.pretrained is None else f" --pretrained {shlex.quote(self.pretrained)}"
-        anew = f"depgen reproduce {table} --row {row} --profile {self.profile}{weights} --redo"
-        return Training(self.name, self.config, self.seed, self.runs, anew, precision=self.precision)
+        """The training of the row's experiment, with the runs that it loads as far as they are at hand."""
+        return _training(self.name, self.config, self)
 
 
-def fit(job: Job, depgen: Depgen) -> FinishedRun:
-    """The job's finished run: trained, gone on with, or found; after the runs that it needs, where there are any.
+def _training(name: str, experiment: Experiment, job: Job) -> Training:
+    """The training of an experiment at a job's seed."""
+    runs = {option: each.finished() for option, each in _needed(experiment, job).items()}
+    needs = {option: below_runs(str(run)) for option, run in runs.items() if run is not None}
+    return Training(name, experiment, job.seed, run_place(experiment, job.seed), needs, precision=job.precision)
+
+
+def _needed(experiment: Experiment, job: Job) -> dict[str, Training]:
+    """The trainings whose runs an experiment loads: those that it names by their experiment, at the job's size and seed."""
+    found = {}
+    for option, run in runs_in(experiment.settings).items():
+        name = run.partition("/")[0]
+        if (experiments_root() / f"{name}.yaml").is_file():
+            title = f"{name}, {job.size}, seed {job.seed}"
+            found[option] = _training(title, experiment_of(name, size=job.size), job)
+    return found
+
+
+def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
+    """The job's finished run: found, continued or trained, after the runs that it loads.
+
+    Args:
+        job: whose.
+        depgen: runs `depgen fit`.
+        wait: for another process that trains it, or what it loads.
 
     Raises:
-        UserError: training failed, or the YAML, or a run that it needs, has changed since the run was begun.
+        UserError: a training failed.
+        filelock.Timeout: another process trains it, and this one does not wait.
     """
-    return experiment_runs.fit(dataclasses.replace(job.training, options=options_of(job, depgen)), depgen)
-
-
-def options_of(job: Job, depgen: Depgen) -> tuple[str, ...]:
-    """What `depgen fit` is told of the runs that a job needs, which are trained first where they are not there.
-
-    Raises:
-        UserError: one of these trainings failed.
-    """
-    runs = {option: fit(other, depgen).run.absolute() for option, other in job.needed.items()}
-    return tuple(str(each) for pair in runs.items() for each in pair)
+    for other in job.needed.values():
+        experiment_runs.fit(other, depgen, wait=wait)
+    return experiment_runs.fit(job.training, depgen, wait=wait)
 
 
 def finished_run(job: Job) -> Path | None:
-    """The job's newest run if it has come to its end; relative to the working folder where it lies inside it."""
+    """The job's newest finished run; relative to the working folder where it lies inside it."""
     found = job.training.finished()
     if found is None:
         return None
@@ -150,42 +129,41 @@ def finished_run(job: Job) -> Path | None:
     return run.relative_to(here) if run.is_relative_to(here) else run
 
 
-def run_of_row(table: str, row: str, profile: str | None) -> Path:
+def run_of_row(table: str, row: str, size: str | None) -> Path:
     """The finished run of a table's row, of the first of the table's seeds that has one, or else of any other seed.
 
     Raises:
-        UserError: there is no such table, row or profile, or the row is not trained.
+        UserError: there is no such table, row or size, or the row is not trained.
     """
     definition = load_definition(table)
-    chosen, _ = choose_profile(definition.sizes, profile)
-    system = definition.row(row)
-    begun = Job(definition, system, chosen, 0).runs.parent.glob(f"{chosen}-seed*")
-    others = sorted(int(number) for folder in begun if (number := folder.name.rpartition("seed")[2]).isdecimal())
+    chosen, system = choose_size(definition.sizes, size), definition.row(row)
+    begun = Job(definition, system, chosen, 0).training.root.parent.glob("seed*")
+    others = sorted(int(number) for folder in begun if (number := folder.name.removeprefix("seed")).isdecimal())
     for seed in dict.fromkeys((*definition.seeds_at(chosen), *others)):
         run = finished_run(Job(definition, system, chosen, seed))
         if run is not None:
             return run
     raise UserError(
-        f"{system.name} of {definition.table} is not trained at profile {chosen}. Train it: "
-        f"depgen reproduce {definition.argument} --row {system.slug} --profile {chosen}"
+        f"{system.name} of {definition.table} is not trained at size {chosen}. Train it: "
+        f"depgen reproduce {definition.argument} --row {system.slug} --size {chosen}"
     )
 
 
 def chosen_run(
-    run: str | None, table: str | None, *, row: str | None, profile: str | None, usual: str
+    run: str | None, table: str | None, *, row: str | None, size: str | None, usual: str
 ) -> str | Path | None:
     """The run that is named, or that of a table's row, which is the `usual` one unless named; None for the newest run.
 
     Raises:
-        UserError: a run and a table were named, a row or a profile without a table, or the row is not trained.
+        UserError: a run and a table were named, a row or a size without a table, or the row is not trained.
     """
     if table is None:
-        if row is not None or profile is not None:
-            raise UserError("--row and --profile choose among a table's runs: name the --table, or leave them out.")
+        if row is not None or size is not None:
+            raise UserError("--row and --size choose among a table's runs: name the --table, or leave them out.")
         return run
     if run is not None:
         raise UserError("A run and a table were named: name one of them.")
-    return run_of_row(table, row or usual, profile)
+    return run_of_row(table, row or usual, size)
 
 
 @dataclass(frozen=True)
@@ -287,7 +265,7 @@ def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, An
         "temperature": generation.temperature,
         "seed": generation.seed + job.seed,
         "max_new_tokens": generation.max_new_tokens,
-        "run": str(trained.run.absolute().relative_to(job.runs.absolute())),
+        "run": below_runs(str(trained.run)),
         "checkpoint_sha256": trained.weights_sha256,
     }
 

@@ -32,7 +32,9 @@ _OF_THE_RUN = ("trees", "parameters", "budget", "curve", "clock", "beginning", "
 """What results take over from `RunFacts`."""
 
 
-def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False) -> Result:
+def measure(
+    job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True
+) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
 
     Args:
@@ -40,11 +42,13 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         depgen: runs a command.
         options: of the text measures.
         remeasure: test again where the numbers of the single items were not kept.
+        wait: for another process that trains the row's experiment.
 
     Raises:
         UserError: a step failed.
+        filelock.Timeout: another process trains it, and this one does not wait.
     """
-    trained = fit(job, depgen)
+    trained = fit(job, depgen, wait=wait)
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
     if job.definition.generation is not None:

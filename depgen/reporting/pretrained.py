@@ -1,66 +1,52 @@
-"""Rows begun from pretrained weights at hand, in place of random ones or of those that their experiments name."""
+"""Experiments begun from pretrained weights at hand, in place of random ones or of those that they name."""
 
-import copy
-import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from depgen.errors import UserError
 from depgen.hub import required_folder
-from depgen.locations import write_atomically
-from depgen.reporting.definition import Row
-from depgen.reporting.jobs import Job
-from depgen.training.experiment import PAPER
+from depgen.training.experiment import PAPER, Experiment
 
 SIZES = ("model_type", "layers", "width", "attention_heads", "feedforward", "max_length")
-"""What weights settle themselves of a backbone's arguments."""
+"""The arguments of a backbone that weights decide."""
 RECIPE = ("optimizer", "scheduler")
-"""What weights are trained by: as the experiment of the paper's size, which begins from weights too."""
+"""What is taken from the paper's size, which begins from weights too."""
+_MODEL, _BACKBONE, _VOCABULARY = "model.init_args", "model.init_args.backbone.init_args", "data.init_args.vocabulary.init_args"
 
 
-def can_be_pretrained(row: Row, *, profile: str) -> bool:
-    """Whether a row's network may begin from pretrained weights, and reads their tokenizer's pieces."""
-    if row.experiment is None:
-        return False
-    content = row.experiment_at(profile).settings
-    backbone, vocabulary = _backbone(content), _vocabulary(content)
-    return "pretrained" in backbone and "tokenizer" in vocabulary
+def can_be_pretrained(experiment: Experiment) -> bool:
+    """Whether the network may begin from pretrained weights, and reads their tokenizer's pieces."""
+    settings = experiment.settings
+    return "pretrained" in _at(settings, _BACKBONE) and "tokenizer" in _at(settings, _VOCABULARY)
 
 
-def with_weights(job: Job, name: str) -> Job:
-    """The same row begun from pretrained weights, by an experiment of its own beside its runs.
+def begun_from(experiment: Experiment, weights: str) -> Experiment:
+    """The same experiment begun from pretrained weights, by options.
 
-    Network and pieces are those of the weights, the recipe is that of the experiment of the paper's size, and the rest,
-    the budget above all, is that of the job's profile.
+    Network and pieces are those of the weights, the recipe is that of the paper's size. The rest, the budget above all,
+    stays.
 
     Args:
-        job: of a row that can be.
-        name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache.
+        experiment: one that can be.
+        weights: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache.
 
     Raises:
         UserError: there is no such model, or it lacks its tokenizer or the end of a text.
     """
-    assert job.row.experiment is not None
-    folder = Path(name).expanduser()
-    name = str(folder.absolute()) if folder.is_dir() else name
-    content = copy.deepcopy(job.config.settings)
-    theirs = job.row.experiment_at(PAPER).settings["model"]["init_args"]
-    content["model"]["init_args"] |= {part: theirs[part] for part in RECIPE if part in theirs}
-    backbone, vocabulary = _backbone(content), _vocabulary(content)
-    for argument in SIZES:
-        backbone.pop(argument, None)
-    backbone["pretrained"] = name
-    vocabulary.clear()
-    vocabulary |= {"tokenizer": name, "eos_token": end_of_text(name)}
-    found = dataclasses.replace(job, pretrained=name)
-    text = f"# {job.config}, begun from pretrained weights.\n{yaml.safe_dump(content, sort_keys=False)}"
-    if not found.config.file.is_file() or found.config.file.read_text(encoding="utf-8") != text:
-        write_atomically(found.config.file, text)
-    return found
+    folder = Path(weights).expanduser()
+    name = str(folder.absolute()) if folder.is_dir() else weights
+    held, recipe = _at(experiment.settings, _BACKBONE), _at(replace(experiment, size=PAPER).settings, _MODEL)
+    options = {
+        **{f"{_BACKBONE}.{argument}": None for argument in SIZES if argument in held},
+        f"{_BACKBONE}.pretrained": name,
+        f"{_VOCABULARY}.tokenizer": name,
+        f"{_VOCABULARY}.eos_token": end_of_text(name),
+        **{f"{_MODEL}.{part}": recipe[part] for part in RECIPE if part in recipe},
+    }
+    return replace(experiment, options={**experiment.options, **options})
 
 
 def end_of_text(name: str) -> str:
@@ -90,16 +76,9 @@ def end_of_text(name: str) -> str:
     return str(token)
 
 
-def _backbone(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A backbone's arguments, to be changed in place; empty where there are none."""
-    return _at(content, "model", "init_args", "backbone", "init_args")
-
-
-def _vocabulary(content: Mapping[str, Any]) -> dict[str, Any]:
-    return _at(content, "data", "init_args", "vocabulary", "init_args")
-
-
-def _at(content: Any, *names: str) -> dict[str, Any]:  # noqa: ANN401
-    for name in names:
-        content = content.get(name) if isinstance(content, dict) else None
-    return content if isinstance(content, dict) else {}
+def _at(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """The arguments at a dotted place; empty where there are none."""
+    found: Any = settings
+    for name in place.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Rows of a table made again: fit, test, generate, measure; what is done stays done, nothing is done twice at once."""
+"""Rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
 
 import logging
 import shlex
@@ -16,8 +16,9 @@ from depgen.locations import file_sha256
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
-from depgen.reporting.pretrained import can_be_pretrained, with_weights
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.prepare import plan_of
+from depgen.reporting.pretrained import can_be_pretrained
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result, read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
@@ -34,94 +35,132 @@ def reproduce(
     table: str,
     *,
     row: str | None = None,
-    profile: str | None = None,
+    size: str | None = None,
     seeds: Sequence[int] | None = None,
+    check: bool = False,
+    prepare: bool = False,
+    list: bool = False,
     remeasure: bool = False,
     redo: bool = False,
     pretrained: str | None = None,
     precision: str | None = None,
     text_options: TextOptions | None = None,
 ) -> str:
-    """What was done for each row and seed; and, unless one row was asked for, the table and how to go on from it.
+    """What was done for each row and seed; and, unless one row was named, the table and how to use a trained row.
 
-    Each step is skipped when its output is there, and an unfinished training is gone on with. Two processes never work
-    on the same row and seed: the second waits, and then finds it done.
+    First it is checked what the rows need: a missing corpus ends the command; missing parsers, UNION and oracles are
+    made. A step whose output is there is skipped, and an unfinished training is continued. Several processes share the
+    rows: each takes the next one that no other works on.
 
     Args:
         table: the table's name, or a YAML file of one.
         row: only this row; unset: every row that has an experiment.
-        profile: `small` or `paper`; unset: `small`, or the only one of the table.
+        size: `small` or `paper`; unset: `small`, or the only one of the table.
         seeds: of training; unset: the table's own.
+        check: only print what is at hand, what would be made first, and about how long it takes.
+        prepare: only make what the rows need: parsers, UNION, oracles.
+        list: only print the names of the rows, as --row takes them.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
             test kept no numbers of the single items.
-        redo: put the old results and the rows' own runs aside and begin anew; runs that a row shows of another, of this
-            table or another one, stay.
+        redo: rename the old results and runs, and train again.
         pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
             experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
-            gives the pieces, the experiment of the paper's size the learning rate, the profile the budget.
-        precision: of training in place of the experiments', which stands in the table's notes: `32-true` is up to
-            twice as fast as `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision
-            either way.
+            gives the pieces, the experiment of the paper's size the learning rate, the size the budget.
+        precision: of training in place of the experiments', which the table's notes say: `32-true` is up to twice as
+            fast as `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision either way.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:
-        UserError: no such table, row, profile or weights, no row that could begin from them, or a step failed.
+        UserError: no such table, row, size or weights, no row that could begin from them, or a step failed.
+        MissingDataError: a corpus is missing.
     """
     definition = load_definition(table)
-    profile, reason = choose_profile(definition.sizes, profile)
-    logger.info("%s", reason)
+    size = choose_size(definition.sizes, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
-    rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, profile=profile)]
+    rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
-        raise UserError(f"Row {rows[0].name} of {definition.table} is not built yet: no experiment makes it.")
-    done = [
-        f"{each.name}, {profile}: not built yet, no {each.made_from} at this profile."
+        raise UserError(f"Row {rows[0].name} of {definition.table}: no experiment makes it.")
+    if list:
+        return "\n".join(each.slug for each in rows)
+    seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
+    jobs = _jobs(definition, rows, size, seeds, pretrained, precision)
+    plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
+    if check:
+        return str(plan)
+    logger.info("%s", plan)
+    plan.make(run_depgen)
+    if prepare:
+        return str(plan)
+    done = make_all(jobs, remeasure=remeasure, redo=redo, options=text_options, depgen=run_depgen)
+    done += [
+        f"{each.name}, {size}: left out, no {each.made_from} at this size."
         for each in named
         if row is None and each not in rows
     ]
-    seeds = _checked(definition.seeds_at(profile) if seeds is None else seeds)
-    for job in _jobs(definition, rows, profile, seeds, pretrained, precision):
-        line = make(job, remeasure=remeasure, redo=redo, options=text_options)
-        logger.info("%s", line)
-        done.append(line)
-    lines = "\n".join([reason, *done])
     if row is not None:
-        return lines
-    _, _, text = render_table(table, profile=profile, format="text", files=True).partition("\n\n")
-    return f"{lines}\n\n{text}{_how_to_use(definition, rows, profile, seeds[0])}"
+        return "\n".join(done)
+    _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
+    return "\n".join([*done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
 
 
 def _jobs(
     definition: TableDefinition,
     rows: Sequence[Row],
-    profile: str,
+    size: str,
     seeds: Sequence[int],
     pretrained: str | None,
     precision: str | None,
 ) -> list[Job]:
-    """Each row at each seed; from the weights asked for where it can begin from them."""
-    # No seed varies a floor: it is stored under the table's first one, whatever seeds are asked for.
-    jobs = [
-        Job(definition, row, profile, seed, precision=precision)
+    """Each row at each seed; from the weights that are given where it can begin from them."""
+    begun = set[str]()
+    if pretrained is not None:
+        trained = [row for row in definition.rows if row.experiment is not None and is_made(row, size=size)]
+        begun = {row.name for row in trained if can_be_pretrained(row.experiment_at(size))}
+        if not begun:
+            raise UserError(
+                f"--pretrained: expected a table with a row whose network and pieces may be pretrained, such as GPT-2, "
+                f"found {', '.join(row.name for row in trained)} in {definition.table}. Leave it out."
+            )
+    # No seed varies a floor: it is stored under the table's first one, whatever seeds are given.
+    return [
+        Job(definition, row, size, seed, pretrained if row.name in begun else None, precision)
         for row in rows
-        for seed in (seeds if not row.is_floor else definition.seeds_at(profile)[:1])
+        for seed in (seeds if not row.is_floor else definition.seeds_at(size)[:1])
     ]
-    if pretrained is None:
-        return jobs
-    begun = {row.name for row in rows if can_be_pretrained(row, profile=profile)}
-    if not begun:
-        found = ", ".join(row.name for row in rows)
-        raise UserError(
-            f"--pretrained: expected a row whose network and pieces may be pretrained, such as GPT-2, found {found} in "
-            f"{definition.table}. Leave it out."
-        )
-    return [with_weights(job, pretrained) if job.row.name in begun else job for job in jobs]
 
 
 def _checked(seeds: Sequence[int]) -> Sequence[int]:
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise UserError(f"--seeds: expected numbers from 0, each once, such as [1,2]; found {list(seeds)}.")
+        raise UserError(f"--seeds: expected numbers from 0, each once, such as [1,2]; found {[*seeds]}.")
     return seeds
+
+
+def make_all(
+    jobs: Sequence[Job],
+    *,
+    remeasure: bool = False,
+    redo: bool = False,
+    options: TextOptions | None = None,
+    depgen: Depgen = run_depgen,
+) -> list[str]:
+    """One line for each job; those that other processes work on come last.
+
+    Raises:
+        UserError: a step failed.
+    """
+    lines, renamed = dict[int, str](), set[Path]()
+    while waiting := [place for place in range(len(jobs)) if place not in lines]:
+        for place in waiting:
+            wait = place == waiting[-1] and lines.keys().isdisjoint(waiting)
+            try:
+                lines[place] = make(
+                    jobs[place], remeasure=remeasure, redo=redo, renamed=renamed, options=options, depgen=depgen,
+                    wait=wait,
+                )  # fmt: skip
+                logger.info("%s", lines[place])
+            except Timeout:
+                logger.info("%s: another process works on it; other rows come first.", jobs[place].name)
+    return [lines[place] for place in range(len(jobs))]
 
 
 def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
@@ -152,29 +191,38 @@ def make(
     *,
     remeasure: bool = False,
     redo: bool = False,
+    renamed: set[Path] | None = None,
     options: TextOptions | None = None,
     depgen: Depgen = run_depgen,
+    wait: bool = True,
 ) -> str:
-    """One line on what was done for a row at a profile and seed.
+    """One line on what was done for a row at a size and seed.
+
+    Args:
+        job: the row.
+        remeasure: compute the text measures again.
+        redo: rename the result and the runs, and train again.
+        renamed: folders of runs that were renamed already, which another row shares; more are added.
+        options: of the text measures.
+        depgen: runs a command.
+        wait: for another process that works on the row.
 
     Raises:
         UserError: a step failed.
+        filelock.Timeout: another process works on the row, and this one does not wait.
     """
     job.result.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(job.result.with_name(f".{job.result.stem}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        logger.info("%s: another process is at it; waiting.", job.name)
-        lock.acquire()
-    try:
+    with lock.acquire(timeout=-1 if wait else 0):
         if redo:
-            _put_aside(job)
+            _put_aside(job, renamed if renamed is not None else set(), wait=wait)
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
         try:
             made = (
-                floor(job) if job.row.is_floor else measure(job, depgen, options or TextOptions(), remeasure=remeasure)
+                floor(job)
+                if job.row.is_floor
+                else measure(job, depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
             )
         except MissingDataError as error:
             if job.row.corpus_of is None:
@@ -182,8 +230,6 @@ def make(
             return f"{job.name}: left out, its corpus is not at hand. {error}"
         write_result(made, job.result)
         return f"{job.name}: done, {job.result}"
-    finally:
-        lock.release()
 
 
 def _age(job: Job) -> str:
@@ -221,13 +267,14 @@ def _texts(job: Job, options: TextOptions | None) -> str:
     return f" ({'; '.join(reasons)}; --remeasure measures the texts again)" if reasons else ""
 
 
-def _put_aside(job: Job) -> None:
-    """Rename what an earlier attempt left; nothing is deleted. Runs of another row stay where they are."""
+def _put_aside(job: Job, renamed: set[Path], *, wait: bool) -> None:
+    """Rename what an earlier attempt has made; nothing is deleted, and runs that rows share are renamed once."""
     for path in (job.result, job.folder):
         _rename(path)
-    if job.owns_its_runs:
-        with job.training.lock():  # another row may be training into it
-            _rename(job.runs)
+    if not job.row.is_floor and (root := job.training.root) not in renamed:
+        with job.training.lock().acquire(timeout=-1 if wait else 0):  # another table's row may be training into it
+            _rename(root)
+        renamed.add(root)
 
 
 def _rename(path: Path) -> None:

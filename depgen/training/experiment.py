@@ -134,6 +134,11 @@ def _chosen(file: Path, folder: Path) -> Path | None:
     return max(fitting, key=lambda each: len(each.stem), default=None)
 
 
+def has_sizes(file: Path) -> bool:
+    """Whether an experiment's file has a folder of sizes next to it."""
+    return (file.parent / _FOLDER).is_dir()
+
+
 def _fits(part: str, name: str) -> bool:
     """Whether a name begins or ends with a part, at an underscore.
 

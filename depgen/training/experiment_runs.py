@@ -1,26 +1,30 @@
-"""An experiment trained and tested under a root of its own, by the very commands that a user types; each step once."""
+"""An experiment trained and tested by the very commands that a user types; each step once."""
 
 import json
 import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.locations import file_sha256, write_atomically
+from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
 from depgen.processes import PARENT
+from depgen.training.configuration_digest import settings_digest
 from depgen.training.experiment import Experiment
-from depgen.training.runs import RESUME, best_checkpoint, checkpoint_folder, is_finished, start_of
+from depgen.training.runs import BEST, RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished, newest_run
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +39,12 @@ DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
 """How names of measures on the validation split begin."""
+DIGEST = "config.sha256"
+"""What `Training.digest` was when a run was begun by a table."""
 AGREEMENT = 1e-3
 """How far, relative, the perplexity of the items may lie from the one in `test.json`."""
+_LONGEST = 60
+"""As many characters of a folder's name may show options."""
 
 
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -74,47 +82,112 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
         )
 
 
+def run_place(experiment: Experiment, seed: int) -> str:
+    """Where runs of an experiment at a size and a seed lie below `$DEPGEN_RUNS`: each in a folder named by its start.
+
+    >>> run_place(Experiment(Path("experiments/udgn_ewt.yaml"), "small"), 1)
+    'udgn_ewt/small/seed1'
+    >>> run_place(Experiment(Path("udgn_ewt.yaml"), "small", {"model.init_args.mask_rate": 0.1}), 1)
+    'udgn_ewt--mask_rate-0.1-acb07b/small/seed1'
+    """
+    name = experiment.file.stem
+    if experiment.options:
+        shown = [
+            option.rpartition(".")[2] + ("" if isinstance(value, (Mapping, list)) else f"-{value}")
+            for option, value in sorted(experiment.options.items())
+        ]
+        slug = re.sub(r"[^\w.+-]+", "-", "_".join(shown))[:_LONGEST].strip("-")
+        digest = lines_sha256([json.dumps(dict(experiment.options), sort_keys=True, default=str)])
+        name = f"{name}--{slug}-{digest[:6]}"
+    return f"{name}/{experiment.size}/seed{seed}"
+
+
+def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
+    """The newest run of an experiment at its size, or of its name where none of that size is known.
+
+    Raises:
+        UserError: there is none.
+    """
+    folder = runs_root() / experiment.file.stem / experiment.size
+    if all_runs(root=folder):
+        return newest_run(root=folder, holding=holding)
+    return newest_run(experiment.file.stem, holding=holding)
+
+
 @dataclass(frozen=True)
 class Training:
     """The training of an experiment.
 
     Attributes:
         name: what messages call it.
-        config: the experiment.
+        experiment: with its size and its options.
         seed: of weights, dropout and sampling.
-        root: where its runs lie and no others, so that no other run is ever taken for one of its.
-        anew: the command that begins it anew.
-        options: what `depgen fit` is told besides.
+        place: the folder of its run folders, below `base`.
+        needs: options that name runs of other experiments. They are no part of the place, but of what is compared.
+        base: what `$DEPGEN_RUNS` is for the commands; None: what it is here.
         precision: of the trainer, in place of the experiment's.
     """
 
     name: str
-    config: Experiment
+    experiment: Experiment
     seed: int
-    root: Path
-    anew: str
-    options: tuple[str, ...] = ()
+    place: str
+    needs: Mapping[str, str] | None = None
+    base: Path | None = None
     precision: str | None = None
+
+    @property
+    def root(self) -> Path:
+        """The folder of its run folders."""
+        return (self.base or runs_root()) / self.place
 
     @property
     def environment(self) -> dict[str, str]:
         """What the commands find in their environment."""
-        return {"DEPGEN_RUNS": str(self.root.absolute())}
+        return {"DEPGEN_RUNS": str((self.base or runs_root()).absolute())}
+
+    @property
+    def command(self) -> list[str]:
+        """What `depgen` is given to train it, or to continue the newest run that did not end."""
+        needs = [f"--{name}={run}" for name, run in (self.needs or {}).items()]
+        precision = [] if self.precision is None else ["--trainer.precision", self.precision]
+        begun = [run for run in self.runs() if (checkpoint_folder(run) / RESUME).is_file()]
+        where = ["--resume", str(begun[0])] if begun else ["--name", self.place]
+        seed = ["--seed_everything", str(self.seed)]
+        return ["fit", *self.experiment.arguments, *seed, *needs, *precision, *where]
 
     def lock(self) -> FileLock:
-        """What whoever writes or moves its runs holds."""
+        """What a process holds that writes or moves its runs."""
         self.root.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(self.root.with_name(f".{self.root.name}.lock"))
 
     def runs(self) -> list[Path]:
-        """Its run folders, the newest last."""
-        found = (path.parent for path in self.root.glob("*/*/run.json"))
-        return sorted(found, key=lambda run: (start_of(run), run.name))
+        """The runs of this very configuration, the newest first."""
+        wanted = self.digest
+        return [run for run in all_runs(root=self.root) if wanted in _digests_of(run)]
+
+    @property
+    def digest(self) -> str:
+        """What runs are compared by: the configuration and the runs that it loads, but for the precision."""
+        experiment = replace(self.experiment, options={**self.experiment.options, **(self.needs or {})})
+        return _digest(experiment.settings, str(experiment))
 
     def finished(self) -> Path | None:
-        """The newest run if it has come to its end."""
-        runs = self.runs()
-        return runs[-1] if runs and is_finished(runs[-1]) else None
+        """The newest run of this very configuration that has come to its end."""
+        return next((run for run in self.runs() if is_finished(run)), None)
+
+
+def _digest(settings: Mapping[str, Any], where: str) -> str:
+    """What a configuration trains; the precision left out, which the machine may ask for."""
+    trainer = {name: value for name, value in (settings.get("trainer") or {}).items() if name != "precision"}
+    return settings_digest({"trainer": trainer, **{name: settings.get(name) or {} for name in ("model", "data")}}, where)
+
+
+def _digests_of(run: Path) -> set[str]:
+    """The digest of a run's YAML, and the one that it was begun with, where that was noted."""
+    noted, settings = run / DIGEST, run / "config.yaml"
+    found = {noted.read_text(encoding="utf-8").strip()} if noted.is_file() else set()
+    return found | ({_digest(read_settings(settings), str(settings))} if settings.is_file() else set())
 
 
 @dataclass(frozen=True)
@@ -130,46 +203,40 @@ class FinishedRun:
         return file_sha256(best_checkpoint(self.run))
 
 
-def fit(training: Training, depgen: Depgen) -> FinishedRun:
-    """The finished run: trained, gone on with, or found. Of two processes at once, the second waits and finds it.
+def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
+    """The finished run: found, continued or trained.
+
+    Args:
+        training: whose.
+        depgen: runs `depgen fit`.
+        wait: for another process that trains it, and then find its run.
 
     Raises:
-        UserError: training failed, or the YAML or the options have changed since the run was begun.
+        UserError: training failed.
+        filelock.Timeout: another process trains it, and this one does not wait.
     """
-    with training.lock():
-        return _fit(training, depgen)
+    with training.lock().acquire(timeout=-1 if wait else 0):
+        run = training.finished()
+        if run is None:
+            _train(training, depgen)
+            run = training.finished()
+        if run is None:
+            raise UserError(
+                f"{training.name}: training has not come to its end under {training.root}. Repeat the same command "
+                "to continue it."
+            )
+        best_checkpoint(run)
+        return FinishedRun(run, training.experiment.digest)
 
 
-def _fit(training: Training, depgen: Depgen) -> FinishedRun:
-    runs, begun = training.runs(), training.root / "config.sha256"
-    digest = training.config.digest
-    wanted, as_before = (
-        " ".join([name, *training.options]) for name in (digest, file_sha256(training.config.file))
-    )  # older runs were begun with the digest of the YAML file
-    if runs and begun.is_file() and (held := begun.read_text().strip()) not in (wanted, as_before):
-        same = held.partition(" ")[0] in (digest, file_sha256(training.config.file))
-        changed = " ".join(training.options) if same else str(training.config)
-        raise UserError(
-            f"{changed} has changed since {training.name} was begun ({runs[-1]}). Put it back, or begin anew: "
-            f"{training.anew}"
-        )
-    if not runs or not is_finished(runs[-1]):
-        write_atomically(begun, f"{wanted}\n")
-        arguments = ["fit", *training.config.arguments, "--seed_everything", str(training.seed)]
-        arguments += training.options
-        if training.precision is not None:
-            arguments += ["--trainer.precision", training.precision]
-        if runs and (checkpoint_folder(runs[-1]) / RESUME).is_file():
-            logger.info("%s: going on with %s", training.name, runs[-1])
-            arguments += ["--resume", str(runs[-1])]
-        depgen(arguments, training.environment)
-        runs = training.runs()
-    if not runs or not is_finished(runs[-1]):
-        raise UserError(
-            f"{training.name}: training has not come to its end under {training.root}. The same command goes on."
-        )
-    best_checkpoint(runs[-1])
-    return FinishedRun(runs[-1], digest)
+def _train(training: Training, depgen: Depgen) -> None:
+    """Train, and note in a new run what it was begun with: phases may be scaled in its YAML."""
+    before = set(all_runs(root=training.root))
+    try:
+        depgen(training.command, training.environment)
+    finally:
+        for run in set(all_runs(root=training.root)) - before:
+            write_atomically(run / DIGEST, f"{training.digest}\n")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from depgen.errors import UserError
 from depgen.locations import write_atomically
+from depgen.training.runs import experiment_name
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class CurveLogger(Logger):
     @property
     def name(self) -> str:
         """The experiment."""
-        return self.path.parent.parent.name
+        return experiment_name(self.path.parent)
 
     @property
     def version(self) -> str:

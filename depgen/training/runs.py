@@ -1,4 +1,4 @@
-"""Run folders: `runs/<experiment>/<timestamp>`, made without collisions, found again, described in `run.json`.
+"""Run folders: `runs/<experiment>/<time>`, or of a size `runs/<experiment>/<size>/seed<k>/<time>`; described in `run.json`.
 
 A run folder holds `config.yaml`, `run.json`, `vocabulary/`, `metrics.csv`, `lock` and `checkpoints/`.
 """
@@ -6,6 +6,7 @@ A run folder holds `config.yaml`, `run.json`, `vocabulary/`, `metrics.csv`, `loc
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -64,15 +65,15 @@ def resume_checkpoint(run: Path) -> Path:
     return path
 
 
-def create_run(experiment: str) -> Path:
-    """A new run folder; of several processes of one run, the first makes it and the others are told.
+def create_run(place: str) -> Path:
+    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it and the others are told.
 
     Raises:
         UserError: it can't be made.
     """
     if process_rank() > 0:
-        return _run_of_first_process(experiment)
-    parent = runs_root() / experiment
+        return _run_of_first_process(place)
+    parent = runs_root() / place
     stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -157,14 +158,25 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
 
 
 def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:
-    """Run folders at any depth, the latest start first; of one experiment (the folder above the run) or of all.
+    """Run folders at any depth, the latest start first; of one experiment or of all.
 
     Args:
         experiment: only its runs; None = all.
         root: where they lie, by default `$DEPGEN_RUNS`.
     """
-    runs = [run for run in _run_folders(root or runs_root()) if experiment is None or run.parent.name == experiment]
+    runs = [run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment]
     return sorted(runs, key=lambda run: (start_of(run), run.name), reverse=True)
+
+
+def experiment_name(run: Path) -> str:
+    """The experiment that a run is of, and its options where it has any, by the folders that it lies in.
+
+    >>> [experiment_name(Path(run)) for run in ("runs/a/2026-01-01", "runs/a--size-4-ab12cd/small/seed1/2026-01-01")]
+    ['a', 'a--size-4-ab12cd']
+    """
+    parents = run.absolute().parents
+    by_key = len(parents) > 3 and re.fullmatch(r"seed[0-9]+", parents[0].name)
+    return parents[2].name if by_key else parents[0].name
 
 
 def _run_folders(root: Path) -> Iterator[Path]:
@@ -213,7 +225,7 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     """The run folder meant by a path, by an experiment's name or by a folder of runs: of several runs, the newest.
 
     Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
-    `<table>/<row>/<profile>-seed1`).
+    `<experiment>/small/seed1`).
 
     Args:
         reference: path or name.
@@ -231,7 +243,7 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)
-    meant = did_you_mean(str(reference), dict.fromkeys(run.parent.name for run in all_runs()))
+    meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
     raise UserError(
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
         "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."

@@ -15,7 +15,7 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained
 from depgen.training.experiment import PAPER, Experiment
-from depgen.training.runs import newest_run
+from depgen.training.experiment_runs import newest_of
 from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"
@@ -43,7 +43,7 @@ def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, d
     data = data_of(experiment)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
-    trained = load_trained(run or newest_run(experiment.name), device=device)
+    trained = load_trained(run or newest_of(experiment), device=device)
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
     assert split.heads is not None

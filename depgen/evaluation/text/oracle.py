@@ -115,8 +115,8 @@ def oracle_training(config: Path, size: str = PAPER) -> Training:
     parts = [experiment.digest, *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
     digest = lines_sha256(parts)[:16]
     seed = experiment.settings.get("seed_everything")
-    root = cache_root() / "oracles" / f"{experiment.name}-{digest}"
-    return Training(f"The oracle of {experiment}", experiment, int(seed or 0), root, f"rm -r {root}")
+    place = f"{experiment.name}-{digest}/{experiment.name}"
+    return Training(f"The oracle of {experiment}", experiment, int(seed or 0), place, base=cache_root() / "oracles")
 
 
 def find_oracle(reference: str | Path) -> Path:

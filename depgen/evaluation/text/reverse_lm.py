@@ -77,7 +77,7 @@ def _train(
     write_atomically(path, "".join(f"{' '.join(text.split())}\n" for text in samples))
     write_atomically(config, yaml.safe_dump(on_samples(settings, path, oracle), sort_keys=False))
     seed = int(settings.get("seed_everything") or 0)
-    training = Training("The reverse LM score", Experiment(config), seed, folder / "runs", f"rm -r {folder}")
+    training = Training("The reverse LM score", Experiment(config), seed, "runs", base=folder)
     run = fit(training, depgen).run
     measure_test(training, run, depgen)
     with np.load(run / TEST_ITEMS, allow_pickle=False) as arrays:

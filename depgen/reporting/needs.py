@@ -1,0 +1,57 @@
+"""What an experiment needs that other commands make, read from its settings: parsers, and runs of other experiments."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.tagger import SpacyTagger
+from depgen.data.sentence_pairs import SentencePairs
+from depgen.evaluation.induced_trees import InducedTrees
+
+_PARSERS: Mapping[type, str] = {SpacyAnnotator: "pipeline", SpacyTagger: "pipeline", SuparAnnotator: "path"}
+"""Classes that load a trained parser, with the argument that names it."""
+_RUNS: Mapping[type, str] = {SentencePairs: "encoder", InducedTrees: "run"}
+"""Classes that load a run of another experiment, with the argument that names it."""
+
+
+def parsers_in(settings: Mapping[str, Any]) -> list[str]:
+    """The names of the parsers that settings load, each once; defaults of the classes included.
+
+    >>> parsers_in({"data": {"init_args": {"annotator": "depgen.annotation.spacy_parser.SpacyAnnotator"}}})
+    ['ewt_lowercased']
+    """
+    return list(dict.fromkeys(str(name) for _, name in _named(settings, _PARSERS)))
+
+
+def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The runs that settings load, by the dotted name of the option that names each.
+
+    >>> runs_in({"data": {"class_path": "depgen.data.sentence_pairs.SentencePairs", "init_args": {"encoder": "udgn_ptb"}}})
+    {'data.init_args.encoder': 'udgn_ptb'}
+    """
+    return {option: str(name) for option, name in _named(settings, _RUNS)}
+
+
+def _named(settings: Any, classes: Mapping[type, str], place: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """The values of some classes' arguments, with the dotted names of their options."""
+    if isinstance(settings, Mapping):
+        path, arguments = settings.get("class_path"), settings.get("init_args") or {}
+        yield from _argument(path, arguments, classes, f"{place}init_args.")
+        for name, value in settings.items():
+            if name != "class_path":
+                yield from _named(value, classes, f"{place}{name}.")
+    elif isinstance(settings, str):  # a class without arguments
+        yield from _argument(settings, {}, classes, f"{place}init_args.")
+    elif isinstance(settings, (list, tuple)):
+        for each in settings:
+            yield from _named(each, classes, place)
+
+
+def _argument(
+    path: object, arguments: Mapping[str, Any], classes: Mapping[type, str], place: str
+) -> Iterator[tuple[str, Any]]:
+    for kind, argument in classes.items():
+        if path in (f"{kind.__module__}.{kind.__name__}", kind.__name__):
+            yield f"{place}{argument}", arguments.get(argument, inspect.signature(kind).parameters[argument].default)

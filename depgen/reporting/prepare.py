@@ -1,0 +1,201 @@
+"""What the rows of a table need before they are trained: what is at hand, what is made first, and how long all takes."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from depgen.annotation.parser_folders import find_parser
+from depgen.data.corpus import SPLITS
+from depgen.data.missing import check_settings
+from depgen.errors import MissingDataError, UserError
+from depgen.evaluation.oracle import oracle_training
+from depgen.evaluation.text import TextOptions
+from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
+from depgen.locations import cache_root, data_root, made_once
+from depgen.reporting.experiments import experiment_of, experiments_root
+from depgen.reporting.jobs import Job
+from depgen.reporting.needs import parsers_in
+from depgen.training.experiment import Experiment
+from depgen.training.experiment_runs import Depgen
+
+OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
+"""The text measures that a table's oracle takes."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Something that rows need and that a command of depgen makes.
+
+    Attributes:
+        name: what it is.
+        command: of depgen; what makes it.
+        is_made: whether it is there.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    is_made: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done for some rows before they are trained, and what they then take.
+
+    Attributes:
+        title: the table and its size.
+        preparations: in the order in which they are made.
+        trainings: a line for each row.
+        total: the time of all, as far as it is known.
+    """
+
+    title: str
+    preparations: tuple[Preparation, ...]
+    trainings: tuple[str, ...]
+    total: str
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for each in self.preparations:
+            state = "at hand" if each.is_made() else f"is made first by `depgen {shlex.join(each.command)}`"
+            lines.append(f"  {each.name}: {state}")
+        return "\n".join([*lines, *(f"  {line}" for line in self.trainings), self.total])
+
+    def make(self, depgen: Depgen) -> None:
+        """Make what is not at hand; of several processes, one makes it and the others wait.
+
+        Raises:
+            UserError: a command failed.
+        """
+        for each in self.preparations:
+            lock = cache_root() / "prepared" / re.sub(r"[^\w.-]+", "-", each.name)
+            made_once(lock, partial(depgen, each.command, {}), is_made=each.is_made)
+
+
+def check_corpora(jobs: Sequence[Job]) -> None:
+    """Raises MissingDataError where a corpus is not at hand; rows that count a corpus are left out when they are made.
+
+    Raises:
+        MissingDataError: a corpus is missing; names the rows.
+    """
+    missing: dict[str, list[str]] = {}
+    for job in jobs:
+        try:
+            if job.row.corpus_of is None:
+                check_settings(job.config.settings, SPLITS)
+        except MissingDataError as error:
+            missing.setdefault(str(error), []).append(job.row.name)
+    if missing:
+        listed = "; ".join(f"{', '.join(dict.fromkeys(rows))}: {error}" for error, rows in missing.items())
+        raise MissingDataError(f"Nothing is trained of {jobs[0].definition.table}: a corpus is missing. {listed}")
+
+
+def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation, ...]:
+    """What rows need, each once: parsers first, which others need too, then UNION, then an oracle.
+
+    Raises:
+        UserError: a parser is not at hand and nothing here trains it.
+    """
+    if not jobs:
+        return ()
+    definition, size = jobs[0].definition, jobs[0].size
+    measures = {column.measure or column.key for column in definition.columns} if definition.generation else set()
+    experiments = {job.training.place: job.config for job in jobs}
+    experiments |= {each.place: each.experiment for job in jobs for each in job.needed.values()}
+    others = list[Preparation]()
+    if "union" in measures and options.union is None:
+        experiments["union"] = scorer = experiment_of("union_rocstories", size=size)
+        others += _union(scorer)
+    if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
+        oracle = experiment_of(definition.oracle, size=size)
+        training = oracle_training(oracle.file, oracle.size)
+        others.append(
+            Preparation(f"oracle {oracle.name}", ("train-oracle", *oracle.arguments), lambda: bool(training.finished()))
+        )
+    parsers = dict.fromkeys(name for each in experiments.values() for name in parsers_in(each.settings))
+    return (*map(_parser, parsers), *others)
+
+
+def _parser(name: str) -> Preparation:
+    config = experiments_root() / f"parser_{name}.yaml"
+
+    def is_made() -> bool:
+        try:
+            find_parser(name, packages=True)
+        except UserError:
+            if not config.is_file():
+                raise
+            return False
+        return True
+
+    return Preparation(f"parser {name}", ("train-parser", "--config", str(config)), is_made)
+
+
+def _union(scorer: Experiment) -> Iterator[Preparation]:
+    """UNION; raw stories at hand, with names still in, are brought into the corpus's form before and join it."""
+    folder = data_root() / "rocstories"
+    apart = [str(path.absolute()) for name in ("valid", "test") if (path := folder / f"{name}.csv").is_file()]
+    made = list[str]()
+    for path in sorted(folder.glob("raw_*.csv")):
+        output = cache_root() / "rocstories" / path.name.removeprefix("raw_")
+        tagger = ("--tagger", "ewt_lowercased") if "lowercased" in path.name else ()
+        command = ("delexicalize", "--source", str(path), "--output", str(output), *tagger, "--apart_from", *apart)
+        yield Preparation(f"stories of {path.name}", command, output.is_file)
+        made.append(str(output.absolute()))
+    further = [f"--data.corpus.init_args.additional_train={json.dumps(made)}"] if made else []
+    command = ("train-union", *(f"--config={path}" for path in scorer.files), *further)
+    yield Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None)
+
+
+def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions | None) -> Plan:
+    """What is done for the jobs that are not done yet, out of all.
+
+    Raises:
+        MissingDataError: a corpus is missing; names the rows.
+        UserError: a parser is not at hand and nothing here trains it.
+    """
+    check_corpora(jobs)
+    first = all_jobs[0]
+    done = len(all_jobs) - len(jobs)
+    title = f"{first.definition.table}, size {first.size}: {done} of {len(all_jobs)} results are at hand."
+    trained = [job for job in jobs if not job.row.is_floor]
+    shared = dict[str, list[Job]]()
+    for job in trained:
+        shared.setdefault(job.row.name, []).append(job)
+    known = minutes_of_rows(first.definition, first.size)
+    lines = [_line(row, each, known.get(row)) for row, each in shared.items()]
+    total = _total([(job, known.get(job.row.name)) for job in trained])
+    return Plan(title, preparations(trained, options or TextOptions()), tuple(lines), total)
+
+
+def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
+    """A row's trainings, those whose run is at hand apart."""
+    finished = [job for job in jobs if job.training.finished() is not None]
+    seeds = ", ".join(str(job.seed) for job in jobs)
+    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)} each"
+    verb = "measure " if len(finished) == len(jobs) else "train   "
+    return f"{verb}  {row}, seed {seeds}: {'trained already' if len(finished) == len(jobs) else time}"
+
+
+def _total(trainings: Sequence[tuple[Job, float | None]]) -> str:
+    """The time of the trainings that are not done, each run once."""
+    runs = {job.training.place: minutes for job, minutes in trainings if job.training.finished() is None}
+    known = [minutes for minutes in runs.values() if minutes is not None]
+    if not runs:
+        return "Nothing is to be trained."
+    if not known:
+        return "Nothing is known of how long this takes."
+    others = "" if len(known) == len(runs) else f" for {len(known)} of {len(runs)} trainings; of the others nothing is known"
+    return f"About {_in_words(sum(known))}, by the trainings that are recorded{others}. Tests and texts come on top."
+
+
+def _in_words(minutes: float) -> str:
+    """A length of time.
+
+    >>> _in_words(7.4), _in_words(84)
+    ('7 min', '1 h 24 min')
+    """
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest} min" if hours else f"{max(1, rest)} min"
