@@ -35,7 +35,8 @@ def fresh(tmp_path):
 
 
 TABLES, STUDIES = (
-    sorted(path.stem for path in (ROOT / "experiments" / folder).glob("*.yaml")) for folder in ("tables", "case_studies")
+    sorted(path.stem for path in (ROOT / "experiments" / folder).glob("*.yaml"))
+    for folder in ("tables", "case_studies")
 )
 
 
@@ -51,7 +52,7 @@ def checkout(tmp_path):
     (tmp_path / ".venv/bin").mkdir(parents=True)
     python = tmp_path / ".venv/bin/python"
     python.write_text(
-        "#!/bin/bash\n[[ -n $FAILS && $* == *$FAILS* ]] && echo \"${*:3}\" >> calls && exit 2\n"
+        '#!/bin/bash\n[[ -n $FAILS && $* == *$FAILS* ]] && echo "${*:3}" >> calls && exit 2\n'
         "[[ $* == *--list* ]] && printf 'Base\\nDM-Base,-chain\\n' && exit\n"
         'echo "${*:3}" >> calls\n'
     )
@@ -122,7 +123,10 @@ def test_options_are_passed_on(checkout):
     assert made[0] == f"reproduce mine --prepare {options}"
     assert all(call.endswith(options) for call in made)
     assert calls(checkout, "record", "SIZE=paper") == ["record --size paper"]
-    assert calls(checkout, "tables", "SIZE=small") == ["table --size small --format text --files", "case-study --size small"]
+    assert calls(checkout, "tables", "SIZE=small") == [
+        "table --size small --format text --files",
+        "case-study --size small",
+    ]
 
 
 def test_parsers_and_union_come_first_in_what_table_2_would_do():

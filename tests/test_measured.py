@@ -14,8 +14,8 @@ TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob(
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)
-    tracked = [profile for profile in definition.sizes if read_measured(definition, profile=profile)]
+    tracked = [size for size in definition.sizes if read_measured(definition, size=size)]
     assert tracked
-    for profile in tracked:
-        page = measured_page(table, profile).read_text(encoding="utf-8")
-        assert page == tracked_page(definition, profile), f"depgen record {table} --profile {profile} writes it anew"
+    for size in tracked:
+        page = measured_page(table, size).read_text(encoding="utf-8")
+        assert page == tracked_page(definition, size), f"depgen record {table} --size {size} writes it anew"

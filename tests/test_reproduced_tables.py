@@ -96,7 +96,7 @@ def made(tmp_path_factory):
         for name in ("data", "cache", "runs", "results"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
         patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
-        yield {name: reproduce.reproduce(name, profile="small") for name in ("parsed", "tuned")}
+        yield {name: reproduce.reproduce(name, size="small") for name in ("parsed", "tuned")}
 
 
 def job_of(table, row):
@@ -106,7 +106,7 @@ def job_of(table, row):
 
 def table_of(made, name, capsys):
     """The printed lines of a table in Markdown: its cells by row and kind of numbers, and its notes."""
-    assert main(["table", name, "--profile", "small", "--format", "markdown"]) == 0
+    assert main(["table", name, "--size", "small", "--format", "markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
     cells, row = {}, None
     for line in lines:

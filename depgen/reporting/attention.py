@@ -25,7 +25,7 @@ def draw_attention(
     *,
     table: str | None = None,
     row: str | None = None,
-    profile: str | None = None,
+    size: str | None = None,
     output: Path = Path("attention.png"),
 ) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
@@ -35,14 +35,14 @@ def draw_attention(
         sentence: tokens with spaces between, the paper's by default.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: DM-Transformer.
-        profile: at which it was trained; unset: `small`, or the only one of the table.
+        size: at which it was trained; unset: `small`, or the only one of the table.
         output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
-        UserError: no such run, a row or a profile without a table, a model without dependency attention, an empty
+        UserError: no such run, a row or a size without a table, a model without dependency attention, an empty
             sentence, or no matplotlib.
     """
-    chosen = chosen_run(run, table, row=row, profile=profile, usual="DM-Transformer")
+    chosen = chosen_run(run, table, row=row, size=size, usual="DM-Transformer")
     attention = load_run(chosen, device="cpu", form="as_is").attention(sentence, kind="dependency")
     save(attention_figure(attention), output)
     words, unknown = len(attention.words), sum(attention.unknown)

@@ -21,7 +21,7 @@ from depgen.reporting.definition import Row, TableDefinition, is_made, load_defi
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import part, read_yaml
 from depgen.reporting.jobs import Job, prompts_of
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import row_folder
 from depgen.reporting.side_by_side import Example, Examples, Format, render
 from depgen.trees.lines import read_texts
@@ -60,7 +60,7 @@ class CaseStudy:
 def case_study(
     study: str | None = None,
     *,
-    profile: str | None = None,
+    size: str | None = None,
     seeds: list[int] | None = None,
     format: Format = "text",
     output: Path | None = None,
@@ -71,16 +71,16 @@ def case_study(
 
     Args:
         study: its name; unset: each that has texts.
-        profile: whose texts; unset: `small`, or the only one of the table.
+        size: whose texts; unset: `small`, or the only one of the table.
         seeds: of the trainings, the first of them that a row has texts of; unset: the first that there is.
         format: of the returned text.
         output: a file for the returned text.
 
     Raises:
-        UserError: no such study or profile, no texts, or systems that wrote on different prompts.
+        UserError: no such study or size, no texts, or systems that wrote on different prompts.
     """
     if study is not None:
-        text = _one(load_study(study), profile, seeds, format)
+        text = _one(load_study(study), size, seeds, format)
         if output is not None:
             write_atomically(output, text)
         return text
@@ -89,7 +89,7 @@ def case_study(
     shown = []
     for name in study_names():
         try:
-            shown.append(_one(load_study(name), profile, seeds, format))
+            shown.append(_one(load_study(name), size, seeds, format))
         except UserError as error:
             shown.append(f"{name}: {error}\n")
     return "\n".join(shown)
@@ -117,10 +117,10 @@ def load_study(name: str) -> CaseStudy:
     return study
 
 
-def _one(study: CaseStudy, profile: str | None, seeds: list[int] | None, format: Format) -> str:
+def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Format) -> str:
     definition = load_definition(study.table)
-    chosen, _ = choose_profile(definition.sizes, profile)
-    examples = examples_of(study, definition, profile=chosen, seeds=seeds)
+    chosen, _ = choose_size(definition.sizes, size)
+    examples = examples_of(study, definition, size=chosen, seeds=seeds)
     for each, ending in _ENDINGS.items():
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"
         write_atomically(path, render(examples, format=each))
@@ -138,7 +138,7 @@ class _Kept:
 
 
 def examples_of(
-    study: CaseStudy, definition: TableDefinition, *, profile: str, seeds: Sequence[int] | None = None
+    study: CaseStudy, definition: TableDefinition, *, size: str, seeds: Sequence[int] | None = None
 ) -> Examples:
     """The drawn examples.
 
@@ -146,32 +146,32 @@ def examples_of(
         UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
     """
     rows = [definition.row(name) for name in study.rows]
-    kept = [found for row in rows if (found := _kept(study, definition, row, profile, seeds)) is not None]
+    kept = [found for row in rows if (found := _kept(study, definition, row, size, seeds)) is not None]
     if not kept:
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
         raise UserError(
-            f"No texts of {definition.table} at profile {profile}{nucleus}. Make them first: "
-            f"depgen reproduce {definition.argument} --profile {profile}"
+            f"No texts of {definition.table} at size {size}{nucleus}. Make them first: "
+            f"depgen reproduce {definition.argument} --size {size}"
         )
-    _check_side_by_side(kept, definition, profile)
+    _check_side_by_side(kept, definition, size)
     generator = np.random.default_rng(study.seed)
     if study.contexts is None:
-        shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], profile), generator)]
+        shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], size), generator)]
     else:
-        shown = _endings(study, kept, _human_endings(definition, kept[0], profile), generator)
+        shown = _endings(study, kept, _human_endings(definition, kept[0], size), generator)
     missing = [row for row in rows if row.name not in {each.row.name for each in kept}]
-    notes = _notes(study, definition, kept, [_why_missing(row, profile) for row in missing])
-    return Examples(f"{study.caption} (profile {profile})", tuple(shown), notes)
+    notes = _notes(study, definition, kept, [_why_missing(row, size) for row in missing])
+    return Examples(f"{study.caption} (size {size})", tuple(shown), notes)
 
 
 def _kept(
-    study: CaseStudy, definition: TableDefinition, row: Row, profile: str, seeds: Sequence[int] | None
+    study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
 ) -> _Kept | None:
     """The texts of the first seed that has any."""
     generation = definition.generation
     if generation is None:
         raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
-    for folder, seed in _folders(definition, row, profile, seeds):
+    for folder, seed in _folders(definition, row, size, seeds):
         path, asked = folder / generation.file_of(study.top_p), folder / "prompts.txt"
         if path.is_file() and (study.contexts is None or asked.is_file()):
             prompts = None if study.contexts is None else tuple(read_texts(asked))
@@ -180,10 +180,10 @@ def _kept(
 
 
 def _folders(
-    definition: TableDefinition, row: Row, profile: str, seeds: Sequence[int] | None
+    definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
 ) -> Iterator[tuple[Path, int]]:
     """Where a row's texts may lie, and of which seed they are; in the order of the seeds asked for, else by number."""
-    parent, stem = row_folder(definition.table, row.slug), f"{profile}-seed"
+    parent, stem = row_folder(definition.table, row.slug), f"{size}-seed"
     if seeds is None:
         there = (path.name.removeprefix(stem) for path in parent.glob(f"{stem}*") if path.is_dir())
         seeds = sorted(int(number) for number in there if number.isdecimal())
@@ -191,38 +191,38 @@ def _folders(
         yield parent / f"{stem}{seed}", seed
 
 
-def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, profile: str) -> None:
+def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, size: str) -> None:
     first = kept[0]
     for other in kept[1:]:
         if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
             raise UserError(
                 f"{first.row.name} and {other.row.name} wrote on different prompts, so that they do not stand side by "
-                f"side. Make them again: depgen reproduce {definition.argument} --profile {profile} --remeasure"
+                f"side. Make them again: depgen reproduce {definition.argument} --size {size} --remeasure"
             )
 
 
-def _human_endings(definition: TableDefinition, kept: _Kept, profile: str) -> tuple[str, ...]:
+def _human_endings(definition: TableDefinition, kept: _Kept, size: str) -> tuple[str, ...]:
     """What the corpus has after each prompt.
 
     Raises:
         UserError: the corpus is not there, or holds other prompts than those that were written on.
     """
     assert definition.generation is not None
-    found = prompts_of(_corpus(definition, kept, profile), definition.generation)
+    found = prompts_of(_corpus(definition, kept, size), definition.generation)
     if found.prompts != kept.prompts:
         raise UserError(
             f"The test split has changed since {kept.row.name} wrote on it: make its texts again (depgen reproduce "
-            f"{definition.argument} --row {kept.row.slug} --profile {profile} --remeasure)."
+            f"{definition.argument} --row {kept.row.slug} --size {size} --remeasure)."
         )
     return found.references
 
 
-def _human_sentences(definition: TableDefinition, kept: _Kept, profile: str) -> tuple[str, ...]:
-    return tuple(" ".join(document.words()) for document in _corpus(definition, kept, profile).documents("test"))
+def _human_sentences(definition: TableDefinition, kept: _Kept, size: str) -> tuple[str, ...]:
+    return tuple(" ".join(document.words()) for document in _corpus(definition, kept, size).documents("test"))
 
 
-def _corpus(definition: TableDefinition, kept: _Kept, profile: str) -> Corpus:
-    corpus = data_of(Job(definition, kept.row, profile, kept.seed).config).corpus
+def _corpus(definition: TableDefinition, kept: _Kept, size: str) -> Corpus:
+    corpus = data_of(Job(definition, kept.row, size, kept.seed).config).corpus
     assert isinstance(corpus, Corpus)
     return corpus
 
@@ -263,8 +263,8 @@ def _shown(text: str) -> str:
     return text if text.strip() else EMPTY
 
 
-def _why_missing(row: Row, profile: str) -> str:
-    return f"{row.name} ({'not run yet' if is_made(row, profile=profile) else 'not built yet'})"
+def _why_missing(row: Row, size: str) -> str:
+    return f"{row.name} ({'not run yet' if is_made(row, size=size) else 'not built yet'})"
 
 
 def _notes(

@@ -13,7 +13,7 @@ from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
 from depgen.training.runs import experiment_name, find_run
@@ -64,7 +64,7 @@ class Curve:
 def draw_curves(
     table: str | None = None,
     *,
-    profile: str | None = None,
+    size: str | None = None,
     rows: Sequence[str] = (),
     runs: Sequence[str] = (),
     against: Cost | None = None,
@@ -78,12 +78,12 @@ def draw_curves(
 
     Args:
         table: the table's name, or a YAML file of one.
-        profile: whose results; unset: `small`, or the only one of the table.
+        size: whose results; unset: `small`, or the only one of the table.
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
         measure: `perplexity`, on a logarithmic axis, or `log_likelihood`, minus its logarithm, on a linear one.
-        output: the picture, .png, .pdf or .svg; unset: `results/<table>/curves-<profile>.png`, without a table
+        output: the picture, .png, .pdf or .svg; unset: `results/<table>/curves-<size>.png`, without a table
             `curves.png`; names of others than tokens and perplexity say so.
 
     Raises:
@@ -94,17 +94,17 @@ def draw_curves(
         raise UserError("Runs do not say how many tokens a step has: take --against steps or minutes.")
     if table is None and not runs:
         raise UserError("Name a table, or --runs.")
-    if table is None and (rows or profile is not None):
-        raise UserError("--rows and --profile choose among a table's results: name the table, or leave them out.")
+    if table is None and (rows or size is not None):
+        raise UserError("--rows and --size choose among a table's results: name the table, or leave them out.")
     curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
     if table is not None:
         definition = load_definition(table)
-        profile, _ = choose_profile(definition.sizes, profile)
-        curves = [*_of_table(definition, profile, rows, cost), *curves]
-        title, path = f"{definition.caption} ({profile})", results_root() / definition.table / f"curves-{profile}.png"
+        size, _ = choose_size(definition.sizes, size)
+        curves = [*_of_table(definition, size, rows, cost), *curves]
+        title, path = f"{definition.caption} ({size})", results_root() / definition.table / f"curves-{size}.png"
         if not curves:
-            command = f"depgen reproduce {definition.argument} --profile {profile}"
-            raise UserError(f"No validation curve against {cost} at profile {profile}. Make one: {command}.")
+            command = f"depgen reproduce {definition.argument} --size {size}"
+            raise UserError(f"No validation curve against {cost} at size {size}. Make one: {command}.")
     path = output or path.with_stem("-".join([path.stem, *_others(table, cost, measure)]))
     save(curves_figure(curves, title=title, axis=_AXES[cost], measure=measure), path)
     digits, best = (1 if cost == "minutes" else 0), ("lowest" if measure == "perplexity" else "highest")
@@ -127,15 +127,15 @@ def _value(perplexity: float, measure: Measure) -> float:
     return perplexity if measure == "perplexity" else -math.log(perplexity)
 
 
-def _of_table(definition: TableDefinition, profile: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
+def _of_table(definition: TableDefinition, size: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
     """The curves of a table's results; rows that are named and have none are logged."""
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
-    ours = read_ours(definition, profile=profile)
+    ours = read_ours(definition, size=size)
     for name in wanted:
         results = ours[name].of_one_training
         drawn = [(result, points) for result in results if (points := _points(result, cost))]
         if not drawn and rows:
-            logger.warning("%s has no validation curve at profile %s and is not drawn.", name, profile)
+            logger.warning("%s has no validation curve at size %s and is not drawn.", name, size)
         if 0 < len(drawn) < len(results):
             logger.warning("%s: not every seed kept its %s; those without are not drawn.", name, cost)
         for result, points in drawn:

@@ -91,11 +91,6 @@ class Row:
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        runs_of: `<table>` or `<table>/<row>`: the row that trains the system, of the same name unless said; None: the
-            table's own `runs_of`, or itself.
-        encoder_of: `<table>/<row>`: the row whose run, at the same size and seed, the experiment goes on from, by
-            `data.init_args.encoder`. It is trained first where it is not there yet.
-        trees_of: the same of the row whose run parses for the experiment, by `data.init_args.annotator.init_args.run`.
         reads: by column key, the measure of the run that stands there in place of the one named like the column.
         x: where the row stands in a picture of the table as a series.
         note: one line for the notes.
@@ -115,9 +110,6 @@ class Row:
     deviations: Mapping[str, float] = field(default_factory=dict)
     stars: Sequence[str] = ()
     quoted: str | None = None
-    runs_of: str | None = None
-    encoder_of: str | None = None
-    trees_of: str | None = None
     reads: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     note: str | None = None
@@ -227,7 +219,6 @@ class TableDefinition:
         coherence: the same of what systems are asked about documents, as `depgen coherence` reads it; one task each.
         scoring: the same of the text that every row is scored on, whatever it was trained on: perplexities are then of
             this text, and exact ones apart from others.
-        runs_of: the table whose trained systems it shows, row by row; None trains its own.
         sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
         given: the name or path that the table was asked for by; no part of its file.
@@ -246,7 +237,6 @@ class TableDefinition:
     correlations: str | None = None
     coherence: tuple[str, ...] = ()
     scoring: str | None = None
-    runs_of: str | None = None
     sizes_vary: bool = False
     notes: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
@@ -286,12 +276,12 @@ class TableDefinition:
         raise KeyError(key)
 
 
-def is_made(row: Row, *, profile: str) -> bool:
+def is_made(row: Row, *, size: str) -> bool:
     """Whether something makes the row: a floor's rule, or an experiment that is there at this size."""
     if row.floor is not None:
         return True
     try:
-        return row.made_from is not None and bool(row.experiment_at(profile))
+        return row.made_from is not None and bool(row.experiment_at(size))
     except UserError:
         return False
 
@@ -409,32 +399,6 @@ def _check_row(
     alone = sorted(set(row.deviations) - set(row.values))
     if alone:
         raise UserError(f"{where}: deviations: {', '.join(alone)} have no values.")
-    for key, reference in (("encoder_of", row.encoder_of), ("trees_of", row.trees_of)):
-        if reference is not None:
-            if reference.count("/") != 1:
-                raise UserError(f"{where}: {key}: expected <table>/<row>, found {reference!r}.")
-            _check_reference(definition, reference, f"{where}: {key}")
-    if row.runs_of is not None:
-        _check_reference(definition, row.runs_of if "/" in row.runs_of else f"{row.runs_of}/{row.slug}", where)
-    elif definition.runs_of is not None and row.experiment is not None:
-        _check_reference(definition, f"{definition.runs_of}/{row.slug}", where)
     for other in row.against:
         if other not in names or other == row.name:
             raise UserError(f"{where}: against {other!r}, which is no{' other' if other == row.name else ''} row.")
-
-
-def _check_reference(definition: TableDefinition, reference: str, where: str) -> None:
-    """Whether `<table>/<row>` is there; the other table is looked at for the names of its rows alone."""
-    table, _, row = reference.partition("/")
-    if table == definition.table:
-        known = [each.name for each in definition.rows]
-    else:
-        path = table_path(table)
-        if not path.is_file():
-            raise UserError(f"{where}: no table {table!r}.{did_you_mean(table, table_names())}")
-        rows = read_yaml(path).get("rows")
-        listed = rows if isinstance(rows, Sequence) else ()
-        known = [str(each["name"]) for each in listed if isinstance(each, Mapping) and "name" in each]
-    slugs = [Row(each).slug for each in known]
-    if Row(row).slug not in slugs:
-        raise UserError(f"{where}: table {table} has no row {row!r}.{did_you_mean(row, slugs)}")

@@ -62,7 +62,7 @@ def grid_of_table(
         UserError: no such table, row, size or option, or a training failed.
     """
     definition, values = load_definition(table), dict(_listed(each) for each in vary)
-    chosen = choose_size(definition.sizes, size)
+    chosen, _ = choose_size(definition.sizes, size)
     rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.experiment]
     found = dict[str, str]()
     for each in rows:

@@ -30,7 +30,7 @@ def draw_heat_map(
     run: str | None = None,
     table: str | None = None,
     row: str | None = None,
-    profile: str | None = None,
+    size: str | None = None,
     split: Split = "test",
     relations: Sequence[str] = (),
     after_mask: bool = False,
@@ -47,7 +47,7 @@ def draw_heat_map(
         run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: UDGN.
-        profile: at which it was trained; unset: `small`, or the only one of the table.
+        size: at which it was trained; unset: `small`, or the only one of the table.
         split: of the treebank.
         relations: which; by default all.
         after_mask: take the weights that values are summed by, not those before a mask between words.
@@ -59,10 +59,10 @@ def draw_heat_map(
         output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
-        UserError: no such run or relation, a row or a profile without a table, a treebank without relations, a model
+        UserError: no such run or relation, a row or a size without a table, a treebank without relations, a model
             that shows no attention, or no matplotlib.
     """
-    chosen = chosen_run(run, table, row=row, profile=profile, usual="UDGN")
+    chosen = chosen_run(run, table, row=row, size=size, usual="UDGN")
     check_picture(output)
     trained = load_trained(chosen, device=device)
     corpus = in_form_of_run(trained.run, corpus, form)

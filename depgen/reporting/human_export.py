@@ -9,7 +9,7 @@ from depgen.evaluation.human.forms import sheet_csv, sheet_html
 from depgen.evaluation.human.questionnaire import REAL, Questionnaire, Source, pairwise, turing
 from depgen.locations import file_sha256, write_atomically
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import result_path
 from depgen.reporting.texts import nuclei
 from depgen.trees.lines import read_texts
@@ -25,7 +25,7 @@ def export(
     contexts: Path | None = None,
     real: Path | None = None,
     table: str | None = None,
-    profile: str | None = None,
+    size: str | None = None,
     training_seed: int | None = None,
     top_p: float | None = None,
     number: int = 100,
@@ -41,7 +41,7 @@ def export(
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
             the systems' texts (case, spaces, `<unk>`), else they give themselves away.
         table: whose rows wrote texts, such as dmlm_table2.
-        profile: at which they were trained; unset: `small`, or the only one of the table.
+        size: at which they were trained; unset: `small`, or the only one of the table.
         training_seed: of the rows' training; unset: 1.
         top_p: the nucleus of the rows' texts; unset: the table's, if it has one alone. The paper's comparisons are of
             0.5 (dmlm_table2), its Turing test of 0.7 (dmlm_table5).
@@ -53,7 +53,7 @@ def export(
         UserError: texts are missing or too few, contexts differ, options of a table's rows where every system has its
             file, or another questionnaire lies in the folder.
     """
-    rows = _rows(texts, table, profile, training_seed, top_p)
+    rows = _rows(texts, table, size, training_seed, top_p)
     written = [_written(each, rows) for each in texts]
     lines = {each.name: each.texts for each in written}
     if len(lines) < len(texts):
@@ -74,7 +74,7 @@ def export(
         asked = pairwise(first, second, _contexts(contexts, written), number=number, raters=raters, seed=seed)
     asked = replace(asked, sources=sources)
     if rows is not None:
-        asked = replace(asked, profile=rows.profile, top_p=rows.top_p)
+        asked = replace(asked, profile=rows.size, top_p=rows.top_p)
     _write(asked, output)
     return "\n".join(_said(asked, output))
 
@@ -94,22 +94,22 @@ class _Rows:
     """Whose rows' texts are meant where no file is named."""
 
     definition: TableDefinition
-    profile: str
+    size: str
     seed: int
     top_p: float
 
 
 def _rows(
-    texts: Sequence[str], table: str | None, profile: str | None, seed: int | None, top_p: float | None
+    texts: Sequence[str], table: str | None, size: str | None, seed: int | None, top_p: float | None
 ) -> _Rows | None:
     """The table's rows that texts without a file are of; None where each has its file.
 
     Raises:
-        UserError: there is no such table, profile or nucleus, or something is said of rows where there are none.
+        UserError: there is no such table, size or nucleus, or something is said of rows where there are none.
     """
     bare = next((each for each in texts if "=" not in each), None)
     if bare is None:
-        of_rows = {"--table": table, "--profile": profile, "--training-seed": seed, "--top-p": top_p}
+        of_rows = {"--table": table, "--size": size, "--training-seed": seed, "--top-p": top_p}
         given = [option for option, value in of_rows.items() if value is not None]
         if given:
             raise UserError(f"Every system here has its file, and none is a table's row: leave {', '.join(given)} out.")
@@ -117,7 +117,7 @@ def _rows(
     if table is None:
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
     definition = load_definition(table)
-    chosen, _ = choose_profile(definition.sizes, profile)
+    chosen, _ = choose_size(definition.sizes, size)
     return _Rows(definition, chosen, 1 if seed is None else seed, _nucleus(definition, top_p))
 
 
@@ -145,12 +145,12 @@ def _written(given: str, rows: _Rows | None) -> _Written:
     definition, generation = rows.definition, rows.definition.generation
     assert generation is not None
     row = definition.row(name)
-    folder = result_path(definition.table, row.slug, profile=rows.profile, seed=rows.seed).with_suffix("")
+    folder = result_path(definition.table, row.slug, size=rows.size, seed=rows.seed).with_suffix("")
     path = folder / generation.file_of(rows.top_p)
     if not path.is_file():
         raise UserError(
-            f"No texts of {row.name}, {rows.profile}, seed {rows.seed} at {path}. Make them first: depgen reproduce "
-            f"{definition.argument} --row {row.slug} --profile {rows.profile} --seeds '[{rows.seed}]'"
+            f"No texts of {row.name}, {rows.size}, seed {rows.seed} at {path}. Make them first: depgen reproduce "
+            f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]'"
         )
     texts = read_texts(path)
     return _Written(row.name, texts, _source(path, texts), folder / "prompts.txt")

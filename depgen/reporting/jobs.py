@@ -10,7 +10,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.generation import generate as write_texts
-from depgen.locations import below_runs, runs_root, write_atomically
+from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
 from depgen.reporting.needs import runs_in
@@ -93,7 +93,7 @@ def _training(name: str, experiment: Experiment, job: Job) -> Training:
 
 
 def _needed(experiment: Experiment, job: Job) -> dict[str, Training]:
-    """The trainings whose runs an experiment loads: those that it names by their experiment, at the job's size and seed."""
+    """The trainings whose runs an experiment loads by the names of their experiments, at the job's size and seed."""
     found = {}
     for option, run in runs_in(experiment.settings).items():
         name = run.partition("/")[0]
@@ -136,7 +136,8 @@ def run_of_row(table: str, row: str, size: str | None) -> Path:
         UserError: there is no such table, row or size, or the row is not trained.
     """
     definition = load_definition(table)
-    chosen, system = choose_size(definition.sizes, size), definition.row(row)
+    chosen, _ = choose_size(definition.sizes, size)
+    system = definition.row(row)
     begun = Job(definition, system, chosen, 0).training.root.parent.glob("seed*")
     others = sorted(int(number) for folder in begun if (number := folder.name.removeprefix("seed")).isdecimal())
     for seed in dict.fromkeys((*definition.seeds_at(chosen), *others)):

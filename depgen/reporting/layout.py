@@ -94,17 +94,17 @@ class Layout:
     """A whole table before it takes a format."""
 
     definition: TableDefinition
-    profile: str
+    size: str
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
 
     @property
     def caption(self) -> str:
-        """The caption with the profile, where one is known."""
-        return self.definition.caption + (f" (profile {self.profile})" if self.profile else "")
+        """The caption with the size, where one is known."""
+        return self.definition.caption + (f" (size {self.size})" if self.size else "")
 
 
-def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Ours]) -> Layout:
+def lay_out(definition: TableDefinition, *, size: str, ours: Mapping[str, Ours]) -> Layout:
     """The table of local and tracked results, by row name, beside the published ones."""
     results = {name: each.results for name, each in ours.items()}
     comparisons, tests = compare(definition, results)
@@ -121,10 +121,10 @@ def lay_out(definition: TableDefinition, *, profile: str, ours: Mapping[str, Our
             definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})), recorded=recorded
         )
         ran = asked_of_people or bool(ours[row.name].shown)
-        made = is_made(row, profile=profile)
+        made = is_made(row, size=size)
         lines += [dataclasses.replace(first, head=_head(row, ran=ran, made=made, published=published)), *others]
-    notes = notes_of(definition, profile=profile, ours=ours, comparisons=comparisons, tests=tests)
-    return Layout(definition, profile, tuple(lines), (*_partial(definition, lines), *notes))
+    notes = notes_of(definition, size=size, ours=ours, comparisons=comparisons, tests=tests)
+    return Layout(definition, size, tuple(lines), (*_partial(definition, lines), *notes))
 
 
 def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:

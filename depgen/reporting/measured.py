@@ -1,4 +1,4 @@
-"""What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a profile."""
+"""What was measured before and is tracked: `experiments/measured/<table>/<row>.yaml`, one entry a size."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ _ROUNDING = 1e-2
 
 @dataclass(frozen=True)
 class Measured:
-    """The tracked results of a row at a profile, with what was found from items that are not tracked.
+    """The tracked results of a row at a size, with what was found from items that are not tracked.
 
     Attributes:
         results: one a seed.
@@ -68,9 +68,9 @@ def measured_path(table: str, row_slug: str) -> Path:
     return experiments_root() / "measured" / table / f"{row_slug}.yaml"
 
 
-def measured_page(table: str, profile: str) -> Path:
+def measured_page(table: str, size: str) -> Path:
     """The file that shows a table's tracked results whole."""
-    return experiments_root() / "measured" / table / f"table-{profile}.md"
+    return experiments_root() / "measured" / table / f"table-{size}.md"
 
 
 def read_measured_file(path: Path) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def read_measured_file(path: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Measured]:
-    """By row name, what is tracked at a profile.
+def read_measured(definition: TableDefinition, *, size: str) -> dict[str, Measured]:
+    """By row name, what is tracked at a size.
 
     Raises:
         UserError: a file does not read as one of measurements.
@@ -95,12 +95,12 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
     found = {}
     for row in definition.rows:
         path = measured_path(definition.table, row.slug)
-        entry = read_measured_file(path).get("profiles", {}).get(profile)
+        entry = read_measured_file(path).get("profiles", {}).get(size)
         if entry is not None:
-            where = f"{path}: profiles.{profile}"
+            where = f"{path}: profiles.{size}"
             entry = mapping(entry, where)
             found[row.name] = Measured(
-                _seeds(entry, definition, row.name, profile, where),
+                _seeds(entry, definition, row.name, size, where),
                 _tested(entry, where),
                 _intervals(entry, where),
                 entries(entry.get("scored_seeds") or (), int, f"{where}.scored_seeds"),
@@ -108,16 +108,16 @@ def read_measured(definition: TableDefinition, *, profile: str) -> dict[str, Mea
     return found
 
 
-def read_ours(definition: TableDefinition, *, profile: str) -> dict[str, Ours]:
+def read_ours(definition: TableDefinition, *, size: str) -> dict[str, Ours]:
     """By row name, every row's local and tracked results; of a floor, which no seed varies, the first of each.
 
     Raises:
         UserError: a file does not read as a result, or as one of measurements.
     """
-    measured = read_measured(definition, profile=profile)
+    measured = read_measured(definition, size=size)
     found = {}
     for row in definition.rows:
-        local = tuple(read_results(definition.table, row.slug, profile=profile))
+        local = tuple(read_results(definition.table, row.slug, size=size))
         tracked = measured.get(row.name)
         if row.is_floor:
             kept = None if tracked is None else dataclasses.replace(tracked, results=tracked.results[:1])
@@ -195,10 +195,10 @@ def judged_otherwise(local: Sequence[Result], tracked: Result) -> list[str]:
 
 
 def _seeds(
-    entry: Mapping[str, Any], definition: TableDefinition, row: str, profile: str, where: str
+    entry: Mapping[str, Any], definition: TableDefinition, row: str, size: str, where: str
 ) -> tuple[Result, ...]:
     seeds = mapping(entry.get("seeds"), f"{where}.seeds")
-    place = {"table": definition.table, "row": row, "profile": profile}
+    place = {"table": definition.table, "row": row, "size": size}
     never = {column.key for column in definition.columns if column.published_only}
     return tuple(
         dataclasses.replace(result, not_computed={k: v for k, v in result.not_computed.items() if k not in never})

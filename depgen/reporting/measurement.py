@@ -1,4 +1,4 @@
-"""The result of one row at one profile and seed, from its trained model or from its source."""
+"""The result of one row at one size and seed, from its trained model or from its source."""
 
 import dataclasses
 import io
@@ -32,13 +32,11 @@ _OF_THE_RUN = ("trees", "parameters", "budget", "curve", "clock", "beginning", "
 """What results take over from `RunFacts`."""
 
 
-def measure(
-    job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True
-) -> Result:
+def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
 
     Args:
-        job: the row at a profile and seed.
+        job: the row at a size and seed.
         depgen: runs a command.
         options: of the text measures.
         remeasure: test again where the numbers of the single items were not kept.
@@ -93,7 +91,7 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
     return Result(
         table=job.definition.table,
         row=job.row.name,
-        profile=job.profile,
+        size=job.size,
         seed=job.seed,
         metrics=found.metrics,
         not_computed=found.not_computed,

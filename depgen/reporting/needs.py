@@ -28,8 +28,9 @@ def parsers_in(settings: Mapping[str, Any]) -> list[str]:
 def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
     """The runs that settings load, by the dotted name of the option that names each.
 
-    >>> runs_in({"data": {"class_path": "depgen.data.sentence_pairs.SentencePairs", "init_args": {"encoder": "udgn_ptb"}}})
-    {'data.init_args.encoder': 'udgn_ptb'}
+    >>> pairs = {"class_path": "depgen.data.sentence_pairs.SentencePairs", "init_args": {"encoder": "udgn_ptb/small"}}
+    >>> runs_in({"data": pairs})
+    {'data.init_args.encoder': 'udgn_ptb/small'}
     """
     return {option: str(name) for option, name in _named(settings, _RUNS)}
 

@@ -16,7 +16,7 @@ MATCHED = 0.01
 def notes_of(
     definition: TableDefinition,
     *,
-    profile: str,
+    size: str,
     ours: Mapping[str, Ours],
     comparisons: Sequence[SystemComparison],
     tests: int,
@@ -30,7 +30,7 @@ def notes_of(
     lines += _reduced(definition, shown)
     lines += verdicts(definition, comparisons)
     lines += differences(definition, results)
-    lines += _not_computed(definition, profile, shown)
+    lines += _not_computed(definition, size, shown)
     if alone := [column.header for column in definition.columns if column.published_only]:
         lines.append(f"Only the paper has {_listed(alone)}: the data are not at hand, and ours stay empty.")
     lines += _empty(definition, comparisons, shown)
@@ -57,7 +57,7 @@ def notes_of(
     if any(shown.get(row.name) for row in definition.rows if not row.is_floor):
         lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
     if not any(shown.values()) and any(row.experiment is not None for row in definition.rows):
-        lines.append(f"Nothing of ours yet at profile {profile}: depgen reproduce {definition.argument}.")
+        lines.append(f"Nothing of ours yet at size {size}: depgen reproduce {definition.argument}.")
     return lines + [f"{note.rstrip('.')}." for note in definition.notes]
 
 
@@ -119,7 +119,7 @@ def _scored(definition: TableDefinition, ours: Mapping[str, Ours]) -> Iterator[s
             yield f"{name}: intervals, around the mean of all, and tests by the items of {of}."
 
 
-def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> Iterator[str]:
+def _not_computed(definition: TableDefinition, size: str, shown: Results) -> Iterator[str]:
     """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
     missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in definition.ours:
@@ -130,7 +130,7 @@ def _not_computed(definition: TableDefinition, profile: str, shown: Results) -> 
         for reason, names in reasons.items():
             missing.setdefault((reason, tuple(names)), []).append(column.header)
     if missing and definition.generation is not None:
-        command = f"depgen reproduce {definition.argument} --profile {profile} --remeasure"
+        command = f"depgen reproduce {definition.argument} --size {size} --remeasure"
         yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
     for (reason, rows), headers in missing.items():
         yield f"Not computed: {_listed(headers)} ({_listed(rows)}): {reason.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""What the rows of a table need before they are trained: what is at hand, what is made first, and how long all takes."""
+"""What the rows of a table need before they are trained: what is at hand, what is made first, how long all takes."""
 
 import json
 import re
@@ -15,8 +15,10 @@ from depgen.evaluation.oracle import oracle_training
 from depgen.evaluation.text import TextOptions
 from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
 from depgen.locations import cache_root, data_root, made_once
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job
+from depgen.reporting.measured import read_ours
 from depgen.reporting.needs import parsers_in
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
@@ -170,6 +172,16 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
     return Plan(title, preparations(trained, options or TextOptions()), tuple(lines), total)
 
 
+def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:
+    """How long a training of each row took, in minutes, by its newest seed here or among the tracked results."""
+    found = {}
+    for row, ours in read_ours(definition, size=size).items():
+        clocks = [result.clock for result in ours.of_one_training if result.clock]
+        if clocks:
+            found[row] = clocks[-1][-1][1] / 60
+    return found
+
+
 def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
     """A row's trainings, those whose run is at hand apart."""
     finished = [job for job in jobs if job.training.finished() is not None]
@@ -187,7 +199,9 @@ def _total(trainings: Sequence[tuple[Job, float | None]]) -> str:
         return "Nothing is to be trained."
     if not known:
         return "Nothing is known of how long this takes."
-    others = "" if len(known) == len(runs) else f" for {len(known)} of {len(runs)} trainings; of the others nothing is known"
+    others = (
+        "" if len(known) == len(runs) else f" for {len(known)} of {len(runs)} trainings; of the others nothing is known"
+    )
     return f"About {_in_words(sum(known))}, by the trainings that are recorded{others}. Tests and texts come on top."
 
 

@@ -14,7 +14,11 @@ SIZES = ("model_type", "layers", "width", "attention_heads", "feedforward", "max
 """The arguments of a backbone that weights decide."""
 RECIPE = ("optimizer", "scheduler")
 """What is taken from the paper's size, which begins from weights too."""
-_MODEL, _BACKBONE, _VOCABULARY = "model.init_args", "model.init_args.backbone.init_args", "data.init_args.vocabulary.init_args"
+_MODEL, _BACKBONE, _VOCABULARY = (
+    "model.init_args",
+    "model.init_args.backbone.init_args",
+    "data.init_args.vocabulary.init_args",
+)
 
 
 def can_be_pretrained(experiment: Experiment) -> bool:

@@ -38,7 +38,7 @@ def today() -> str:
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
-def choose_profile(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
+def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
     """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`.
 
     Raises:
@@ -48,5 +48,5 @@ def choose_profile(sizes: Sequence[str], size: str | None = None) -> tuple[str, 
         raise UserError(f"No size {size!r} here: expected one of {', '.join(sizes)}.")
     if size:
         return size, f"Size {size}: as given."
-    others = "".join(f" (--profile {other} for the other)" for other in sizes[1:])
+    others = "".join(f" (--size {other} for the other)" for other in sizes[1:])
     return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."

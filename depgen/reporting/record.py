@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 CURVE_POINTS = 40
 
 
-def record(table: str | None = None, *, profile: str | None = None) -> str:
-    """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a profile's entry in each.
+def record(table: str | None = None, *, size: str | None = None) -> str:
+    """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a size's entry in each.
 
-    Beside them `table-<profile>.md` shows the table of all tracked results; it is written anew where the table's
+    Beside them `table-<size>.md` shows the table of all tracked results; it is written anew where the table's
     definition has changed alone, too.
 
     Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
@@ -39,41 +39,41 @@ def record(table: str | None = None, *, profile: str | None = None) -> str:
     comparison that the table tests but of which no seed has such scores is left out and named in the log.
 
     Args:
-        table: the table's name; unset: every table that has results, each at the profile asked for or at its only one.
-        profile: whose results to copy; unset: `small`, or the only one of the table.
+        table: the table's name; unset: every table that has results, each at the size asked for or at its only one.
+        size: whose results to copy; unset: `small`, or the only one of the table.
 
     Raises:
-        UserError: there are no results at that profile, or tracked seeds are of another configuration.
+        UserError: there are no results at that size, or tracked seeds are of another configuration.
     """
     written = []
-    for definition, chosen, reason in asked_for(table, profile):
-        ours = read_ours(definition, profile=chosen)
+    for definition, chosen, reason in asked_for(table, size):
+        ours = read_ours(definition, size=chosen)
         if any(each.results for each in ours.values()):
             written += [
                 f"{definition.table}. {reason}" if table is None else reason,
                 *_record(definition, chosen, ours),
             ]
-        tracked = read_measured(definition, profile=chosen)
+        tracked = read_measured(definition, size=chosen)
         if tracked:
             written += _show(definition, chosen)
         elif table is not None:
             raise UserError(
-                f"No results of profile {chosen} under {results_root() / definition.table}. "
-                f"Make them first: depgen reproduce {definition.argument} --profile {chosen}."
+                f"No results of size {chosen} under {results_root() / definition.table}. "
+                f"Make them first: depgen reproduce {definition.argument} --size {chosen}."
             )
     return "\n".join(written) or f"No results under {results_root()}: nothing to record."
 
 
-def _show(definition: TableDefinition, profile: str) -> list[str]:
+def _show(definition: TableDefinition, size: str) -> list[str]:
     """The page of a table's tracked results, written where it has changed; one line then."""
-    path, text = measured_page(definition.table, profile), tracked_page(definition, profile)
+    path, text = measured_page(definition.table, size), tracked_page(definition, size)
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return []
     write_atomically(path, text)
-    return [f"{path}: the tracked results, profile {profile}"]
+    return [f"{path}: the tracked results, size {size}"]
 
 
-def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours]) -> list[str]:
+def _record(definition: TableDefinition, size: str, ours: Mapping[str, Ours]) -> list[str]:
     """The tracked files of one table, written; one line each.
 
     Raises:
@@ -91,18 +91,18 @@ def _record(definition: TableDefinition, profile: str, ours: Mapping[str, Ours])
     for row in rows:
         path = measured_path(definition.table, row.slug)
         content = read_measured_file(path)
-        profiles = dict(content.get("profiles", {}))
+        sizes = dict(content.get("profiles", {}))
         having = seeds_scored(definition, results[row.name])
-        profiles[profile] = {
+        sizes[size] = {
             "seeds": {result.seed: _plain(result) for result in results[row.name]},
             "intervals": {key: [float(f"{end:.6g}") for end in each] for key, each in bounds.get(row.name, {}).items()},
             "comparisons": _plain_comparisons(row, comparisons),
             **({"scored_seeds": having} if 0 < len(having) < len(results[row.name]) else {}),
         }
-        text = yaml.safe_dump({"row": row.name, "table": definition.table, "profiles": profiles}, sort_keys=False)
+        text = yaml.safe_dump({"row": row.name, "table": definition.table, "profiles": sizes}, sort_keys=False)
         write_atomically(path, text)
         seeds = ", ".join(str(result.seed) for result in results[row.name])
-        written.append(f"{path}: {row.name}, profile {profile}, seeds {seeds}")
+        written.append(f"{path}: {row.name}, size {size}, seeds {seeds}")
     return written
 
 
@@ -122,8 +122,8 @@ def _check_that_none_is_lost(definition: TableDefinition, row: Row, ours: Ours) 
 
 def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Result], lost: Result) -> UserError:
     """Why a tracked seed does not go with the local ones, and what to do."""
-    where = f"{measured_path(definition.table, row.slug)}: seed {lost.seed} of profile {lost.profile}"
-    again = f"depgen reproduce {definition.argument} --row {row.slug} --profile {lost.profile} --seeds [{lost.seed}]"
+    where = f"{measured_path(definition.table, row.slug)}: seed {lost.seed} of size {lost.size}"
+    again = f"depgen reproduce {definition.argument} --row {row.slug} --size {lost.size} --seeds [{lost.seed}]"
     digests = {result.config_sha256 for result in local}
     if lost.config_sha256 not in digests:
         return UserError(
@@ -160,7 +160,7 @@ def _is_recorded(definition: TableDefinition, item: SystemComparison, results: R
 def _plain(result: Result) -> dict[str, Any]:
     """A result without what its place says already, per-item files left out and the curve thinned."""
     content = result.to_dict()
-    for name in ("table", "row", "profile", "seed", "items"):
+    for name in ("table", "row", "size", "seed", "items"):
         del content[name]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
     kept = thin(result.curve, CURVE_POINTS)

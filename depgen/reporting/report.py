@@ -75,12 +75,12 @@ class ShownSystem:
 
 @dataclass(frozen=True)
 class Section:
-    """A table at a profile."""
+    """A table at a size."""
 
     anchor: str
     caption: str
     table: str
-    profile: str
+    size: str
     head: Sequence[str]
     systems: tuple[ShownSystem, ...]
     provenance: tuple[str, ...]
@@ -100,7 +100,7 @@ class Gap:
 def report(*, output: Path | None = None) -> str:
     """Where the page went, what it holds, and how much is missing.
 
-    It needs nothing else: pictures are within it. Tables stand at every profile that has results, local or tracked;
+    It needs nothing else: pictures are within it. Tables stand at every size that has results, local or tracked;
     curves and series are drawn from these, all other pictures and pages are those under `results/*/`. A definition or a
     result that does not read as one stands, with what is wrong, among what is missing.
 
@@ -157,16 +157,16 @@ def render_page(
 
 
 def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
-    """A table at each profile that has results, the pictures of its folder with the first; and what each lacks."""
+    """A table at each size that has results, the pictures of its folder with the first; and what each lacks."""
     sections, gaps = list[Section](), list[Gap]()
-    for profile in definition.sizes:
-        caption, anchor = f"{definition.caption} ({profile})", f"{definition.table}-{profile}"
+    for size in definition.sizes:
+        caption, anchor = f"{definition.caption} ({size})", f"{definition.table}-{size}"
         try:
-            ours = read_ours(definition, profile=profile)
+            ours = read_ours(definition, size=size)
             results = [result for each in ours.values() for result in each.shown]
             if not results:
                 continue
-            layout = with_spread(lay_out(definition, profile=profile, ours=ours), "bounds")
+            layout = with_spread(lay_out(definition, size=size, ours=ours), "bounds")
         except UserError as error:
             gaps.append(Gap(caption, "", (str(error),)))
             continue
@@ -176,12 +176,12 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
                 anchor=anchor,
                 caption=definition.caption,
                 table=definition.table,
-                profile=profile,
+                size=size,
                 head=head_of(layout)[2:],
                 systems=tuple(_systems(layout)),
                 provenance=tuple(_provenance(definition, results)),
                 notes=layout.notes,
-                pictures=(*_drawn(definition, profile), *kept),
+                pictures=(*_drawn(definition, size), *kept),
             )
         )
         lines = tuple(_lacking(layout))
@@ -254,7 +254,7 @@ def _lacking(layout: Layout) -> Iterator[str]:
     yield from (note for note in layout.notes if note.startswith("Not computed:"))
 
 
-def _drawn(definition: TableDefinition, profile: str) -> Iterator[Picture]:
+def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:
     """Learning curves of a table's rows, and its series, where it has such."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.png"
@@ -270,9 +270,9 @@ def _drawn(definition: TableDefinition, profile: str) -> Iterator[Picture]:
             drawings.append((draw_series, "Each measure against what the rows vary"))
         for draw, title in drawings:
             try:
-                draw(definition.table, profile=profile, output=path)
+                draw(definition.table, size=size, output=path)
             except UserError as error:  # no row keeps a curve, say
-                log.info("%s, %s: %s", definition.table, profile, error)
+                log.info("%s, %s: %s", definition.table, size, error)
             else:
                 yield Picture(f"{title}.", _uri(path))
 

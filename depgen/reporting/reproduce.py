@@ -75,7 +75,7 @@ def reproduce(
         MissingDataError: a corpus is missing.
     """
     definition = load_definition(table)
-    size = choose_size(definition.sizes, size)
+    size, _ = choose_size(definition.sizes, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
@@ -163,11 +163,11 @@ def make_all(
     return [lines[place] for place in range(len(jobs))]
 
 
-def _how_to_use(definition: TableDefinition, rows: Sequence[Row], profile: str, seed: int) -> str:
+def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, seed: int) -> str:
     """How to have the paper's own system, or else the last row's, write or parse; empty where there is none."""
     trained = [row for row in rows if row.experiment is not None]
     own = [row for row in trained if row.in_paper and row.against] or trained
-    run = finished_run(Job(definition, own[-1], profile, seed)) if own else None
+    run = finished_run(Job(definition, own[-1], size, seed)) if own else None
     if run is None:
         return ""
     system = _system_of(run)

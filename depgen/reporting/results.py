@@ -1,4 +1,4 @@
-"""One result: a row of a table at one profile and seed, as a JSON file that a stranger can read."""
+"""One result: a row of a table at one size and seed, as a JSON file that a stranger can read."""
 
 import dataclasses
 import json
@@ -41,12 +41,12 @@ REMEDY = " Delete it to make it again."
 
 @dataclass(frozen=True)
 class Result:
-    """One row at one profile and seed.
+    """One row at one size and seed.
 
     Attributes:
         table: the table's name.
         row: the system's name, as in the paper.
-        profile: `small`, `paper` or the table's only one.
+        size: `small`, `paper` or the table's only one.
         seed: of training.
         metrics: numbers by measure.
         not_computed: reasons by measure.
@@ -75,7 +75,7 @@ class Result:
 
     table: str
     row: str
-    profile: str
+    size: str
     seed: int
     metrics: Mapping[str, float]
     data: DataSource
@@ -113,6 +113,8 @@ class Result:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
         values = dict(mapping(content, where))
+        if "profile" in values:  # the size, in results of before
+            values["size"] = values.pop("profile")
         for name, kind in (("data", DataSource), ("budget", Budget), ("generation", Generation)):
             if name in values and not (name == "generation" and values[name] is None):
                 values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
@@ -135,9 +137,9 @@ def row_folder(table: str, row_slug: str) -> Path:
     return results_root() / table / row_slug
 
 
-def result_path(table: str, row_slug: str, *, profile: str, seed: int) -> Path:
-    """`results/<table>/<row>/<profile>-seed<k>.json`."""
-    return row_folder(table, row_slug) / f"{profile}-seed{seed}.json"
+def result_path(table: str, row_slug: str, *, size: str, seed: int) -> Path:
+    """`results/<table>/<row>/<size>-seed<k>.json`."""
+    return row_folder(table, row_slug) / f"{size}-seed{seed}.json"
 
 
 def write_result(result: Result, path: Path) -> None:
@@ -167,15 +169,15 @@ def read_result(path: Path) -> Result:
     return Result.from_dict(content, where=str(path))
 
 
-def read_results(table: str, row_slug: str, *, profile: str) -> list[Result]:
-    """Every seed's result of a row at a profile, by seed.
+def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
+    """Every seed's result of a row at a size, by seed.
 
     Raises:
         UserError: a file does not read as a result, or holds another one than its place says.
     """
-    found = {path: read_result(path) for path in row_folder(table, row_slug).glob(f"{profile}-seed*.json")}
+    found = {path: read_result(path) for path in row_folder(table, row_slug).glob(f"{size}-seed*.json")}
     for path, result in found.items():
-        held = result_path(result.table, Row(result.row).slug, profile=result.profile, seed=result.seed)
+        held = result_path(result.table, Row(result.row).slug, size=result.size, seed=result.seed)
         if held != path:
             raise UserError(f"{path} holds a result that belongs at {held}: move it there, or delete it.")
     return sorted(found.values(), key=lambda result: result.seed)
@@ -201,7 +203,7 @@ def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "item
             for each, array in zip(results, scores, strict=True)
         )
         raise UserError(
-            f"{results[0].row} of {results[0].table}, profile {results[0].profile}: the seeds differ in the number of "
+            f"{results[0].row} of {results[0].table}, size {results[0].size}: the seeds differ in the number of "
             f"{name} items: {files}. All seeds are tested on one test split: measure again those that are not "
             "(depgen reproduce ... --remeasure); a run that was tested on another split is tested again once its "
             "folder's test.json is deleted."

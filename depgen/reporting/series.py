@@ -10,7 +10,7 @@ from depgen.reporting.comparison import Summary, summarise
 from depgen.reporting.definition import Column, TableDefinition, load_definition
 from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_profile
+from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PANEL = 3.2
 Points = Mapping[float, Summary]
 
 
-def draw_series(table: str, *, profile: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
+def draw_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
     """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
 
     Floors are dashed lines.
@@ -32,24 +32,24 @@ def draw_series(table: str, *, profile: str | None = None, axis: str | None = No
 
     Args:
         table: the table's name, or a YAML file of one.
-        profile: whose results; unset: `small`, or the only one of the table.
+        size: whose results; unset: `small`, or the only one of the table.
         axis: what stands below the panels; unset: the table's caption.
-        output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<profile>.png`.
+        output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
 
     Raises:
         UserError: no such table, one whose rows have no `x`, no results, or no matplotlib.
     """
     definition = load_definition(table)
-    profile, _ = choose_profile(definition.sizes, profile)
+    size, _ = choose_size(definition.sizes, size)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
-    results = {name: each.shown for name, each in read_ours(definition, profile=profile).items()}
+    results = {name: each.shown for name, each in read_ours(definition, size=size).items()}
     shown = {column: points for column in definition.columns if (points := _points(definition, results, column))}
     floors = {column: _floors(definition, results, column) for column in shown}
     if not shown:
-        command = f"depgen reproduce {definition.argument} --profile {profile}"
-        raise UserError(f"No result of {definition.table} at profile {profile}. Make one: {command}.")
-    path = output or results_root() / definition.table / f"series-{profile}.png"
+        command = f"depgen reproduce {definition.argument} --size {size}"
+        raise UserError(f"No result of {definition.table} at size {size}. Make one: {command}.")
+    path = output or results_root() / definition.table / f"series-{size}.png"
     save(series_figure(shown, floors, axis=axis or definition.caption), path)
     lacking = [row.name for row in definition.rows if row.x is not None and not results[row.name]]
     drawn = f"{path}: {', '.join(column.header for column in shown)}."

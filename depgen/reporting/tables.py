@@ -24,7 +24,7 @@ _ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "
 def table(
     table: str | None = None,
     *,
-    profile: str | None = None,
+    size: str | None = None,
     format: Format = "markdown",
     spread: Spread = "bounds",
     output: Path | None = None,
@@ -33,8 +33,8 @@ def table(
     """A table of the results so far beside the published and the tracked ones.
 
     Args:
-        table: its name; unset: every table that there is, each at the profile asked for or at its only one.
-        profile: whose results; unset: `small`, or the only one of the table.
+        table: its name; unset: every table that there is, each at the size asked for or at its only one.
+        size: whose results; unset: `small`, or the only one of the table.
         format: of the returned text.
         spread: what stands beside a number: its deviation over seeds, and behind it the `bounds` of its 95 % bootstrap
             interval over items; the interval's `half_width` alone; or the deviation over `seeds` alone. CSV has all.
@@ -42,12 +42,12 @@ def table(
         files: write all four formats under `results/<table>/` as well.
 
     Raises:
-        UserError: there is no such table or profile, or a result does not read as one.
+        UserError: there is no such table or size, or a result does not read as one.
     """
     if table is None and output is not None:
         raise UserError("--output takes one table: name it.")
     shown: list[str] = []
-    for definition, chosen, reason in asked_for(table, profile):
+    for definition, chosen, reason in asked_for(table, size):
         layout = layout_of(definition, chosen)
         text = render(layout, format=format, spread=spread)
         if files:
@@ -62,20 +62,20 @@ def table(
 
 def _write(layout: Layout, spread: Spread) -> None:
     for format, ending in _ENDINGS.items():
-        path = results_root() / layout.definition.table / f"table-{layout.profile}.{ending}"
+        path = results_root() / layout.definition.table / f"table-{layout.size}.{ending}"
         write_atomically(path, render(layout, format=format, spread=spread))
 
 
-def layout_of(definition: TableDefinition, profile: str) -> Layout:
-    """The table of the local and tracked results at a profile."""
-    return lay_out(definition, profile=profile, ours=read_ours(definition, profile=profile))
+def layout_of(definition: TableDefinition, size: str) -> Layout:
+    """The table of the local and tracked results at a size."""
+    return lay_out(definition, size=size, ours=read_ours(definition, size=size))
 
 
-def tracked_page(definition: TableDefinition, profile: str) -> str:
+def tracked_page(definition: TableDefinition, size: str) -> str:
     """The table of the tracked results alone in Markdown, the same on every machine."""
-    tracked = read_measured(definition, profile=profile)
+    tracked = read_measured(definition, size=size)
     ours = {row.name: Ours(apart=tracked.get(row.name)) for row in definition.rows}
-    return render(lay_out(definition, profile=profile, ours=ours), format="markdown")
+    return render(lay_out(definition, size=size, ours=ours), format="markdown")
 
 
 def render(layout: Layout, *, format: Format, spread: Spread = "bounds") -> str:
@@ -186,7 +186,7 @@ def _csv(layout: Layout) -> str:
     """One number a line."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    head = ["table", "profile", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "star"]
+    head = ["table", "size", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "star"]
     writer.writerow([*head, "word"])
     for line in layout.lines:
         for column, cell in zip(layout.definition.columns, line.cells, strict=True):
@@ -195,7 +195,7 @@ def _csv(layout: Layout) -> str:
             values = (cell.value, cell.deviation, *(cell.interval or (None, None)))
             numbers = ["" if number is None else f"{number:.10g}" for number in values]
             seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
-            place = [layout.definition.table, layout.profile, line.row.name, line.numbers, column.key]
+            place = [layout.definition.table, layout.size, line.row.name, line.numbers, column.key]
             writer.writerow([*place, *numbers, seeds, int(cell.star), cell.word])
     return stream.getvalue()
 

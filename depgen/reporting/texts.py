@@ -113,7 +113,7 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
     elif job.definition.oracle is None:
         raise UserError(f"Table {job.definition.table} has columns of an oracle, but no `oracle`: name its experiment.")
     else:
-        experiment = experiment_of(job.definition.oracle, size=job.profile)
+        experiment = experiment_of(job.definition.oracle, size=job.size)
         oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
     return dataclasses.replace(
         options,

@@ -180,7 +180,9 @@ class Training:
 def _digest(settings: Mapping[str, Any], where: str) -> str:
     """What a configuration trains; the precision left out, which the machine may ask for."""
     trainer = {name: value for name, value in (settings.get("trainer") or {}).items() if name != "precision"}
-    return settings_digest({"trainer": trainer, **{name: settings.get(name) or {} for name in ("model", "data")}}, where)
+    return settings_digest(
+        {"trainer": trainer, **{name: settings.get(name) or {} for name in ("model", "data")}}, where
+    )
 
 
 def _digests_of(run: Path) -> set[str]:

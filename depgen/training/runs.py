@@ -1,4 +1,4 @@
-"""Run folders: `runs/<experiment>/<time>`, or of a size `runs/<experiment>/<size>/seed<k>/<time>`; described in `run.json`.
+"""Run folders: `runs/<experiment>/<time>`, or `runs/<experiment>/<size>/seed<k>/<time>`; described in `run.json`.
 
 A run folder holds `config.yaml`, `run.json`, `vocabulary/`, `metrics.csv`, `lock` and `checkpoints/`.
 """
@@ -164,7 +164,9 @@ def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list
         experiment: only its runs; None = all.
         root: where they lie, by default `$DEPGEN_RUNS`.
     """
-    runs = [run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment]
+    runs = [
+        run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment
+    ]
     return sorted(runs, key=lambda run: (start_of(run), run.name), reverse=True)
 
 

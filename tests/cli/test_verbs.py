@@ -304,7 +304,7 @@ def test_ctrl_c_exits_with_130(monkeypatch):
 def test_a_place_that_cannot_be_written_ends_in_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DEPGEN_RESULTS", str(tmp_path))
     (tmp_path / "file").write_text("in the way")
-    assert main(["table", "demo", "--profile", "paper", "--output", str(tmp_path / "file" / "table.md")]) == 2
+    assert main(["table", "demo", "--size", "paper", "--output", str(tmp_path / "file" / "table.md")]) == 2
     said = capsys.readouterr().err
     assert "Choose another place" in said
     assert "Traceback" not in said

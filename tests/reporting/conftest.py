@@ -68,11 +68,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_result(row: str, seed: int, metrics: dict[str, float], **changes: object) -> Result:
-    """A small-profile result of the toy table."""
+    """A small-size result of the toy table."""
     result = Result(
         table="toy",
         row=row,
-        profile="small",
+        size="small",
         seed=seed,
         metrics=metrics,
         data=DataSource("Stories", reduced=True, train_documents=1000, fingerprint="f"),
@@ -110,7 +110,7 @@ def store(project: Path) -> Store:
             np.save(path, np.asarray(scores))
             paths[name] = f"small-seed{seed}/{name}.npy"
         result = make_result(row, seed, metrics, items=paths, **changes)
-        write_result(result, result_path("toy", slug, profile="small", seed=seed))
+        write_result(result, result_path("toy", slug, size="small", seed=seed))
         return result
 
     return write

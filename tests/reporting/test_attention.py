@@ -86,16 +86,16 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
         return Loaded()
 
     monkeypatch.setattr(attention, "load_run", load)
-    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --profile"):
-        draw_attention(table="toy", row="DM-Base", profile="small", output=tmp_path / "a.png")
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
+        draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
     definition = load_definition("toy")
     fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub())
-    draw_attention(table="toy", row="DM-Base", profile="small", output=tmp_path / "a.png")
+    draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
     assert [str(run) for run in drawn] == ["runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01"]
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
-    for option in ("row", "profile"):
-        with pytest.raises(UserError, match=r"--row and --profile .*name the --table"):
+    for option in ("row", "size"):
+        with pytest.raises(UserError, match=r"--row and --size .*name the --table"):
             draw_attention("some/run", **{option: "small"})
 
 

@@ -42,7 +42,7 @@ def test_the_same_contexts_one_ending_a_system_and_the_human_one_last(studies):
     keep("Base", 1, ["b0", "b1", "b2"])
     keep("DM-Base", 2, ["d0", "", "d2"])
     definition = load_definition("toy")
-    examples = examples_of(load_study("stories"), definition, profile="small").examples
+    examples = examples_of(load_study("stories"), definition, size="small").examples
     assert len(examples) == 2
     for example in examples:
         place = PROMPTS.prompts.index(example.context)
@@ -52,7 +52,7 @@ def test_the_same_contexts_one_ending_a_system_and_the_human_one_last(studies):
             ("DM-Base", (f"d{place}" if place != 1 else EMPTY,)),
             (HUMAN, (PROMPTS.references[place],)),
         )
-    assert examples_of(load_study("stories"), definition, profile="small").examples == examples
+    assert examples_of(load_study("stories"), definition, size="small").examples == examples
 
 
 def test_another_seed_draws_others_and_all_are_drawn_in_the_end(studies):
@@ -60,7 +60,7 @@ def test_another_seed_draws_others_and_all_are_drawn_in_the_end(studies):
     drawn = set()
     for seed in range(20):
         (studies / "stories.yaml").write_text(STUDY.replace("seed: 1", f"seed: {seed}"))
-        examples = examples_of(load_study("stories"), load_definition("toy"), profile="small").examples
+        examples = examples_of(load_study("stories"), load_definition("toy"), size="small").examples
         drawn.add(tuple(example.context for example in examples))
     assert len(drawn) == 3
 
@@ -69,7 +69,7 @@ def test_texts_from_nothing_of_another_nucleus(studies):
     keep("Base", 1, ["wrong"] * 5)
     keep("Base", 1, ["b0", "b1", "b2", "b3", "b4"], name="texts-p0.7")
     keep("DM-Base", 1, ["d0", "d1", "d2"], name="texts-p0.7", prompts=["others"])
-    (example,) = examples_of(load_study("news"), load_definition("toy"), profile="small").examples
+    (example,) = examples_of(load_study("news"), load_definition("toy"), size="small").examples
     assert (example.title, example.context) == (None, None)
     (_, base), (_, dm), (human, theirs) = example.texts
     assert [text[1] for text in base] == [text[1] for text in dm]
@@ -81,7 +81,7 @@ def test_texts_from_nothing_of_another_nucleus(studies):
 
 def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     keep("Base", 2, ["b0 <unk> [MALE]", "b0 <unk> [MALE]", "b0 <unk> [MALE]"])
-    text = case_study("stories", profile="small")
+    text = case_study("stories", size="small")
     folder = Path("results/stories")
     assert {path.name for path in folder.iterdir()} == {f"case-study-small.{each}" for each in ("md", "txt", "html")}
     assert text == (folder / "case-study-small.txt").read_text()
@@ -98,8 +98,8 @@ def test_three_formats_are_written_and_say_where_texts_come_from(studies):
 def test_the_seed_of_training_can_be_chosen(studies):
     keep("Base", 1, ["one"] * 3)
     keep("Base", 2, ["two"] * 3)
-    assert "  Base:  one\n" in case_study("stories", profile="small")
-    assert "  Base:  two\n" in case_study("stories", profile="small", seeds=[3, 2])
+    assert "  Base:  one\n" in case_study("stories", size="small")
+    assert "  Base:  two\n" in case_study("stories", size="small", seeds=[3, 2])
 
 
 @pytest.mark.parametrize("others", [PROMPTS.prompts[:2], [*PROMPTS.prompts[:2], "another"]])
@@ -107,22 +107,22 @@ def test_systems_that_wrote_on_other_prompts_do_not_stand_side_by_side(studies, 
     keep("Base", 1, ["b0", "b1", "b2"])
     keep("DM-Base", 1, ["d"] * len(others), prompts=others)
     with pytest.raises(UserError, match="Base and DM-Base wrote on different prompts"):
-        case_study("stories", profile="small")
+        case_study("stories", size="small")
 
 
 def test_a_changed_test_split_is_noticed(studies):
     keep("Base", 1, ["b0"], prompts=["another"])
     with pytest.raises(UserError, match="The test split has changed since Base wrote on it"):
-        case_study("stories", profile="small")
+        case_study("stories", size="small")
 
 
 def test_without_texts_one_is_told_how_to_make_them_and_all_go_on(studies):
     with pytest.raises(UserError, match=r"No texts of toy .*small.*0\.7"):
-        case_study("news", profile="small")
+        case_study("news", size="small")
     keep("Base", 1, ["b0", "b1", "b2"])
-    text = case_study(profile="small")
-    assert text.startswith("news: No texts of toy at profile small and nucleus 0.7.")
-    assert "Endings (profile small)" in text
+    text = case_study(size="small")
+    assert text.startswith("news: No texts of toy at size small and nucleus 0.7.")
+    assert "Endings (size small)" in text
 
 
 def test_slips_in_the_file_are_named(studies):

@@ -90,7 +90,7 @@ def made(tmp_path_factory):
         for name in ("data", "cache", "runs", "results"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
         patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
-        yield reproduce.reproduce("coherent", profile="small")
+        yield reproduce.reproduce("coherent", size="small")
 
 
 def job_of(row):
@@ -134,14 +134,14 @@ def test_what_was_asked_stands_beside_the_figures(made):
     words = [word for document in corpus.documents("test") for word in document.words()]
     unknown = np.mean([word not in known for word in words])
     assert read_result(job_of("CODCLM").result).metrics["order_unk_rate_of_documents"] == pytest.approx(unknown)
-    assert f"- Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", profile="small")
+    assert f"- Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", size="small")
 
 
 def test_the_printed_table_has_intervals_and_paired_differences(made):
-    shown = table("coherent", profile="small", format="markdown")
+    shown = table("coherent", size="small", format="markdown")
     definition = load_definition("coherent")
     bounds = intervals(
-        definition, {row.name: read_results("coherent", row.slug, profile="small") for row in definition.rows}
+        definition, {row.name: read_results("coherent", row.slug, size="small") for row in definition.rows}
     )
     metrics = read_result(job_of("CODCLM").result).metrics
     low, high = bounds["CODCLM"]["order"]

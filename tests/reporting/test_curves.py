@@ -10,7 +10,7 @@ def test_one_line_a_seed_and_the_lowest_point_of_each(store, project):
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 1.0})
     store("DM-Base", 1, {"bleu1": 1.0}, curve=())
-    text = draw_curves("toy", profile="small")
+    text = draw_curves("toy", size="small")
     assert (project / "results/toy/curves-small.png").read_bytes().startswith(b"\x89PNG")
     assert text.splitlines()[1:] == [f"Base, seed {seed}: lowest 70.00 after 20,000 tokens" for seed in (1, 2)]
 
@@ -19,15 +19,15 @@ def test_tracked_curves_stand_in_for_local_ones(store, project):
     import shutil
 
     store("Base", 1, {"bleu1": 1.0})
-    record("toy", profile="small")
+    record("toy", size="small")
     shutil.rmtree(project / "results")
-    assert "Base, seed 1" in draw_curves("toy", profile="small", rows=["Base"], output=project / "c.png")
+    assert "Base, seed 1" in draw_curves("toy", size="small", rows=["Base"], output=project / "c.png")
     assert (project / "c.png").is_file()
 
 
 def test_no_curve_is_an_error_with_a_remedy(project):
     with pytest.raises(UserError, match="depgen reproduce toy"):
-        draw_curves("toy", profile="small")
+        draw_curves("toy", size="small")
 
 
 def test_the_axes_hold_the_points():
@@ -47,12 +47,12 @@ CLOCK = ((100.0, 60.0), (200.0, 150.0), (400.0, 270.0))
 def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplog):
     store("Base", 1, {"bleu1": 1.0}, clock=CLOCK)
     store("Base", 2, {"bleu1": 1.0})
-    text = draw_curves("toy", profile="small", against="minutes", output=project / "c.png")
+    text = draw_curves("toy", size="small", against="minutes", output=project / "c.png")
     assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2.5 minutes"]
     assert "Base: not every seed kept its minutes" in caplog.text
-    assert "lowest 70.00 after 200 steps" in draw_curves("toy", profile="small", against="steps")
-    draw_curves("toy", profile="small", measure="log_likelihood")
-    draw_curves("toy", profile="small", against="minutes", measure="log_likelihood")
+    assert "lowest 70.00 after 200 steps" in draw_curves("toy", size="small", against="steps")
+    draw_curves("toy", size="small", measure="log_likelihood")
+    draw_curves("toy", size="small", against="minutes", measure="log_likelihood")
     assert {path.name for path in (project / "results/toy").glob("*.png")} == {
         "curves-small-steps.png", "curves-small-log_likelihood.png", "curves-small-minutes-log_likelihood.png",
     }  # fmt: skip
@@ -60,7 +60,7 @@ def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplo
     assert _DRAWN_HERE.fullmatch("curves-small.png")
     store("Base", 1, {"bleu1": 1.0})
     with pytest.raises(UserError, match="No validation curve against steps"):
-        draw_curves("toy", profile="small", against="steps")
+        draw_curves("toy", size="small", against="steps")
 
 
 def test_any_runs_beside_one_another(project):
@@ -77,16 +77,16 @@ def test_any_runs_beside_one_another(project):
         draw_curves(runs=["a/1"], against="tokens")
     with pytest.raises(UserError, match="Name a table, or --runs"):
         draw_curves()
-    for choice in ({"rows": ["Base"]}, {"profile": "small"}):
-        with pytest.raises(UserError, match="--rows and --profile choose among a table's results"):
+    for choice in ({"rows": ["Base"]}, {"size": "small"}):
+        with pytest.raises(UserError, match="--rows and --size choose among a table's results"):
             draw_curves(runs=["a/1"], **choice)
 
 
 def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):
     store("Base", 1, {"bleu1": 1.0})
     store("DM-Base", 1, {"bleu1": 1.0}, curve=())
-    draw_curves("toy", profile="small", rows=["Base", "DM-Base"], output=project / "c.png")
-    assert "DM-Base has no validation curve at profile small" in caplog.text
+    draw_curves("toy", size="small", rows=["Base", "DM-Base"], output=project / "c.png")
+    assert "DM-Base has no validation curve at size small" in caplog.text
     assert "left chain" not in caplog.text
 
 

@@ -150,8 +150,8 @@ def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
         ("next word", 0.5, True),
         (None, None, False),
     ]
-    for profile in ("small", "paper"):
-        made = [row.name for row in definition.rows if is_made(row, profile=profile)]
+    for size in ("small", "paper"):
+        made = [row.name for row in definition.rows if is_made(row, size=size)]
         assert made == ["Old", "Base", "DM-Base", "DM-Base, left chain"], "a floor's rule needs no experiment"
 
 
@@ -269,12 +269,12 @@ def test_udgns_tables_say_what_the_paper_says(monkeypatch, table):
 
 def test_a_row_is_made_where_its_file_is_there(project):
     definition = load_definition("toy")
-    assert [row.name for row in definition.rows if is_made(row, profile="small")] == [
+    assert [row.name for row in definition.rows if is_made(row, size="small")] == [
         "Base", "DM-Base", "DM-Base, left chain",
     ]  # fmt: skip
     (project / "experiments/sizes/small/toy.yaml").rename(project / "experiments/sizes/small/base_toy.yaml")
-    assert not is_made(definition.row("DM-Base"), profile="small")
-    assert is_made(definition.row("DM-Base"), profile="paper")
+    assert not is_made(definition.row("DM-Base"), size="small")
+    assert is_made(definition.row("DM-Base"), size="paper")
     assert table_names() == ["toy"]
 
 

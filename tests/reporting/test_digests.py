@@ -44,10 +44,10 @@ def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
     listed = json.loads(digests_path().read_text())
     former = {digest_today(digest) for digest in listed["of_no_file_today"]} | set(listed["before"])
     definition = load_definition(name)
-    for profile in definition.sizes:
-        for row, tracked in read_measured(definition, profile=profile).items():
+    for size in definition.sizes:
+        for row, tracked in read_measured(definition, size=size).items():
             for result in tracked.results:
-                config = Job(definition, definition.row(row), profile, result.seed).config
+                config = Job(definition, definition.row(row), size, result.seed).config
                 assert result.config_sha256 in {config.digest, *former}, f"{row}, seed {result.seed}: {config}"
 
 
@@ -63,9 +63,9 @@ def test_successors_are_followed_and_a_circle_is_refused(project):
 def test_rows_made_before_a_change_are_marked_until_they_are_made_again(project, store):
     store("Base", 1, {"bleu1": 10.0}, config_sha256="old")
     store("DM-Base", 1, {"bleu1": 12.0}, config_sha256="fresh")
-    assert "Before " not in table("toy", profile="small")
+    assert "Before " not in table("toy", size="small")
     write(today={"old": "older"}, before={"older": "the new plateau"})
     assert change_since("older") == "the new plateau"
-    assert "Before the new plateau: Base." in table("toy", profile="small")
+    assert "Before the new plateau: Base." in table("toy", size="small")
     store("Base", 1, {"bleu1": 10.0}, config_sha256="fresh")
-    assert "Before " not in table("toy", profile="small")
+    assert "Before " not in table("toy", size="small")

@@ -109,7 +109,7 @@ def test_a_run_that_was_not_adopted_is_in_the_way_before_anything_is_trained(job
     depgen = Sized()
     monkeypatch.setattr("depgen.reporting.grid.run_depgen", depgen)
     with pytest.raises(UserError, match="DM-Base, left chain, small, seed 1 "):
-        grid_of_table("toy", vary=[f"{K}=32"], profile="small", adopt=True)
+        grid_of_table("toy", vary=[f"{K}=32"], size="small", adopt=True)
     assert depgen.calls == []
 
 
@@ -121,7 +121,7 @@ def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_profile(job,
         (project / f"experiments/sizes/small/{name}.yaml").write_text(SIZED)
     depgen = Sized()
     monkeypatch.setattr("depgen.reporting.grid.grid", functools.partial(grid, depgen=depgen))
-    text = grid_of_table("toy", vary=[f"{K}=32"], profile="small")
+    text = grid_of_table("toy", vary=[f"{K}=32"], size="small")
     assert depgen.verbs == ["fit", "validate"] * 3
     assert [part.splitlines()[0].split(":")[0] for part in text.split("\n\n")] == [
         "Base, small, seed 7",
@@ -222,7 +222,7 @@ def test_a_row_that_goes_on_from_anothers_run_is_told_it(job, project):
 )
 def test_settings_that_would_be_mixed_up_are_refused(job, vary, message):
     with pytest.raises(UserError, match=message):
-        grid_of_table("toy", vary=vary, profile="small", row="Base")
+        grid_of_table("toy", vary=vary, size="small", row="Base")
 
 
 def test_settings_that_are_not_there_are_refused_before_anything_is_trained(job):
@@ -233,9 +233,9 @@ def test_settings_that_are_not_there_are_refused_before_anything_is_trained(job)
         grid(job, {"model.init_args.context": ["32"]}, depgen=depgen)
     assert depgen.calls == []
     with pytest.raises(UserError, match="expected setting=value,value"):
-        grid_of_table("toy", vary=["size"], profile="small")
+        grid_of_table("toy", vary=["size"], size="small")
     with pytest.raises(UserError, match="has no experiment"):
-        grid_of_table("toy", vary=["size=1"], profile="small", row="Old")
+        grid_of_table("toy", vary=["size=1"], size="small", row="Old")
 
 
 def test_values_keep_their_comments_and_neighbours():

@@ -73,15 +73,15 @@ def test_the_picture_is_a_png(options, tmp_path, capsys):
 def test_a_tables_trained_system_is_drawn(options, project, capsys):
     asked, treebank = options
     definition = load_definition("toy")
-    command = ["heat-map", *treebank, "--table", "toy", "--row", "DM-Base", "--profile", "small"]
+    command = ["heat-map", *treebank, "--table", "toy", "--row", "DM-Base", "--size", "small"]
     assert main(command) == 2
-    assert "Train it: depgen reproduce toy --row DM-Base --profile small" in capsys.readouterr().err
+    assert "Train it: depgen reproduce toy --row DM-Base --size small" in capsys.readouterr().err
     run = fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub()).run
     assert main([*command, "--output", "heat.png"]) == 0, capsys.readouterr().err
     assert [path.absolute() for path in asked] == [run.absolute()]
     assert main([*command, "--run", "some/run"]) == 2
     assert "A run and a table were named: name one of them." in capsys.readouterr().err
-    for option in ("--row", "--profile"):
+    for option in ("--row", "--size"):
         assert main(["heat-map", *treebank, option, "small"]) == 2
         assert "name the --table, or leave them out" in capsys.readouterr().err
 

@@ -51,7 +51,7 @@ def test_a_comparison_of_plain_files(files, capsys):
     assert found == ["answers", "key.json", "raters", "raters/instructions.txt", *sheets]
     asked = read_key(files / "out/key.json")
     assert asked.systems == ("DM", "Base")
-    assert asked.profile is None
+    assert asked.size is None
     assert asked.top_p is None
     assert asked.sources["Base"].file == "b.txt"
     assert (asked.sources["Base"].texts, asked.sources["Base"].empty) == (8, 1)
@@ -73,14 +73,14 @@ def test_rows_of_a_table(rows):
     said = export(
         texts=["DM-Base, left chain", "Base"],
         table="toy",
-        profile="small",
+        size="small",
         training_seed=2,
         number=4,
         output=rows / "out",
     )
     asked = read_key(rows / "out/key.json")
     assert asked.systems == ("DM-Base, left chain", "Base")
-    assert asked.profile == "small"
+    assert asked.size == "small"
     assert asked.top_p == 0.5
     assert asked.items[0].texts[0].startswith("alpha")
     assert asked.items[0].context == CONTEXTS[asked.items[0].line - 1]
@@ -89,7 +89,7 @@ def test_rows_of_a_table(rows):
 
 def test_a_row_beside_a_plain_file(rows):
     write(rows / "a.txt", [f"other {number} ." for number in range(8)])
-    export(texts=["Base", "Other=a.txt"], table="toy", profile="small", training_seed=2, number=4, output=rows / "out")
+    export(texts=["Base", "Other=a.txt"], table="toy", size="small", training_seed=2, number=4, output=rows / "out")
     assert read_key(rows / "out/key.json").sources["Other"].file == "a.txt"
 
 
@@ -98,7 +98,7 @@ def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
     path.write_text(path.read_text().replace("header: B-1,", "header: B-1, top_p: 0.7,"))
     for slug in ("Base", "DM-Base-left-chain"):
         write(results_root() / "toy" / slug / "small-seed2/texts-p0.7.txt", [f"{slug} warm {n} ." for n in range(8)])
-    options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "profile": "small", "training_seed": 2}
+    options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "size": "small", "training_seed": 2}
     options |= {"number": 4, "output": rows / "out"}
     with pytest.raises(UserError, match=r"toy .*0\.5, 0\.7: .*--top-p"):
         export(**options)
@@ -116,12 +116,12 @@ def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
 def test_contexts_must_be_the_same(rows):
     write(results_root() / "toy/Base/small-seed2/prompts.txt", ["another ."] * 8)
     with pytest.raises(UserError, match=r"prompts.txt and .*prompts.txt differ"):
-        export(texts=["DM-Base-left-chain", "Base"], table="toy", profile="small", training_seed=2, output=rows / "out")
+        export(texts=["DM-Base-left-chain", "Base"], table="toy", size="small", training_seed=2, output=rows / "out")
 
 
 def test_a_row_without_texts_says_what_makes_them(rows):
-    with pytest.raises(UserError, match=r"toy --row Base --profile small --seeds '\[1\]'"):
-        export(texts=["Base", "DM-Base"], table="toy", profile="small", output=rows / "out")
+    with pytest.raises(UserError, match=r"toy --row Base --size small --seeds '\[1\]'"):
+        export(texts=["Base", "DM-Base"], table="toy", size="small", output=rows / "out")
 
 
 def test_a_turing_test_of_plain_files(files):
@@ -154,8 +154,8 @@ def test_a_questionnaire_is_not_overwritten_by_another(files):
         ({"texts": ["DM=a.txt", "Base"]}, "expected Base=FILE, or --table"),
         ({"texts": ["DM=a.txt", "Base=b.txt"], "top_p": 0.7}, "none is a table's row: leave --top-p out"),
         (
-            {"texts": ["DM=a.txt", "Base=b.txt"], "table": "toy", "profile": "small", "training_seed": 1},
-            "leave --table, --profile, --training-seed out",
+            {"texts": ["DM=a.txt", "Base=b.txt"], "table": "toy", "size": "small", "training_seed": 1},
+            "leave --table, --size, --training-seed out",
         ),
         ({"texts": ["DM=a.txt", "=b.txt"]}, "--texts =b.txt: expected NAME=FILE"),
         ({"texts": ["DM=a.txt", "Base=none.txt"]}, "No file at"),

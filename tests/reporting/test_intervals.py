@@ -157,17 +157,17 @@ def test_the_table_shows_bounds_half_widths_or_seeds(store, scores):
     low, high = intervals(load_definition("toy"), {"Base": results})["Base"]["bleu1"]
     mean = np.mean(scores)
     deviation = np.std([each.mean() for each in scores], ddof=1)
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert f"| local | {mean:.2f} ± {deviation:.2f} [{low:.2f}, {high:.2f}] |" in text
     assert "- ±: standard deviation over seeds (none for one seed). [low, high]: 95 % bootstrap percentile" in text
-    text = table("toy", profile="small", spread="half_width")
+    text = table("toy", size="small", spread="half_width")
     assert f"| local | {mean:.2f} ± {(high - low) / 2:.2f} |" in text
     assert "- ±: half the width of the 95 % bootstrap percentile interval over test items (2,000 resamples" in text
-    text = table("toy", profile="small", spread="seeds")
+    text = table("toy", size="small", spread="seeds")
     assert f"| local | {mean:.2f} ± {deviation:.2f} |" in text
     (row,) = [
         row
-        for row in csv.DictReader(io.StringIO(table("toy", profile="small", format="csv", spread="seeds")))
+        for row in csv.DictReader(io.StringIO(table("toy", size="small", format="csv", spread="seeds")))
         if (row["numbers"], row["measure"]) == ("local", "bleu1")
     ]
     assert (float(row["low"]), float(row["high"])) == pytest.approx((low, high))
@@ -176,10 +176,10 @@ def test_the_table_shows_bounds_half_widths_or_seeds(store, scores):
 def test_tracked_numbers_keep_their_intervals(store, scores, project):
     results = stored(store, scores)
     low, high = intervals(load_definition("toy"), {"Base": results})["Base"]["bleu1"]
-    record("toy", profile="small")
-    entry = yaml.safe_load(measured_path("toy", "Base").read_text())["profiles"]["small"]
+    record("toy", size="small")
+    entry = yaml.safe_load(measured_path("toy", "Base").read_text())["sizes"]["small"]
     assert entry["intervals"]["bleu1"] == pytest.approx([low, high], rel=1e-5)
-    lines = table("toy", profile="small").splitlines()
+    lines = table("toy", size="small").splitlines()
     (measured,) = [line for line in lines if "| measured |" in line]
     assert f"[{low:.2f}, {high:.2f}]" in measured
 
@@ -242,11 +242,11 @@ def test_gains_are_shown_and_tracked_with_their_intervals(two_systems):
         if (each.row, each.column) == ("DM-Base", "selfbleu2")
     ]
     low, high = gain.interval
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert f"SB-2 ({gain.gain:+.1f} ± {gain.margin:.1f} [{low:+.1f}, {high:+.1f}], p = " in text
     assert "[low, high]: the gain's 95 % paired-bootstrap interval over test items" in text
-    record("toy", profile="small")
-    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
+    record("toy", size="small")
+    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["sizes"]["small"]
     (tracked,) = [each for each in entry["comparisons"] if each["column"] == "selfbleu2"]
     assert tracked["interval"] == pytest.approx([low, high], rel=1e-3)
 

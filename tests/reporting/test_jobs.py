@@ -373,7 +373,7 @@ def test_a_row_may_show_the_runs_of_another_tables_row(project, reference):
     assert not other.owns_its_runs
     assert other.runs == Path("runs/toy/DM-Base-left-chain/small-seed2")
     assert other.result == Path("results/other/Base/small-seed2.json")
-    assert other.training.anew == "depgen reproduce toy --row DM-Base-left-chain --profile small --redo"
+    assert other.training.anew == "depgen reproduce toy --row DM-Base-left-chain --size small --redo"
     of_a_table = dataclasses.replace(other, row=dataclasses.replace(row, runs_of="toy"))
     assert of_a_table.runs == Path("runs/toy/Base/small-seed2")
     by_its_table = dataclasses.replace(other.definition, runs_of="toy")
@@ -383,8 +383,8 @@ def test_a_row_may_show_the_runs_of_another_tables_row(project, reference):
 
 def test_the_run_of_a_row_is_that_of_its_first_trained_seed(project):
     definition = load_definition("toy")
-    command = "depgen reproduce toy --row DM-Base --profile small"
-    with pytest.raises(UserError, match=f"DM-Base of toy is not trained at profile small. Train it: {command}$"):
+    command = "depgen reproduce toy --row DM-Base --size small"
+    with pytest.raises(UserError, match=f"DM-Base of toy is not trained at size small. Train it: {command}$"):
         run_of_row("toy", "DM-Base", "small")
     second, first, other = (Job(definition, definition.row("DM-Base"), "small", seed) for seed in (2, 1, 13))
     fit(other, Stub())
@@ -393,5 +393,5 @@ def test_the_run_of_a_row_is_that_of_its_first_trained_seed(project):
     assert run_of_row("toy", "DM-Base", "small") == finished_run(second)
     fit(first, Stub())
     assert run_of_row("toy", "DM-Base", "small") == finished_run(first)
-    with pytest.raises(UserError, match="is not trained at profile paper"):
+    with pytest.raises(UserError, match="is not trained at size paper"):
         run_of_row("toy", "DM-Base", "paper")

@@ -110,7 +110,7 @@ def job_of(row, table="written"):
 
 def made(row, **options):
     """What is said of the row."""
-    return reproduce.reproduce("written", row=row, profile="small", **options).splitlines()[-1]
+    return reproduce.reproduce("written", row=row, size="small", **options).splitlines()[-1]
 
 
 def test_a_row_is_trained_from_a_folder_of_weights(project, monkeypatch):
@@ -145,7 +145,7 @@ def test_what_began_from_random_weights_stays_until_it_is_asked_for_anew(stub):
 def test_a_run_of_random_weights_is_not_gone_on_with(stub):
     made("GPT-2")
     job_of("GPT-2").result.unlink()
-    anew = r"depgen reproduce written --row GPT-2 --profile small --pretrained \S+tiny --redo"
+    anew = r"depgen reproduce written --row GPT-2 --size small --pretrained \S+tiny --redo"
     with pytest.raises(UserError, match=f"has changed since GPT-2, small, seed 1 was begun .* begin anew: {anew}"):
         made("GPT-2", pretrained="weights/tiny")
 
@@ -179,7 +179,7 @@ def test_other_rows_have_no_weights_to_begin_from(project):
 
 def test_networks_over_whole_words_have_none_either():
     row = load_definition("scoreboard").row("GPT-2")
-    assert not can_be_pretrained(row, profile="small")
+    assert not can_be_pretrained(row, size="small")
 
 
 def test_weights_that_do_not_serve_are_refused(project):

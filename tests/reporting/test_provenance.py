@@ -3,20 +3,20 @@
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting.provenance import choose_profile, hardware_in_words, short_commit
+from depgen.reporting.provenance import choose_size, hardware_in_words, short_commit
 
 
 @pytest.mark.parametrize(
     ("sizes", "given", "chosen", "why"),
     [
         (("small", "paper"), None, "small", "the default"),
-        (("small", "paper"), "", "small", "--profile paper"),
+        (("small", "paper"), "", "small", "--size paper"),
         (("small", "paper"), "paper", "paper", "as given"),
         (("paper",), None, "paper", "the only one"),
     ],
 )
 def test_the_size_and_why(sizes, given, chosen, why):
-    size, reason = choose_profile(sizes, given)
+    size, reason = choose_size(sizes, given)
     assert size == chosen
     assert reason.startswith(f"Size {chosen}: ")
     assert why in reason
@@ -24,7 +24,7 @@ def test_the_size_and_why(sizes, given, chosen, why):
 
 def test_an_unknown_size_is_refused():
     with pytest.raises(UserError, match="No size 'huge' here: expected one of small, paper"):
-        choose_profile(("small", "paper"), "huge")
+        choose_size(("small", "paper"), "huge")
 
 
 def test_machines_in_words():

@@ -116,7 +116,7 @@ def test_what_is_missing_is_named(project, store):
 
 def test_a_tracked_line_that_says_the_same_is_not_repeated(project, store):
     store("Base", 1, {"bleu1": 1.0, "perplexity": 41.123456789})
-    record("toy", profile="small")
+    record("toy", size="small")
     report(output=project / "page.html")
     _, found = read(project / "page.html")
     assert found.texts.count("41.12") == 1
@@ -169,9 +169,9 @@ def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
 
 def test_a_folders_pictures_stand_once(project, store, drawn):
     store("Base", 1, {"bleu1": 1.0})
-    record("toy", profile="small")
+    record("toy", size="small")
     shutil.rmtree(project / "results" / "toy" / "Base")
-    store("Base", 1, {"bleu1": 1.0}, profile="paper")
+    store("Base", 1, {"bleu1": 1.0}, size="paper")
     path = project / "results" / "toy" / "Base"
     (path / "small-seed1.json").rename(path / "paper-seed1.json")
     assert report(output=project / "page.html").startswith(f"{project / 'page.html'}: 2 tables")

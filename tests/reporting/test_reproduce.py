@@ -57,10 +57,10 @@ def test_a_row_is_fitted_tested_written_and_measured(stub, job):
 
 def test_another_precision_is_trained_in_and_kept(stub, monkeypatch):
     monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
-    run(stub, row="DM-Base", profile="small", seeds=[1], precision="32-true")
+    run(stub, row="DM-Base", size="small", seeds=[1], precision="32-true")
     assert stub.calls[0][0][-2:] == ["--trainer.precision", "32-true"]
-    run(stub, row="DM-Base", profile="small", seeds=[2])
-    text = reproduce.render_table("toy", profile="small", format="text")
+    run(stub, row="DM-Base", size="small", seeds=[2])
+    text = reproduce.render_table("toy", size="small", format="text")
     assert "DM-Base, seed 1: trained in 32-true, not in the precision of the experiment;" in text
     assert text.count("trained in 32-true") == 1
 
@@ -151,7 +151,7 @@ def test_replaced_results_stay_out_of_the_table(stub, job):
 
     reproduce.make(job, depgen=stub)
     reproduce.make(job, depgen=stub, redo=True)
-    assert len(read_results("toy", "DM-Base", profile="small")) == 1
+    assert len(read_results("toy", "DM-Base", size="small")) == 1
 
 
 def test_a_result_of_an_older_yaml_is_named(stub, job):
@@ -187,7 +187,7 @@ def test_the_whole_table(stub, monkeypatch):
     made = []
 
     def make(job, **options):
-        made.append((job.row.name, job.profile, job.seed))
+        made.append((job.row.name, job.size, job.seed))
         return f"{job.name}: done"
 
     monkeypatch.setattr(reproduce, "make", make)
@@ -195,14 +195,14 @@ def test_the_whole_table(stub, monkeypatch):
     assert text.startswith("Size small: the default")
     assert made == [(row, "small", seed) for row in ("Base", "DM-Base", "DM-Base, left chain") for seed in (1, 2)]
     assert "│ System" in text or "┃ System" in text
-    text = reproduce.reproduce("toy", row="DM-Base-left-chain", seeds=[7], profile="paper")
+    text = reproduce.reproduce("toy", row="DM-Base-left-chain", seeds=[7], size="paper")
     assert made[-1] == ("DM-Base, left chain", "paper", 7)
     assert text == "Size paper: as given.\nDM-Base, left chain, paper, seed 7: done"
     path = Path("experiments/tables/toy.yaml")
     path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [1], paper: [1, 2, 3]}"))
-    reproduce.reproduce("toy", row="DM-Base", profile="paper")
+    reproduce.reproduce("toy", row="DM-Base", size="paper")
     assert made[-3:] == [("DM-Base", "paper", seed) for seed in (1, 2, 3)]
-    reproduce.reproduce("toy", row="DM-Base", profile="small")
+    reproduce.reproduce("toy", row="DM-Base", size="small")
     assert made[-1] == ("DM-Base", "small", 1)
 
 
@@ -216,7 +216,7 @@ def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
 
 def test_a_row_that_nothing_makes_is_refused(project):
     with pytest.raises(UserError, match="Row Later of toy is not built yet"):
-        reproduce.reproduce("toy", row="Later", profile="small")
+        reproduce.reproduce("toy", row="Later", size="small")
 
 
 def test_the_floor_of_a_generated_corpus(project):
@@ -246,7 +246,7 @@ def test_missing_measures_have_a_reason(project, job):
 def test_a_table_by_its_path_is_rendered_by_its_path(stub, project, monkeypatch):
     (project / "experiments/tables/toy.yaml").rename(project / "mine.yaml")
     monkeypatch.setattr(reproduce, "make", lambda job, **options: f"{job.name}: done")
-    text = reproduce.reproduce("mine.yaml", profile="small")
+    text = reproduce.reproduce("mine.yaml", size="small")
     assert "Invented numbers" in text
     assert "depgen reproduce mine.yaml." in text
 
@@ -285,10 +285,10 @@ def test_options_that_come_too_late_are_said_to(stub, job):
 def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
-    reproduce.reproduce("toy", row="Floor", profile="small", seeds=[7, 8])
+    reproduce.reproduce("toy", row="Floor", size="small", seeds=[7, 8])
     assert [path.name for path in (project / "results/toy/Floor").glob("*.json")] == ["small-seed1.json"]
     path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [4, 5], paper: [1]}"))
-    reproduce.reproduce("toy", row="Floor", profile="small")
+    reproduce.reproduce("toy", row="Floor", size="small")
     assert (project / "results/toy/Floor/small-seed4.json").is_file()
 
 
@@ -330,9 +330,9 @@ def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, proje
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
     (project / "experiments/base_toy.yaml").unlink()
-    text = reproduce.reproduce("toy", profile="small", seeds=[1])
+    text = reproduce.reproduce("toy", size="small", seeds=[1])
     assert made == ["DM-Base", "DM-Base, left chain"]
-    assert "Base, small: not built yet, no base_toy at this profile.\n" in text
+    assert "Base, small: not built yet, no base_toy at this size.\n" in text
     with pytest.raises(UserError, match=r"No experiment file .*base_toy\.yaml"):
         _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config
 
@@ -340,5 +340,5 @@ def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, proje
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
 def test_seeds_that_are_none_or_stand_twice_are_refused(stub, project, seeds):
     with pytest.raises(UserError, match=r"--seeds: .*from 0, each once.*\[1,2\]"):
-        reproduce.reproduce("toy", row="Base", profile="small", seeds=seeds)
+        reproduce.reproduce("toy", row="Base", size="small", seeds=seeds)
     assert stub.calls == []

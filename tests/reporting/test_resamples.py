@@ -54,7 +54,7 @@ def results(definition, store):
     store(
         "DM-Base, left chain", 1, {"order": 71.0}, {"order": np.full(40, 71.0), "order_resamples": np.full(1000, 71.0)}
     )
-    found = {row.name: read_results("toy", row.slug, profile="small") for row in definition.rows}
+    found = {row.name: read_results("toy", row.slug, size="small") for row in definition.rows}
     return found, {row: np.mean(each, 0) for row, each in kept.items()}, sets
 
 

@@ -18,7 +18,7 @@ def test_the_file_has_the_agreed_names(tmp_path):
     write_result(make_result("Base", 1, {"bleu1": 10.5}), tmp_path / "r.json")
     content = json.loads((tmp_path / "r.json").read_text())
     assert set(content) == {
-        "table", "row", "profile", "seed", "metrics", "not_computed", "items", "settings", "data", "trees",
+        "table", "row", "size", "seed", "metrics", "not_computed", "items", "settings", "data", "trees",
         "parameters", "budget", "hardware", "date", "commit", "config_sha256", "curve", "clock", "generation",
         "measured_commit", "beginning", "weights_sha256", "processor_seconds", "precision",
     }  # fmt: skip
@@ -65,9 +65,9 @@ def test_numbers_that_are_not_finite_are_not_written(tmp_path):
 def test_results_come_by_seed(store):
     for seed in (10, 2, 1):
         store("Base", seed, {"bleu1": float(seed)})
-    assert [result.seed for result in read_results("toy", "Base", profile="small")] == [1, 2, 10]
-    assert read_results("toy", "Base", profile="paper") == []
-    assert result_path("toy", "Base", profile="small", seed=2).as_posix() == "results/toy/Base/small-seed2.json"
+    assert [result.seed for result in read_results("toy", "Base", size="small")] == [1, 2, 10]
+    assert read_results("toy", "Base", size="paper") == []
+    assert result_path("toy", "Base", size="small", seed=2).as_posix() == "results/toy/Base/small-seed2.json"
 
 
 def test_item_scores_are_averaged_over_seeds(store):
@@ -95,13 +95,13 @@ def test_seeds_with_other_numbers_of_items_are_refused(store):
         item_scores(results, "bleu1")
 
 
-@pytest.mark.parametrize("change", [{"table": "other"}, {"row": "DM-Base"}, {"profile": "paper"}, {"seed": 2}])
+@pytest.mark.parametrize("change", [{"table": "other"}, {"row": "DM-Base"}, {"size": "paper"}, {"seed": 2}])
 def test_a_result_in_anothers_place_is_refused(store, change):
     result = store("Base", 1, {"bleu1": 1.0})
-    path = result_path("toy", "Base", profile="small", seed=1)
+    path = result_path("toy", "Base", size="small", seed=1)
     path.write_text(json.dumps(result.to_dict() | change))
     with pytest.raises(UserError, match=r"small-seed1\.json .*belongs at results/.*: move it"):
-        read_results("toy", "Base", profile="small")
+        read_results("toy", "Base", size="small")
 
 
 @pytest.mark.parametrize("kept", [0, 40, 130])

@@ -67,7 +67,7 @@ def test_the_picture_is_of_what_there_is(table, store, drawn):
     store("Base", 1, {"bleu1": 10.0})
     store("DM-Base", 1, {"bleu1": 12.0})
     store("Later", 1, {"bleu1": 99.0})  # has no place
-    line = draw_series("toy", profile="small")
+    line = draw_series("toy", size="small")
     path = Path("results/toy/series-small.png")
     assert line == f"{path}: B-1. Rows without results: DM-Base, left chain."
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -83,7 +83,7 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
     path.write_text(yaml.safe_dump(content | {"parsing": "parsing_toy"}))
     store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0})
     store("next word", 1, {"bleu1": 3.0})
-    line = draw_series("toy", profile="small")
+    line = draw_series("toy", size="small")
     assert line.endswith("Rows without results: DM-Base; DM-Base, left chain."), (
         "a floor has no place to be missing from"
     )
@@ -97,23 +97,23 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
 def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, drawn, tmp_path):
     for seed, value in ((1, 10.0), (2, 20.0)):
         store("Base", seed, {"bleu1": value})
-    record("toy", profile="small")
+    record("toy", size="small")
     for path in Path("results/toy/Base").glob("small-seed*.json"):
         path.unlink()
-    assert main(["series", "toy", "--profile", "small", "--axis", "heads", "--output", str(tmp_path / "a.png")]) == 0
+    assert main(["series", "toy", "--size", "small", "--axis", "heads", "--output", str(tmp_path / "a.png")]) == 0
     assert drawn["axis"] == "heads"
     assert drawn["points"]["bleu1"][8.0].mean == 15.0
     store("Base", 2, {"bleu1": 40.0})
-    draw_series("toy", profile="small")
+    draw_series("toy", size="small")
     assert drawn["points"]["bleu1"][8.0].mean == 25.0
 
 
 def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, table):
     with pytest.raises(
-        UserError, match=r"No result of toy at profile small\. Make one: depgen reproduce toy --profile small"
+        UserError, match=r"No result of toy at size small\. Make one: depgen reproduce toy --size small"
     ):
-        draw_series("toy", profile="small")
+        draw_series("toy", size="small")
     path = project / "experiments" / "tables" / "toy.yaml"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("  x: ")))
     with pytest.raises(UserError, match=r"The rows of toy have no x: it is no series"):
-        draw_series("toy", profile="small")
+        draw_series("toy", size="small")

@@ -27,7 +27,7 @@ SAME = [1.0, 2.0, 3.0, 4.0]
 HIGHER = [1.6, 2.5, 3.5, 4.6]
 
 MARKDOWN = """\
-**Invented numbers (profile small)**
+**Invented numbers (size small)**
 
 | System |  | B-1 ↑ | SB-2 ↓ | PPL ↓ |
 |---|---|--:|--:|--:|
@@ -54,13 +54,13 @@ def results(store):
 
 
 def test_markdown_is_what_one_would_write_by_hand(results):
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert text.startswith("Size small: as given.\n\n")
     assert text.split("\n\n- ")[0].removeprefix("Size small: as given.\n\n") + "\n" == MARKDOWN
 
 
 def test_the_notes_say_what_a_reader_must_know(results):
-    notes = table("toy", profile="small").split("\n\n- ")[1]
+    notes = table("toy", size="small").split("\n\n- ")[1]
     assert "Holm's correction over the table's 1 test)" in notes
     assert "paired t-test: B-1; paired bootstrap: SB-2; not tested: PPL." in notes
     assert "DM-Base against Base: wins B-1 (+0.75 ± 0.54, p = 0.00032), PPL (+5.00 ± 2.00)." in notes
@@ -80,7 +80,7 @@ def test_the_notes_say_what_a_reader_must_know(results):
 def test_unequal_shares_of_unknown_words_are_called_so(store):
     store("Base", 1, {"perplexity": 50.0, "unk_rate": 0.01})
     store("DM-Base", 1, {"perplexity": 45.0, "unk_rate": 0.02})
-    notes = table("toy", profile="small")
+    notes = table("toy", size="small")
     assert "<unk>: 1.00 % (Base); 2.00 % (DM-Base); perplexities with unequal shares do not compare." in notes
 
 
@@ -98,7 +98,7 @@ def test_the_floor_tells_the_stories_from_the_source(store, project, metrics, sa
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     store("Floor", 1, metrics)
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert f"- Floor: perplexity of the test stories {said}\n" in text
     assert "Seeds vary" not in text
 
@@ -113,13 +113,13 @@ def test_perplexity_is_tested_over_stories_and_lower_wins(store, monkeypatch, pr
     for seed in (1, 2):
         store("Base", seed, {"perplexity": 50.0}, {"perplexity": HIGHER, TOKENS: np.full(len(HIGHER), 7.0)})
         store("DM-Base", seed, {"perplexity": 45.0}, {"perplexity": SAME, TOKENS: np.full(len(SAME), 7.0)})
-    assert "| 45.00 ± 0.00\\* |" in table("toy", profile="small")
+    assert "| 45.00 ± 0.00\\* |" in table("toy", size="small")
     store("Base", 2, {"perplexity": 50.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "| 45.00 ± 0.00\\* |" in text
     assert "- Base: intervals, around the mean of all, and tests by the items of seed 1 alone (of 2)." in text
     store("Base", 1, {"perplexity": 50.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "| 45.00 ± 0.00 |" in text
     assert "not tested: no per-item scores of Base" in text
 
@@ -144,11 +144,11 @@ def test_weights_that_are_not_there_are_the_reason_in_the_table(project, store):
     evaluation = text_metrics(["c d x", "e g h"], ["c d", "e f"], options)
     found = sift(job, Numbers(evaluation.metrics, not_computed=evaluation.not_computed))
     store("Base", 1, {"bleu1": 1.0}, not_computed=found.not_computed)
-    assert "Not computed: GPT-2 PPL (Base): no weights at nowhere" in table("toy", profile="small")
+    assert "Not computed: GPT-2 PPL (Base): no weights at nowhere" in table("toy", size="small")
 
 
 def test_notes_in_the_terminal_are_wrapped(results):
-    notes = table("toy", profile="small", format="text").split("┘\n")[1]
+    notes = table("toy", size="small", format="text").split("┘\n")[1]
     assert max(len(line) for line in notes.splitlines()) <= 120
 
 
@@ -156,9 +156,9 @@ def test_unequal_data_is_called_so(store):
     from depgen.reporting.results import DataSource
 
     store("Base", 1, {"bleu1": 1.0})
-    assert "NOT the same data" not in table("toy", profile="small")
+    assert "NOT the same data" not in table("toy", size="small")
     store("DM-Base", 1, {"bleu1": 1.0}, data=DataSource("Stories", reduced=False, fingerprint="other"))
-    assert "these don't compare: Base | DM-Base." in table("toy", profile="small")
+    assert "these don't compare: Base | DM-Base." in table("toy", size="small")
 
 
 def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, project):
@@ -171,7 +171,7 @@ def test_a_rule_that_has_learnt_from_nothing_has_no_data_to_be_unequal(store, pr
     )
     store("Base", 1, {"bleu1": 1.0})
     store("Later", 1, {"bleu1": 1.0}, data=DataSource("A treebank", reduced=False, fingerprint="other"))
-    assert "NOT the same data" not in table("toy", profile="small")
+    assert "NOT the same data" not in table("toy", size="small")
 
 
 def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, project):
@@ -181,13 +181,13 @@ def test_sizes_that_vary_on_purpose_are_not_warned_of_and_other_text_is(store, p
     store("Base", 1, {"bleu1": 10.0})
     less = DataSource("Stories", reduced=True, train_documents=500, fingerprint="g")
     store("DM-Base", 1, {"bleu1": 12.0}, data=less)
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "NOT the same data" not in text
     assert "less data than was published" not in text
     assert "DM-Base (local): Stories (reduced), 500 training documents" in text
     store("DM-Base", 1, {"bleu1": 12.0}, data=dataclasses.replace(less, corpus="News"))
     assert "NOT the same data (text or reading options differ), so these don't compare: Base | DM-Base." in table(
-        "toy", profile="small"
+        "toy", size="small"
     )
 
 
@@ -195,9 +195,9 @@ def test_a_row_that_is_to_learn_from_other_data_is_not_warned_of(store, project)
     path = project / "experiments/tables/toy.yaml"
     store("Base", 1, {"bleu1": 10.0})
     store("DM-Base", 1, {"bleu1": 12.0}, data=DataSource("News", reduced=False, fingerprint="g"))
-    assert "NOT the same data" in table("toy", profile="small")
+    assert "NOT the same data" in table("toy", size="small")
     path.write_text(path.read_text().replace("  - name: DM-Base\n", "  - name: DM-Base\n    other_data: true\n"))
-    assert "NOT the same data" not in table("toy", profile="small")
+    assert "NOT the same data" not in table("toy", size="small")
 
 
 def test_unequal_budgets_are_called_so(store):
@@ -205,12 +205,12 @@ def test_unequal_budgets_are_called_so(store):
 
     store("Base", 1, {"bleu1": 1.0}, budget=Budget(4, 41_000))
     store("DM-Base", 1, {"bleu1": 1.0}, budget=Budget(4, 40_000))
-    assert "NOT matched: Base 41,000, DM-Base 40,000" in table("toy", profile="small")
+    assert "NOT matched: Base 41,000, DM-Base 40,000" in table("toy", size="small")
 
 
 def test_tracked_local_and_published_stand_side_by_side(results):
-    record("toy", profile="small")
-    lines = table("toy", profile="small").splitlines()
+    record("toy", size="small")
+    lines = table("toy", size="small").splitlines()
     place = lines.index("| DM-Base | paper | 12.00\\* | 80.0 |  |")
     assert lines[place + 1] == "|  | measured | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |"
     assert lines[place + 2] == "|  | local | 11.00 ± 0.14\\* | n/c | 45.00 ± 0.00 |"
@@ -219,9 +219,9 @@ def test_tracked_local_and_published_stand_side_by_side(results):
 
 def test_files_are_written_where_they_are_asked_for(results, project):
     folder = project / "results" / "toy"
-    table("toy", profile="small", output=project / "out.tex", format="latex")
+    table("toy", size="small", output=project / "out.tex", format="latex")
     assert not [path for path in folder.iterdir() if path.is_file()]
-    table("toy", profile="small", files=True)
+    table("toy", size="small", files=True)
     assert {path.name for path in folder.iterdir() if path.is_file()} == {
         f"table-small.{ending}" for ending in ("md", "tex", "csv", "txt")
     }
@@ -229,7 +229,7 @@ def test_files_are_written_where_they_are_asked_for(results, project):
 
 
 def test_csv_holds_one_number_a_line(results):
-    rows = list(csv.DictReader(io.StringIO(table("toy", profile="small", format="csv"))))
+    rows = list(csv.DictReader(io.StringIO(table("toy", size="small", format="csv"))))
     (mine,) = [row for row in rows if (row["system"], row["numbers"], row["measure"]) == ("DM-Base", "local", "bleu1")]
     assert (float(mine["value"]), mine["seeds"], mine["star"]) == (11.0, "2", "1")
     (missing,) = [row for row in rows if row["word"] and row["system"] == "Base"]
@@ -239,23 +239,23 @@ def test_csv_holds_one_number_a_line(results):
 def test_latex_escapes_and_rules_off_the_blocks(results, project):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("caption: Invented numbers", "caption: 100 % R&D_x"))
-    text = table("toy", profile="small", format="latex")
-    assert r"\caption{100 \% R\&D\_x (profile small)}" in text
+    text = table("toy", size="small", format="latex")
+    assert r"\caption{100 \% R\&D\_x (size small)}" in text
     assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  \\" in text
     assert r"local & 10.25 $\pm$ 0.35 & n/c" in text
     assert text.count(r"\midrule") == 2
 
 
 def test_the_terminal_gets_the_same_numbers(results):
-    text = table("toy", profile="small", format="text")
+    text = table("toy", size="small", format="text")
     assert "│ 11.00 ± 0.14* │" in text
     assert "Old (quoted: Someone 1999)" in text
 
 
 def test_a_table_without_results_says_how_to_make_them(project):
-    assert "Nothing of ours yet at profile paper: depgen reproduce toy." in table("toy", profile="paper")
+    assert "Nothing of ours yet at size paper: depgen reproduce toy." in table("toy", size="paper")
     with pytest.raises(UserError, match="expected one of small, paper"):
-        table("toy", profile="large")
+        table("toy", size="large")
 
 
 @pytest.mark.parametrize(
@@ -278,10 +278,10 @@ OTHER_DATA = DataSource("Stories", reduced=True, train_documents=1000, fingerpri
 
 def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, project):
     store("Base", 1, {"bleu1": 10.0})
-    record("toy", profile="small")
+    record("toy", size="small")
     shutil.rmtree(project / "results")
     store("Base", 2, {"bleu1": 12.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "|  | joined | 11.00 ± 1.41 | n/c | n/c |\n|  | difference | +1.00 |  |  |" in text
     assert "| measured |" not in text
     assert "- joined: local seeds and those of the same configuration tracked" in text
@@ -290,36 +290,36 @@ def test_tracked_and_local_seeds_of_one_configuration_are_one_line(store, projec
     )
     for other in ({"config_sha256": "other"}, {"data": OTHER_DATA}, {"trees": "gold"}, {"beginning": "weights"}):
         store("Base", 2, {"bleu1": 12.0}, **other)
-        text = table("toy", profile="small")
+        text = table("toy", size="small")
         assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text, other
     with pytest.raises(UserError, match=r"seed 1 .*other data, .*other trees"):
-        record("toy", profile="small")
+        record("toy", size="small")
 
 
 def test_figures_of_different_judges_are_not_joined_and_not_averaged(store, project):
     store("Base", 1, {"bleu1": 10.0}, settings={"bleu1": "scorer a"})
-    record("toy", profile="small")
+    record("toy", size="small")
     shutil.rmtree(project / "results")
     store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer b"})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "|  | measured | 10.00 | n/c | n/c |\n|  | local | 12.00 | n/c | n/c |" in text
     with pytest.raises(UserError, match=r"seed 1 .*small .*other models.*bleu1.*--remeasure"):
-        record("toy", profile="small")
+        record("toy", size="small")
     store("Base", 1, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a"})
     store("Base", 2, {"bleu1": 12.0}, {"bleu1": SAME}, settings={"bleu1": "scorer b"})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "|  | local | n/c | n/c | n/c |\n" in text
     assert "|  | difference |" not in text, "there is nothing to take from the paper's"
     assert "Not computed: B-1 (Base): its seeds were judged by different models, over which there is no mean." in text
-    assert "`depgen reproduce toy --profile small --remeasure` measures the texts again" in text
-    assert intervals(load_definition("toy"), {"Base": read_results("toy", "Base", profile="small")}) == {}
+    assert "`depgen reproduce toy --size small --remeasure` measures the texts again" in text
+    assert intervals(load_definition("toy"), {"Base": read_results("toy", "Base", size="small")}) == {}
 
 
 def test_the_notes_name_the_rows_of_each_judge(store):
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 10.0}, {"bleu1": SAME}, settings={"bleu1": "scorer a", "selfbleu2": "by n"})
         store("DM-Base", seed, {"bleu1": 11.0}, {"bleu1": HIGHER}, settings={"bleu1": "scorer b", "selfbleu2": "by n"})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "- B-1 (Base) settings: scorer a.\n- B-1 (DM-Base) settings: scorer b.\n- SB-2 settings: by n.\n" in text
     assert "- Not compared: B-1, since Base and DM-Base were judged by different models or settings; no star" in text
 
@@ -327,10 +327,10 @@ def test_the_notes_name_the_rows_of_each_judge(store):
 def test_a_number_over_part_of_the_seeds_is_marked(store):
     store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
     store("Base", 2, {"bleu1": 11.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "|  | local | 10.50 ± 0.71 | n/c | 50.00‡ |" in text
     assert "- ‡: over some of the row's seeds only: Base (local) PPL: 1 of 2.\n" in text
-    rows = list(csv.DictReader(io.StringIO(table("toy", profile="small", format="csv"))))
+    rows = list(csv.DictReader(io.StringIO(table("toy", size="small", format="csv"))))
     ours = [row for row in rows if (row["system"], row["numbers"]) == ("Base", "local")]
     assert [(row["seeds"], row["word"]) for row in ours] == [("2", ""), ("2", "n/c"), ("1", "")]
 
@@ -339,7 +339,7 @@ def test_empty_texts_are_counted_and_forbid_comparison(store):
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 10.0, "perplexity": 50.0, "texts": 1000.0, "empty": 0.0}, {"bleu1": SAME})
         store("DM-Base", seed, {"bleu1": 11.0, "perplexity": 45.0, "texts": 1000.0, "empty": 156.0}, {"bleu1": HIGHER})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "| 11.00 ± 0.00 |" in text
     assert "- Base: 0 of 2,000 endings are empty.\n- DM-Base: 312 of 2,000 endings are empty.\n" in text
     assert (
@@ -351,10 +351,10 @@ def test_empty_texts_are_counted_and_forbid_comparison(store):
 
 def test_the_note_says_how_the_texts_were_made_not_how_the_table_would_now(store):
     store("Base", 1, {"bleu1": 10.0}, generation=Generation(top_p=0.9, seed=3))
-    assert "- Texts: prompted with the first 4 sentences" in table("toy", profile="small")
-    assert "top-p 0.9, temperature 1.0, sampling seed 3 + the run's" in table("toy", profile="small")
+    assert "- Texts: prompted with the first 4 sentences" in table("toy", size="small")
+    assert "top-p 0.9, temperature 1.0, sampling seed 3 + the run's" in table("toy", size="small")
     store("DM-Base", 1, {"bleu1": 10.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "- Texts of DM-Base: " in text
     assert "sampling seed 10 + the run's, at most 60 tokens (as the table says now" in text
 
@@ -364,7 +364,7 @@ def test_what_two_standard_errors_mean_with_so_few_seeds(store):
         store("DM-Base", seed, {"perplexity": 45.0 + seed})
         if seed < 3:
             store("Base", seed, {"perplexity": 50.0 + seed})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "exceed two standard errors by chance in about 14 % (2 seeds against 3) of" in text
 
 
@@ -373,15 +373,15 @@ def test_a_floor_has_no_spread(store, project):
     path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
     for seed in (1, 2):
         store("Floor", seed, {"perplexity": 8.1})
-    assert "| Floor | local |  |  | 8.10 |" in table("toy", profile="small")
+    assert "| Floor | local |  |  | 8.10 |" in table("toy", size="small")
 
 
 def test_not_computed_says_how_to_measure_texts_again(results, project):
-    hint = "- n/c: `depgen reproduce toy --profile small --remeasure` measures the texts again"
-    assert hint in table("toy", profile="small")
+    hint = "- n/c: `depgen reproduce toy --size small --remeasure` measures the texts again"
+    assert hint in table("toy", size="small")
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("generation: {prompt_sentences: 4, seed: 10}\n", ""))
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "--remeasure" not in text
     assert "Not computed: SB-2" in text
 
@@ -391,9 +391,9 @@ def test_figures_older_than_a_column_say_so_in_it(results, project):
     newer = "  - {key: own, header: Own, higher_better: true}\n"
     floor = "  - {name: Floor, floor_of: base_toy, in_paper: false}\n"
     path.write_text(path.read_text().replace("rows:\n", f"{newer}rows:\n", 1) + floor)
-    record("toy", profile="small")
+    record("toy", size="small")
     shutil.rmtree(project / "results")
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "|  | measured | 10.25 ± 0.35 | n/c | 50.00 ± 1.41 | n/c |" in text
     assert "Not computed: Own (Base, DM-Base): measured before the table had this column (--remeasure" in text
     assert "| Floor (not run yet) | local |  |  |  |  |" in text
@@ -405,22 +405,22 @@ def test_what_only_the_paper_has_is_no_gap_of_ours(store, project):
         store("Base", seed, {"bleu1": 10.0, "perplexity": 50.0}, not_computed=reasons)
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("test: paired_bootstrap", "published_only: true, test: paired_bootstrap"))
-    record("toy", profile="small")
-    text = table("toy", profile="small")
+    record("toy", size="small")
+    text = table("toy", size="small")
     assert (
         "| Base | paper | 10.00 | 90.0 |  |\n|  | measured | 10.00 ± 0.00 |  | 50.00 ± 0.00 |\n"
         "|  | local | 10.00 ± 0.00 |  | 50.00 ± 0.00 |" in text
     )
     assert "- Only the paper has SB-2: the data are not at hand, and ours stay empty.\n" in text
     assert not re.search("ot computed|n/c|bootstrap: SB-2", text.replace("n/c: not computed, see below", ""))
-    (tracked,) = read_measured(load_definition("toy"), profile="small").values()
+    (tracked,) = read_measured(load_definition("toy"), size="small").values()
     assert [result.not_computed for result in tracked.results] == [{}, {}]
 
 
 def test_a_header_may_hold_any_letters_in_latex(results, project):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("header: B-1", "header: 'UP^~DOWN\\'"))
-    text = table("toy", profile="small", format="latex")
+    text = table("toy", size="small", format="latex")
     assert (
         r"System &  & UP\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2 $\downarrow$ &"
         in text
@@ -429,30 +429,30 @@ def test_a_header_may_hold_any_letters_in_latex(results, project):
 
 def test_the_code_that_measured_is_named_where_it_did_not_train(store):
     store("Base", 1, {"bleu1": 10.0}, measured_commit="feedfeedfeed")
-    assert "0123456789ab; measured by feedfeedfeed." in table("toy", profile="small")
+    assert "0123456789ab; measured by feedfeedfeed." in table("toy", size="small")
 
 
 def test_what_a_network_began_from_stands_at_its_rows_origin(store):
     store("Base", 1, {"bleu1": 10.0}, beginning="random weights")
     store("DM-Base", 1, {"bleu1": 10.0})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "trees: left chain; seeds: 1; from random weights; 2.5 M parameters" in text
     assert text.count("from random weights") == 1
     assert "NOT begun" not in text
     store("DM-Base", 1, {"bleu1": 10.0}, beginning="gpt2")
     said = "NOT begun from the same weights, so these don't compare: Base (random weights) | DM-Base (gpt2)."
-    assert said in table("toy", profile="small")
+    assert said in table("toy", size="small")
 
 
 def test_rows_without_their_experiment_and_quoted_ones_that_we_make(store, project):
     (project / "experiments/chain_toy.yaml").unlink()
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("quoted: Someone 1999", "quoted: Someone 1999, experiment: base_toy"))
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "| DM-Base, left chain† (not built yet) |" in text
     assert "| Old (quoted: Someone 1999; not run yet) | paper | 9.00 |" in text
     store("Old", 1, {"bleu1": 8.0})
-    assert "| Old (quoted: Someone 1999) | paper | 9.00 |  |  |\n|  | local | 8.00 |" in table("toy", profile="small")
+    assert "| Old (quoted: Someone 1999) | paper | 9.00 |  |  |\n|  | local | 8.00 |" in table("toy", size="small")
 
 
 def test_a_size_has_no_direction(store, project):
@@ -462,7 +462,7 @@ def test_a_size_has_no_direction(store, project):
     for row, size in (("Base", 3.0), ("DM-Base", 9.0)):
         for seed in (1, 2):
             store(row, seed, {"parameters": size})
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "| PPL ↓ | Size |" in text
     assert "not tested: PPL." in text
     assert "DM-Base against Base" not in text
@@ -472,17 +472,17 @@ def test_all_tables_at_once_each_at_a_profile_that_it_has(results, project):
     one = (project / "experiments/tables/toy.yaml").read_text()
     other = one.replace("table: toy", "table: only\nsizes: [demo]").replace("Invented numbers", "Others")
     (project / "experiments/tables/only.yaml").write_text(other)
-    text = table(profile="small", files=True)
-    assert text.index("**Others (profile demo)**") < text.index("**Invented numbers (profile small)**")
+    text = table(size="small", files=True)
+    assert text.index("**Others (size demo)**") < text.index("**Invented numbers (size small)**")
     assert (project / "results/only/table-demo.md").is_file()
-    lines = list(csv.DictReader(io.StringIO(table(profile="small", format="csv"))))
+    lines = list(csv.DictReader(io.StringIO(table(size="small", format="csv"))))
     assert {line["table"] for line in lines} == {"toy", "only"}
-    assert {line["profile"] for line in lines} == {"small", "demo"}
+    assert {line["size"] for line in lines} == {"small", "demo"}
     for of_all in (table, record):
         with pytest.raises(UserError, match=r"'papr'\. Did you mean 'paper'\?.*demo, paper, small"):
-            of_all(profile="papr")
+            of_all(size="papr")
     with pytest.raises(UserError, match="--output takes one table"):
-        table(profile="small", output=project / "x.md")
+        table(size="small", output=project / "x.md")
 
 
 def test_a_table_that_no_experiment_makes_promises_none(project):
@@ -490,7 +490,7 @@ def test_a_table_that_no_experiment_makes_promises_none(project):
     for name in ("base_toy", "dm_toy", "chain_toy"):
         text = text.replace(f"experiment: {name}", "note: asked of people")
     (project / "experiments/tables/toy.yaml").write_text(text.replace(", note: no syntax", ""))
-    text = table("toy", profile="small")
+    text = table("toy", size="small")
     assert "not built yet" not in text
     assert "depgen reproduce" not in text
 
@@ -499,4 +499,4 @@ def test_time_on_processors_is_listed_where_it_was_kept(store):
     store("Base", 1, {"bleu1": 1.0}, processor_seconds=600.0)
     store("Base", 2, {"bleu1": 1.0}, processor_seconds=720.0)
     store("DM-Base", 1, {"bleu1": 1.0})
-    assert "- Training, minutes of processor time, validation included: Base 11." in table("toy", profile="small")
+    assert "- Training, minutes of processor time, validation included: Base 11." in table("toy", size="small")

@@ -71,9 +71,9 @@ def stub(project, monkeypatch):
     return stub
 
 
-def a_job(table="free", profile="small", seed=2):
+def a_job(table="free", size="small", seed=2):
     definition = load_definition(table)
-    return Job(definition, definition.row("DM-Base"), profile, seed)
+    return Job(definition, definition.row("DM-Base"), size, seed)
 
 
 def test_every_nucleus_of_one_run_fills_its_columns(stub):
@@ -120,7 +120,7 @@ def test_the_table_names_its_samples_tests_and_oracle(stub):
     for row in ("Base", "DM-Base"):
         definition = load_definition("free")
         reproduce.make(Job(definition, definition.row(row), "small", 1), depgen=stub)
-    text = table("free", profile="small")
+    text = table("free", size="small")
     assert "Texts: 4 from nothing, for each seed; top-p 0.3, 0.9, temperature 1.0" in text
     assert "Welch's t-test for independent samples, those of all seeds together: LM, p=0.3, p=0.9; not tested:" in text
     assert "p=0.3, p=0.9 settings: toy oracle, in GPT-2's place, <eos> counted, mean of text perplexities." in text
@@ -136,7 +136,7 @@ def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
         "lm_unk_rate": 0.5, "oracle_perplexity_unk_rate": 0.5, "cold_unk_rate": 0.5, "warm_unk_rate": 0.5,
     }  # fmt: skip
     said = "Base: words of its texts that the oracle reads as <unk>: LM 50.00 %, p=0.3 50.00 %, p=0.9 50.00 %."
-    assert said in table("free", profile="small")
+    assert said in table("free", size="small")
 
 
 def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
@@ -168,7 +168,7 @@ def test_a_table_may_show_anothers_trained_systems(stub, project):
     with job.config.file.open("a") as stream:
         stream.write("trainer: {max_epochs: 9}\n")
     job.result.unlink()
-    with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --profile small --redo"):
+    with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --size small --redo"):
         reproduce.make(job, depgen=stub)
 
 
