@@ -25,6 +25,8 @@ from depgen.training.experiment_runs import Depgen
 
 OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
 """The text measures that a table's oracle takes."""
+UNION_CONFIGS = {"small": "union_rocstories_small.yaml", "paper": "union_rocstories.yaml"}
+"""What trains the UNION scorer, by size."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,20 @@ class Plan:
 
     Attributes:
         title: the table and its size.
+        corpora: those that are read, all at hand.
         preparations: in the order in which they are made.
         trainings: a line for each row.
         total: the time of all, as far as it is known.
     """
 
     title: str
+    corpora: tuple[str, ...]
     preparations: tuple[Preparation, ...]
     trainings: tuple[str, ...]
     total: str
 
     def __str__(self) -> str:
-        lines = [self.title]
+        lines = [self.title, *(f"  corpus {each}: at hand" for each in self.corpora)]
         for each in self.preparations:
             state = "at hand" if each.is_made() else f"is made first by `depgen {shlex.join(each.command)}`"
             lines.append(f"  {each.name}: {state}")
@@ -76,22 +80,28 @@ class Plan:
             made_once(lock, partial(depgen, each.command, {}), is_made=each.is_made)
 
 
-def check_corpora(jobs: Sequence[Job]) -> None:
-    """Raises MissingDataError where a corpus is not at hand; rows that count a corpus are left out when they are made.
+def corpora_of(jobs: Sequence[Job]) -> list[str]:
+    """The names of the corpora that rows read, all at hand; rows that count a corpus are left out when they are made.
 
     Raises:
         MissingDataError: a corpus is missing; names the rows.
     """
     missing: dict[str, list[str]] = {}
+    found = dict[str, None]()
     for job in jobs:
+        if job.row.corpus_of is not None:
+            continue
+        settings = job.config.settings
         try:
-            if job.row.corpus_of is None:
-                check_settings(job.config.settings, SPLITS)
+            check_settings(settings, SPLITS)
+            corpus = settings.get("corpus") or settings["data"]["init_args"]["corpus"]
+            found[str(corpus["class_path"]).rpartition(".")[2]] = None
         except MissingDataError as error:
             missing.setdefault(str(error), []).append(job.row.name)
     if missing:
         listed = "; ".join(f"{', '.join(dict.fromkeys(rows))}: {error}" for error, rows in missing.items())
         raise MissingDataError(f"Nothing is trained of {jobs[0].definition.table}: a corpus is missing. {listed}")
+    return [*found]
 
 
 def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation, ...]:
@@ -108,7 +118,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
     experiments |= {each.place: each.experiment for job in jobs for each in job.needed.values()}
     others = list[Preparation]()
     if "union" in measures and options.union is None:
-        experiments["union"] = scorer = experiment_of("union_rocstories", size=size)
+        experiments["union"] = scorer = Experiment(experiments_root() / UNION_CONFIGS[size])
         others += _union(scorer)
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=size)
@@ -158,7 +168,7 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
         MissingDataError: a corpus is missing; names the rows.
         UserError: a parser is not at hand and nothing here trains it.
     """
-    check_corpora(jobs)
+    corpora = tuple(corpora_of(jobs))
     first = all_jobs[0]
     done = len(all_jobs) - len(jobs)
     title = f"{first.definition.table}, size {first.size}: {done} of {len(all_jobs)} results are at hand."
@@ -169,16 +179,17 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
     known = minutes_of_rows(first.definition, first.size)
     lines = [_line(row, each, known.get(row)) for row, each in shared.items()]
     total = _total([(job, known.get(job.row.name)) for job in trained])
-    return Plan(title, preparations(trained, options or TextOptions()), tuple(lines), total)
+    return Plan(title, corpora, preparations(trained, options or TextOptions()), tuple(lines), total)
 
 
 def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:
     """How long a training of each row took, in minutes, by its newest seed here or among the tracked results."""
     found = {}
     for row, ours in read_ours(definition, size=size).items():
-        clocks = [result.clock for result in ours.of_one_training if result.clock]
-        if clocks:
-            found[row] = clocks[-1][-1][1] / 60
+        for result in ours.of_one_training:
+            seconds = result.clock[-1][1] if result.clock else result.processor_seconds
+            if seconds is not None:
+                found[row] = seconds / 60
     return found
 
 

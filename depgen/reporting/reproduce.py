@@ -75,7 +75,7 @@ def reproduce(
         MissingDataError: a corpus is missing.
     """
     definition = load_definition(table)
-    size, _ = choose_size(definition.sizes, size)
+    size, reason = choose_size(definition.sizes, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
@@ -98,9 +98,9 @@ def reproduce(
         if row is None and each not in rows
     ]
     if row is not None:
-        return "\n".join(done)
+        return "\n".join([reason, *done])
     _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
-    return "\n".join([*done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
+    return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
 
 
 def _jobs(

@@ -151,7 +151,7 @@ class Training:
         """What `depgen` is given to train it, or to continue the newest run that did not end."""
         needs = [f"--{name}={run}" for name, run in (self.needs or {}).items()]
         precision = [] if self.precision is None else ["--trainer.precision", self.precision]
-        begun = [run for run in self.runs() if (checkpoint_folder(run) / RESUME).is_file()]
+        begun = [run for run in self.runs() if not is_finished(run) and (checkpoint_folder(run) / RESUME).is_file()]
         where = ["--resume", str(begun[0])] if begun else ["--name", self.place]
         seed = ["--seed_everything", str(self.seed)]
         return ["fit", *self.experiment.arguments, *seed, *needs, *precision, *where]

@@ -25,7 +25,7 @@ class Stub:
 
     def __call__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.calls.append((list(arguments), dict(environment)))
-        verb, options = arguments[0], dict(zip(arguments[1::2], arguments[2::2], strict=True))
+        verb, options = arguments[0], options_in(arguments[1:])
         getattr(self, verb)(options, environment)
         if verb == self.dies_in:
             raise UserError(f"{verb} was killed")
@@ -35,11 +35,16 @@ class Stub:
         return [arguments[0] for arguments, _ in self.calls]
 
     def fit(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        config = Path(options["--config"])
-        root = Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd())
-        number = len(list(root.glob("*/*")))
-        experiment = Experiment(config, options.get("--size", "paper"))
-        run = Path(options.get("--resume", root / experiment.name / f"2026-01-0{number + 1}"))
+        config, root = Path(options["--config"]), Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd())
+        changed = {
+            name[2:]: yaml.safe_load(value)
+            for name, value in options.items()
+            if name.startswith(("--model.", "--data."))
+        }
+        experiment = Experiment(config, options.get("--size", "paper"), changed)
+        folder = root / options.get("--name", "")
+        number = len(list(folder.glob("*/run.json")))
+        run = Path(options.get("--resume", folder / f"2026-01-0{number + 1}"))
         (run / "checkpoints").mkdir(parents=True, exist_ok=True)
         record = {
             "started": f"2026-01-0{number + 1}", "finished": None if self.dies_in == "fit" else "now", "seed": 2,
@@ -74,6 +79,15 @@ class Stub:
         count = number if prompts is None else len(prompts.read_text().splitlines())
         texts = [f"text {index}" if index % 2 == 0 else "" for index in range(count)]
         output.write_text("".join(f"{text}\n" for text in texts))
+
+
+def options_in(arguments: Sequence[str]) -> dict[str, str]:
+    """The values of options that are given as `--name value` or `--name=value`."""
+    found, rest = {}, list(arguments)
+    while rest:
+        name, separator, value = rest.pop(0).partition("=")
+        found[name] = value if separator else rest.pop(0)
+    return found
 
 
 def leave_numbers(path: Path, metrics: Mapping[str, float]) -> None:

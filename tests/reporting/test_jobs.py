@@ -6,6 +6,8 @@ from pathlib import Path
 import lightning as L
 import numpy as np
 import pytest
+import yaml
+from filelock import Timeout
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
@@ -32,13 +34,16 @@ def job(project):
     return Job(definition, definition.row("DM-Base"), "small", 2)
 
 
-def test_a_fresh_fit_takes_the_yaml_and_the_seed_and_its_own_runs(job):
+def test_a_fresh_fit_takes_the_experiment_its_size_and_the_seed(job):
     stub = Stub()
     trained = fit(job, stub)
     ((arguments, environment),) = stub.calls
-    assert arguments == ["fit", "--config", "experiments/dm_toy.yaml", "--size", "small", "--seed_everything", "2"]
-    assert Path(environment["DEPGEN_RUNS"]) == Path("runs/toy/DM-Base/small-seed2").absolute()
-    assert trained.run.is_relative_to(Path(environment["DEPGEN_RUNS"]).relative_to(Path.cwd()))
+    assert arguments == [
+        "fit", "--config", "experiments/dm_toy.yaml", "--size", "small", "--seed_everything", "2",
+        "--name", "dm_toy/small/seed2",
+    ]  # fmt: skip
+    assert Path(environment["DEPGEN_RUNS"]) == Path("runs").absolute()
+    assert trained.run == Path("runs/dm_toy/small/seed2/2026-01-01")
 
 
 def test_a_finished_fit_is_not_repeated(job):
@@ -61,21 +66,62 @@ def test_a_fit_killed_before_its_first_checkpoint_begins_afresh(job):
     stub = Stub(dies_in="fit")
     with pytest.raises(UserError):
         fit(job, stub)
-    next(job.runs.glob("*/*/checkpoints/resume.ckpt")).unlink()
+    next(job.training.root.glob("*/checkpoints/resume.ckpt")).unlink()
     stub.dies_in = None
     fit(job, stub)
     assert "--resume" not in stub.calls[1][0]
 
 
-def test_a_changed_yaml_is_not_mixed_with_an_older_run(job):
-    fit(job, Stub())
-    with job.config.file.open("a") as stream:
-        stream.write("# a comment\n")
-    fit(job, Stub())
-    with job.config.file.open("a") as stream:
-        stream.write("trainer: {max_epochs: 9}\n")
-    with pytest.raises(UserError, match=r"DM-Base, small, seed 2 .*--redo"):
-        fit(job, Stub())
+def test_a_changed_experiment_makes_a_new_run_next_to_the_old_one(job):
+    stub, before = Stub(), job.config.file.read_text()
+    first = fit(job, stub).run
+    job.config.file.write_text(f"{before}# a comment\n")
+    assert fit(job, stub).run == first
+    job.config.file.write_text(f"{before}trainer: {{max_epochs: 9}}\n")
+    assert finished_run(job) is None
+    second = fit(job, stub).run
+    assert first.parent == second.parent
+    assert first != second
+    assert finished_run(job) == second
+    job.config.file.write_text(before)
+    assert finished_run(job) == first
+    assert stub.verbs == ["fit", "fit"]
+
+
+def test_a_table_takes_the_newest_finished_run_of_its_configuration(job):
+    stub = Stub()
+    fit(job, stub)
+    stub(job.training.command, job.training.environment)  # as a user repeats `depgen fit --size small`
+    assert [run.name for run in job.training.runs()] == ["2026-01-02", "2026-01-01"]
+    assert fit(job, stub).run.name == "2026-01-02"
+
+
+def test_options_make_a_run_of_another_place(job):
+    options = {"data.init_args.tokens_per_batch": 77}
+    row = dataclasses.replace(job.row, options=options)
+    other, stub = dataclasses.replace(job, row=row), Stub()
+    assert fit(other, stub).run.parts[1].startswith("dm_toy--tokens_per_batch-77-")
+    assert "--data.init_args.tokens_per_batch=77" in stub.calls[0][0]
+    fit(job, stub)
+    assert len(stub.calls) == 2
+    assert {finished_run(each).parts[1] for each in (job, other)} == {"dm_toy", other.training.place.split("/")[0]}
+
+
+def test_rows_of_two_tables_share_the_run_of_one_experiment(job, project):
+    path = project / "experiments/tables/toy.yaml"
+    (project / "experiments/tables/other.yaml").write_text(path.read_text().replace("table: toy", "table: other"))
+    definition, stub = load_definition("other"), Stub()
+    other = Job(definition, definition.row("DM-Base"), "small", 2)
+    assert fit(job, stub) == fit(other, stub)
+    assert run_of_row("other", "DM-Base", "small") == finished_run(job)
+    assert len(stub.calls) == 1
+
+
+def test_a_training_of_another_process_is_not_waited_for(job):
+    stub = Stub()
+    with job.training.lock(), pytest.raises(Timeout):
+        fit(job, stub, wait=False)
+    assert stub.calls == []
 
 
 def test_a_fit_that_ends_early_is_no_success(job):
@@ -190,8 +236,8 @@ def test_a_finished_run_is_named_from_the_working_folder(job, monkeypatch):
     assert finished_run(job) is None
     monkeypatch.setenv("DEPGEN_RUNS", str(Path("runs").absolute()))
     fit(job, Stub())
-    assert finished_run(job) == Path("runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01")
-    next(job.runs.glob("*/*/run.json")).write_text("{}")
+    assert finished_run(job) == Path("runs/dm_toy/small/seed2/2026-01-01")
+    next(job.training.root.glob("*/run.json")).write_text("{}")
     assert finished_run(job) is None
 
 
@@ -246,7 +292,7 @@ def written(job, stub):
 def test_what_texts_depend_on_stands_beside_them(job, stub, written):
     note = json.loads((job.folder / "texts.json").read_text())
     assert note == {
-        "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60, "run": "dm_toy_small/2026-01-01",
+        "top_p": 0.5, "temperature": 1.0, "seed": 12, "max_new_tokens": 60, "run": "dm_toy/small/seed2/2026-01-01",
         "checkpoint_sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     }  # fmt: skip
 
@@ -311,87 +357,46 @@ table: fine
 caption: Invented numbers
 source: an invented paper, Table 5
 columns: [{key: perplexity, header: PPL, higher_better: false}]
-rows:
-  - {name: Tuned, experiment: chain_toy, encoder_of: toy/DM-Base}
-  - {name: Lost, experiment: chain_toy, encoder_of: toy/Old}
-  - {name: Parsed, experiment: chain_toy, trees_of: toy/DM-Base}
+rows: [{name: Parsed, experiment: parsed_toy}]
 """
+PARSER = "depgen.evaluation.induced_trees.InducedTrees"
 
 
 @pytest.fixture
-def fine(project):
-    path = project / "experiments" / "tables" / "fine.yaml"
-    path.write_text(FINE)
-    return path
-
-
-def tuned(name="Tuned"):
+def parsed(project):
+    """A row whose trees come from a run of `dm_toy`."""
+    (project / "experiments/tables/fine.yaml").write_text(FINE)
+    settings = yaml.safe_load((project / "experiments/dm_toy.yaml").read_text())
+    settings["data"]["init_args"]["annotator"] = {"class_path": PARSER, "init_args": {"run": "dm_toy"}}
+    (project / "experiments/parsed_toy.yaml").write_text(yaml.safe_dump(settings))
     definition = load_definition("fine")
-    return Job(definition, definition.row(name), "small", 2)
+    return Job(definition, definition.row("Parsed"), "small", 2)
 
 
-def test_the_run_that_an_experiment_goes_on_from_is_trained_first_and_once(job, fine):
+def test_the_run_that_an_experiment_loads_is_trained_first_and_once(job, parsed):
     stub = Stub()
-    trained = fit(tuned(), stub)
-    encoder = finished_run(job)
-    assert [arguments[2] for arguments, _ in stub.calls] == [
-        "experiments/dm_toy.yaml", "experiments/chain_toy.yaml"
-    ]  # fmt: skip
-    assert stub.calls[1][0][-2:] == ["--data.init_args.encoder", str(encoder.absolute())]
-    assert trained.run.is_relative_to("runs/fine/Tuned/small-seed2")
-    assert fit(tuned(), stub) == trained
+    trained = fit(parsed, stub)
+    assert [arguments[2] for arguments, _ in stub.calls] == ["experiments/dm_toy.yaml", "experiments/parsed_toy.yaml"]
+    parser = finished_run(job)
+    option = "--data.init_args.annotator.init_args.run"
+    assert f"{option}={parser.relative_to('runs')}" in stub.calls[1][0]
+    assert trained.run.is_relative_to("runs/parsed_toy/small/seed2")
+    assert fit(parsed, stub) == trained
     assert len(stub.calls) == 2
-    encoder.rename(encoder.with_name("2026-01-05"))
-    with pytest.raises(UserError, match=r"encoder .*2026-01-05 .*Tuned.*reproduce fine --row Tuned"):
-        fit(tuned(), stub)
+    parser.rename(parser.with_name("2026-01-05"))
+    assert fit(parsed, stub) != trained, "its trees come from another run"
+    assert len(stub.calls) == 3
 
 
-def test_the_run_that_parses_for_an_experiment_is_trained_first(job, fine):
-    stub = Stub()
-    fit(tuned("Parsed"), stub)
-    assert len(stub.calls) == 2
-    option, run = stub.calls[1][0][-2:]
-    assert (option, run) == ("--data.init_args.annotator.init_args.run", str(finished_run(job).absolute()))
-    fine.write_text(FINE.replace("trees_of: toy/DM-Base", "trees_of: toy"))
-    with pytest.raises(UserError, match=r"row Parsed: trees_of: .*<table>/<row>.*'toy'"):
-        tuned("Parsed")
+def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
+    content = parsed.config.file.read_text()
+    parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))
+    assert parsed.needed == {}
 
 
-def test_a_row_that_goes_on_from_what_nothing_makes_is_refused(fine):
-    with pytest.raises(UserError, match=r"Lost, small, seed 2 .*toy/Old"):
-        fit(tuned("Lost"), Stub())
-    fine.write_text(FINE.replace("toy/Old", "toy"))
-    with pytest.raises(UserError, match=r"row Lost: encoder_of: .*<table>/<row>.*'toy'"):
-        tuned()
-
-
-@pytest.mark.parametrize("reference", ["toy/DM-Base, left chain", "toy/DM-Base-left-chain"])
-def test_a_row_may_show_the_runs_of_another_tables_row(project, reference):
-    definition = load_definition("toy")
-    row = dataclasses.replace(definition.row("Base"), runs_of=reference)
-    other = Job(dataclasses.replace(definition, table="other", given="other"), row, "small", 2)
-    assert not other.owns_its_runs
-    assert other.runs == Path("runs/toy/DM-Base-left-chain/small-seed2")
-    assert other.result == Path("results/other/Base/small-seed2.json")
-    assert other.training.anew == "depgen reproduce toy --row DM-Base-left-chain --size small --redo"
-    of_a_table = dataclasses.replace(other, row=dataclasses.replace(row, runs_of="toy"))
-    assert of_a_table.runs == Path("runs/toy/Base/small-seed2")
-    by_its_table = dataclasses.replace(other.definition, runs_of="toy")
-    own = Job(by_its_table, dataclasses.replace(row, runs_of=None), "small", 2)
-    assert own.runs == of_a_table.runs
-
-
-def test_the_run_of_a_row_is_that_of_its_first_trained_seed(project):
-    definition = load_definition("toy")
-    command = "depgen reproduce toy --row DM-Base --size small"
-    with pytest.raises(UserError, match=f"DM-Base of toy is not trained at size small. Train it: {command}$"):
+def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size small"):
         run_of_row("toy", "DM-Base", "small")
-    second, first, other = (Job(definition, definition.row("DM-Base"), "small", seed) for seed in (2, 1, 13))
-    fit(other, Stub())
-    assert run_of_row("toy", "DM-Base", "small") == finished_run(other), "a seed that was asked for by --seeds alone"
-    fit(second, Stub())
-    assert run_of_row("toy", "DM-Base", "small") == finished_run(second)
-    fit(first, Stub())
-    assert run_of_row("toy", "DM-Base", "small") == finished_run(first)
-    with pytest.raises(UserError, match="is not trained at size paper"):
-        run_of_row("toy", "DM-Base", "paper")
+    for seed in (9, 2):
+        fit(dataclasses.replace(job, seed=seed), Stub())
+        assert run_of_row("toy", "DM-Base", "small").parts[3] == f"seed{seed}"

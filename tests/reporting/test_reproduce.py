@@ -1,12 +1,13 @@
 import dataclasses
-import functools
 import hashlib
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
@@ -56,9 +57,8 @@ def test_a_row_is_fitted_tested_written_and_measured(stub, job):
 
 
 def test_another_precision_is_trained_in_and_kept(stub, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
     run(stub, row="DM-Base", size="small", seeds=[1], precision="32-true")
-    assert stub.calls[0][0][-2:] == ["--trainer.precision", "32-true"]
+    assert stub.calls[0][0][-4:-2] == ["--trainer.precision", "32-true"]
     run(stub, row="DM-Base", size="small", seeds=[2])
     text = reproduce.render_table("toy", size="small", format="text")
     assert "DM-Base, seed 1: trained in 32-true, not in the precision of the experiment;" in text
@@ -119,7 +119,7 @@ def test_the_items_of_the_test_are_kept_for_the_paired_test(stub, job):
 
 
 def test_a_row_may_read_other_measures_of_another_rows_run(stub, project, job):
-    part = "  - {name: Part, experiment: dm_toy, runs_of: toy/DM-Base, reads: {bleu1: selfbleu2, perplexity: lost}}\n"
+    part = "  - {name: Part, experiment: dm_toy, reads: {bleu1: selfbleu2, perplexity: lost}}\n"
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + part)
     definition = load_definition("toy")
@@ -133,9 +133,6 @@ def test_a_row_may_read_other_measures_of_another_rows_run(stub, project, job):
     assert item_scores([read], "bleu1").tolist() == item_scores([whole], "selfbleu2").tolist()
     assert "perplexity" not in read.metrics
     assert read.not_computed["perplexity"] == "the run's test gave no such figure"
-    reproduce.make(other, depgen=stub, redo=True)
-    assert stub.verbs == ["fit", "test"], "the run is another row's, and stays"
-    assert other.result.with_name("replaced-1-small-seed2.json").is_file()
 
 
 def test_redo_puts_the_old_aside(stub, job):
@@ -143,7 +140,17 @@ def test_redo_puts_the_old_aside(stub, job):
     reproduce.make(job, depgen=stub, redo=True)
     assert stub.verbs == ["fit", "test", "fit", "test"]
     assert job.result.with_name("replaced-1-small-seed2.json").is_file()
-    assert job.runs.with_name("replaced-1-small-seed2").is_dir()
+    assert Path("runs/dm_toy/small/replaced-1-seed2").is_dir()
+
+
+def test_redo_trains_a_run_that_rows_share_once(stub, project, job, monkeypatch):
+    path = project / "experiments/tables/toy.yaml"
+    path.write_text(path.read_text() + "  - {name: Part, experiment: dm_toy}\n")
+    definition = load_definition("toy")
+    jobs = [Job(definition, definition.row(name), "small", 2) for name in ("DM-Base", "Part")]
+    reproduce.make_all(jobs, depgen=stub)
+    reproduce.make_all(jobs, depgen=stub, redo=True)
+    assert stub.verbs == ["fit", "test", "fit", "test"]
 
 
 def test_replaced_results_stay_out_of_the_table(stub, job):
@@ -161,26 +168,44 @@ def test_a_result_of_an_older_yaml_is_named(stub, job):
     assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(job, depgen=stub)
 
 
-def test_two_at_once_do_the_work_once(stub, job):
-    started, go_on, lines = threading.Event(), threading.Event(), []
+def test_what_another_process_works_on_comes_last(stub, project, job):
+    """The result of the first row is locked, the training of the second: the third is made, then these."""
+    definition = load_definition("toy")
+    jobs = [Job(definition, definition.row(name), "small", 2) for name in ("Base", "DM-Base", "DM-Base-left-chain")]
+    jobs[0].result.parent.mkdir(parents=True)
+    lock, training = FileLock(jobs[0].result.with_name(".small-seed2.lock")), jobs[1].training.lock()
+    lock.acquire()
+    training.acquire()
+    made = []
 
-    def slow(arguments, environment):
-        started.set()
-        go_on.wait(20)
+    def noted(arguments, environment):
+        if arguments[0] == "fit":
+            made.append(arguments[2])
+            lock.release()
+            training.release()
         stub(arguments, environment)
 
-    first = threading.Thread(target=lambda: lines.append(reproduce.make(job, depgen=slow)))
-    second = threading.Thread(target=lambda: lines.append(reproduce.make(job, depgen=slow)))
-    first.start()
-    assert started.wait(20)
-    second.start()
-    second.join(0.2)
-    assert second.is_alive()
-    go_on.set()
-    first.join(30)
-    second.join(30)
-    assert stub.verbs == ["fit", "test"]
-    assert sorted("there already" in line for line in lines) == [False, True]
+    lines = reproduce.make_all(jobs, depgen=noted)
+    assert made == [f"experiments/{name}_toy.yaml" for name in ("chain", "base", "dm")]
+    assert [line.split(",")[0] for line in lines] == ["Base", "DM-Base", "DM-Base"]
+    assert all(": done, " in line for line in lines)
+
+
+def test_the_last_row_is_waited_for(stub, job):
+    held, made = threading.Event(), threading.Event()
+
+    def other_process():
+        with job.training.lock():
+            held.set()
+            assert not made.wait(1.0)
+
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(other_process)
+        assert held.wait(20)
+        (line,) = reproduce.make_all([job], depgen=stub)
+        made.set()
+        other.result()
+    assert ": done, " in line
 
 
 def test_the_whole_table(stub, monkeypatch):
@@ -207,15 +232,14 @@ def test_the_whole_table(stub, monkeypatch):
 
 
 def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=stub))
     monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
     text = reproduce.reproduce("toy")
-    run = "runs/toy/DM-Base/small-seed1/dm_toy_small/2026-01-01"  # the paper's own system, not its ablation
+    run = "runs/dm_toy/small/seed1/2026-01-01"  # the paper's own system, not its ablation
     assert text.endswith(f"\ntable\n\nTo have DM-Base write: depgen generate --run {run}\n")
 
 
 def test_a_row_that_nothing_makes_is_refused(project):
-    with pytest.raises(UserError, match="Row Later of toy is not built yet"):
+    with pytest.raises(UserError, match="Row Later of toy: no experiment makes it"):
         reproduce.reproduce("toy", row="Later", size="small")
 
 
@@ -332,7 +356,7 @@ def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, proje
     (project / "experiments/base_toy.yaml").unlink()
     text = reproduce.reproduce("toy", size="small", seeds=[1])
     assert made == ["DM-Base", "DM-Base, left chain"]
-    assert "Base, small: not built yet, no base_toy at this size.\n" in text
+    assert "Base, small: left out, no base_toy at this size.\n" in text
     with pytest.raises(UserError, match=r"No experiment file .*base_toy\.yaml"):
         _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config
 

@@ -1,0 +1,153 @@
+"""What rows need is named before anything is trained, and made first, once."""
+
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.errors import MissingDataError, UserError
+from depgen.locations import cache_root
+from depgen.reporting import reproduce
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, fit
+from depgen.reporting.prepare import plan_of
+from tests.evaluation.oracles_of_stories import write_experiment
+from tests.reporting.conftest import make_result
+from tests.reporting.stub import Stub
+
+TAGGER = "depgen.annotation.tagger.SpacyTagger"
+STORIES = {"class_path": "depgen.data.rocstories.RocStories"}
+
+
+@pytest.fixture
+def needy(project):
+    """The row DM-Base has trees of a parser, and the table columns of UNION and of an oracle."""
+    folder = project / "experiments"
+    table = yaml.safe_load((folder / "tables/toy.yaml").read_text())
+    for key in ("union", "oracle_perplexity"):
+        table["columns"].append({"key": key, "header": key, "higher_better": True})
+    (folder / "tables/toy.yaml").write_text(yaml.safe_dump({**table, "oracle": "oracle_toy"}))
+    write_experiment(folder / "oracle_toy.yaml")
+    (folder / "union_rocstories_small.yaml").write_text(yaml.safe_dump({"data": {"corpus": STORIES, "tagger": TAGGER}}))
+    settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())
+    settings["data"]["init_args"]["annotator"] = "depgen.annotation.spacy_parser.SpacyAnnotator"
+    (folder / "dm_toy.yaml").write_text(yaml.safe_dump(settings))
+    (folder / "parser_ewt_lowercased.yaml").touch()
+    return project
+
+
+class Maker(Stub):
+    """Leaves what the commands leave that make what rows need."""
+
+    def __call__(self, arguments, environment):
+        if arguments[0] in ("fit", "test"):
+            super().__call__(arguments, environment)
+            return
+        self.calls.append((list(arguments), dict(environment)))
+        if arguments[0] == "train-parser":
+            (cache_root() / "parsers/ewt_lowercased").mkdir(parents=True)
+        elif arguments[0] == "train-union":
+            (cache_root() / "union/rocstories").mkdir(parents=True)
+            (cache_root() / "union/rocstories/union.json").touch()
+
+
+def jobs_of(*rows):
+    definition = load_definition("toy")
+    return [Job(definition, definition.row(row), "small", 1) for row in rows]
+
+
+def test_parsers_come_first_then_union_then_the_oracle(needy):
+    plan, maker = plan_of(jobs_of("Base", "DM-Base"), jobs_of("Base", "DM-Base"), None), Maker()
+    names = ["parser ewt_lowercased", "UNION", "oracle oracle_toy_small"]
+    assert [each.name for each in plan.preparations] == names
+    plan.make(maker)
+    assert [arguments[:3] for arguments, _ in maker.calls] == [
+        ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
+        ["train-union", "--config=experiments/union_rocstories_small.yaml"],
+        ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
+    ]
+    plan.make(maker)
+    assert maker.verbs[3:] == ["train-oracle"], "the others are at hand"
+
+
+def test_raw_stories_join_those_that_union_is_trained_on(needy, monkeypatch):
+    monkeypatch.setenv("DEPGEN_DATA", str(needy))
+    for name in ("raw_cased", "raw_lowercased", "valid", "test"):
+        (needy / "rocstories").mkdir(exist_ok=True)
+        (needy / f"rocstories/{name}.csv").touch()
+    made = [str(cache_root() / f"rocstories/{name}.csv") for name in ("cased", "lowercased")]
+    maker = Maker()
+    plan_of(jobs_of("Base"), jobs_of("Base"), None).make(maker)
+    cased, lowercased, union = (arguments for arguments, _ in maker.calls[1:4])
+    apart = [str(needy / f"rocstories/{name}.csv") for name in ("valid", "test")]
+    assert cased == [
+        "delexicalize", "--source", str(needy / "rocstories/raw_cased.csv"), "--output", made[0],
+        "--apart_from", *apart,
+    ]  # fmt: skip
+    assert lowercased[5:7] == ["--tagger", "ewt_lowercased"]
+    assert union[-1] == f'--data.corpus.init_args.additional_train=["{made[0]}", "{made[1]}"]'
+
+
+def test_what_is_made_depends_on_the_rows(needy):
+    (needy / "experiments/union_rocstories_small.yaml").write_text("data: {}")
+    names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
+    assert names == ["UNION", "oracle oracle_toy_small"], "Base has no trees"
+
+
+def test_a_parser_that_nothing_trains_is_named(needy):
+    (needy / "experiments/parser_ewt_lowercased.yaml").unlink()
+    with pytest.raises(UserError, match=r"'ewt_lowercased'.*train-parser"):
+        str(plan_of(jobs_of("DM-Base"), jobs_of("DM-Base"), None))
+
+
+@pytest.fixture
+def maker(needy, monkeypatch):
+    maker = Maker()
+    monkeypatch.setattr(reproduce, "run_depgen", maker)
+    return maker
+
+
+def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, store):
+    store("Base", 2, {"bleu1": 1.0}, clock=((10.0, 60.0), (20.0, 240.0)))
+    fit(jobs_of("Base")[0], Stub())
+    text = reproduce.reproduce("toy", check=True)
+    assert maker.calls == []
+    assert text.startswith("toy, size small: 1 of 6 results are at hand.\n  corpus GeneratedStories: at hand\n")
+    assert "  parser ewt_lowercased: is made first by `depgen train-parser --config " in text
+    assert "Base, seed 1: trained already\n" in text
+    assert "DM-Base, seed 1, 2: of unknown length\n" in text
+    assert text.endswith("Nothing is known of how long this takes.")
+    store("DM-Base", 3, {"bleu1": 1.0}, clock=((20.0, 5040.0),))
+    assert "About 2 h 48 min, by the trainings that are recorded for 2 of 4 trainings" in reproduce.reproduce(
+        "toy", check=True
+    )
+
+
+def test_the_rows_that_can_be_made_are_listed(maker):
+    assert reproduce.reproduce("toy", list=True) == "Base\nDM-Base\nDM-Base-left-chain"
+
+
+def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker):
+    assert "parser ewt_lowercased: at hand" in reproduce.reproduce("toy", row="DM-Base", seeds=[1], prepare=True)
+    assert maker.verbs == ["train-parser", "train-union", "train-oracle"]
+
+
+def test_a_missing_corpus_ends_it_before_anything_runs(maker, needy, monkeypatch, capsys):
+    monkeypatch.setenv("DEPGEN_DATA", str(needy / "nowhere"))
+    settings = yaml.safe_load((needy / "experiments/base_toy.yaml").read_text())
+    settings["data"]["init_args"]["corpus"] = STORIES
+    (needy / "experiments/base_toy.yaml").write_text(yaml.safe_dump(settings))
+    with pytest.raises(MissingDataError, match=r"toy: .*Base: No corpus at .*nowhere.*Set DEPGEN_DATA"):
+        reproduce.reproduce("toy")
+    assert maker.calls == []
+    assert main(["reproduce", "toy", "--check"]) == 2
+    assert "DM-Base" not in capsys.readouterr().err
+    assert main(["reproduce", "toy", "--row", "DM-Base", "--check"]) == 0
+
+
+def test_a_row_that_is_done_needs_nothing(maker, store):
+    assert make_result("DM-Base", 1, {}).size == "small"
+    for seed in (1, 2):
+        store("DM-Base", seed, {"bleu1": 1.0})
+    assert reproduce.reproduce("toy", row="DM-Base", check=True) == (
+        "toy, size small: 2 of 2 results are at hand.\nNothing is to be trained."
+    )
