@@ -42,7 +42,7 @@ TABLES, STUDIES = (
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout whose `depgen` notes what it is called with, and has two tables of its own: `mine` and `dmlm_other`."""
+    """A checkout with the tables `mine` and `dmlm_other`, whose `depgen` notes what it is called with."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     for folder in ("tables", "case_studies"):
         (tmp_path / "experiments" / folder).mkdir(parents=True)

@@ -1,6 +1,5 @@
 """Whole tables on invented data, by the commands that make and print them: trees, their floors, similarity."""
 
-import functools
 import json
 from pathlib import Path
 
@@ -32,7 +31,7 @@ TUNED = {
     },
     "data": {
         "class_path": "depgen.data.sentence_pairs.SentencePairs",
-        "init_args": {"encoder": "nowhere", "corpus": {"class_path": "depgen.data.sts.SimilarityTasks"}},
+        "init_args": {"encoder": "udgn", "corpus": {"class_path": "depgen.data.sts.SimilarityTasks"}},
     },
 }
 MEASURES = [f"{kind}_{decoding}" for decoding in ("tree", "argmax") for kind in ("dda", "uda")]
@@ -59,7 +58,7 @@ PARSED = {
         {"name": "random tree", "floor": "random tree", "in_paper": False},
         {"name": "DMV", "quoted": "Someone, 2004", "values": {"dda_tree": 35.8}},
         {"name": "UDGN", "experiment": "udgn", "against": ["next word"], "values": {"dda_tree": 49.9}},
-        {"name": "the same run", "experiment": "udgn", "runs_of": "parsed/UDGN", "in_paper": False},
+        {"name": "the same run", "experiment": "udgn", "in_paper": False},
     ],
 }
 TUNING = {
@@ -68,7 +67,7 @@ TUNING = {
     "source": "an invented paper, Table 5",
     "seeds": [1],
     "columns": [column(f"{name}_spearman") for name in ("sts12", "sick", "mean")],
-    "rows": [{"name": "UDGN", "experiment": "sts", "encoder_of": "parsed/UDGN", "values": {"mean_spearman": 76.77}}],
+    "rows": [{"name": "UDGN", "experiment": "sts", "values": {"mean_spearman": 76.77}}],
 }
 
 
@@ -95,7 +94,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         for name in ("data", "cache", "runs", "results"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+        patch.setattr(reproduce, "run_depgen", in_process)
         yield {name: reproduce.reproduce(name, size="small") for name in ("parsed", "tuned")}
 
 
@@ -168,15 +167,15 @@ def test_a_row_that_shows_anothers_run_trains_none(made):
     first, again = (job_of("parsed", row) for row in ("UDGN", "the same run"))
     assert finished_run(first) == finished_run(again)
     assert read_result(first.result).metrics == read_result(again.result).metrics
-    roots = sorted(path.relative_to("runs").as_posix() for path in Path("runs").glob("*/*"))
-    assert roots == ["parsed/UDGN", "tuned/UDGN"]
+    runs = sorted(path.parent.relative_to("runs").parent.as_posix() for path in Path("runs").glob("**/run.json"))
+    assert runs == ["sts/small/seed1", "udgn/small/seed1"]
 
 
 def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):
     job = job_of("tuned", "UDGN")
     run = finished_run(job)
     settings = yaml.safe_load((run / "config.yaml").read_text())
-    assert settings["data"]["init_args"]["encoder"] == str(finished_run(job_of("parsed", "UDGN")).absolute())
+    assert settings["data"]["init_args"]["encoder"] == str(finished_run(job_of("parsed", "UDGN")).relative_to("runs"))
     result, tested = read_result(job.result), json.loads((run / "test.json").read_text())["metrics"]
     assert {f"test/{key}": value for key, value in result.metrics.items()}.items() <= tested.items()
     assert (result.data.corpus, result.data.train_documents, result.trees) == ("STS", 48, None)

@@ -42,13 +42,14 @@ def begun_from(experiment: Experiment, weights: str) -> Experiment:
     """
     folder = Path(weights).expanduser()
     name = str(folder.absolute()) if folder.is_dir() else weights
-    held, recipe = _at(experiment.settings, _BACKBONE), _at(replace(experiment, size=PAPER).settings, _MODEL)
+    network, recipe = (_at(each.settings, _MODEL) for each in (experiment, replace(experiment, size=PAPER)))
+    held = network["backbone"]["init_args"]
+    arguments = {**held, **{argument: None for argument in SIZES if argument in held}, "pretrained": name}
     options = {
-        **{f"{_BACKBONE}.{argument}": None for argument in SIZES if argument in held},
-        f"{_BACKBONE}.pretrained": name,
+        f"{_MODEL}.backbone": {**network["backbone"], "init_args": arguments},
+        **{f"{_MODEL}.{part}": recipe[part] for part in RECIPE if part in recipe},
         f"{_VOCABULARY}.tokenizer": name,
         f"{_VOCABULARY}.eos_token": end_of_text(name),
-        **{f"{_MODEL}.{part}": recipe[part] for part in RECIPE if part in recipe},
     }
     return replace(experiment, options={**experiment.options, **options})
 

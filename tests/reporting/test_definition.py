@@ -51,7 +51,6 @@ def test_reads_columns_rows_and_slugs(project):
             "floor: next word",
             "row Old: floor: expected `parsing`, the trees that it is judged by",
         ),
-        ("name: Later", "name: Later, encoder_of: toy", "row Later: encoder_of: expected <table>/<row>, found 'toy'"),
         ("name: Later", "name: Later, reads: {bleu1: other}", "row Later: reads: expected an experiment, whose run"),
         ("name: Later", "name: Later, experiment: base_toy, reads: {other: bleu1}", "row Later: other are no columns"),
         ("name: Later", "name: Later, reads: {bleu1: 2}", r"reads: expected names, each with text, found"),
@@ -93,10 +92,6 @@ def test_reads_columns_rows_and_slugs(project):
             "prompt_sentences: expected a whole",
         ),
         ("values: {bleu1: 9.0}", "values: {bleu1: .nan}", "expected a number for bleu1, found nan"),
-        ("name: Later", "name: Later, runs_of: nothere", "row Later: no table 'nothere'"),
-        ("name: Later", "name: Later, runs_of: toy/DM-Bass", "table toy has no row 'DM-Bass'. Did you mean 'DM-Base'"),
-        ("name: Later", "name: Later, trees_of: tory/Base", "trees_of: no table 'tory'. Did you mean 'toy'"),
-        ("seeds: [1, 2]", "runs_of: nothere", "row Base: no table 'nothere'"),
         ("against: [Base]", "against: [DM-Base]", "against 'DM-Base', which is no other row"),
         ("table: toy", "table: ../../escape", "'../../escape' names a folder: expected letters"),
         ("table: toy", "table: ..", "names a folder"),
@@ -284,7 +279,7 @@ def test_table_3_of_dclm_says_what_the_paper_says(monkeypatch):
     assert [round(sum(row.values.values()), 2) for row in definition.rows] == [81.0, 79.74, 79.63, 85.53, 87.03, 72.85]
     assert [row.name for row in definition.rows if row.stars] == ["ADCLM", "CODCLM", "CCDCLM"]
     trained = {row.name: row.experiment for row in load_definition("dclm_table2").rows}
-    assert all(trained[row.name] == row.experiment for row in definition.rows if row.runs_of is None)
+    assert all(trained.get(row.name, row.experiment) == row.experiment for row in definition.rows)
     tasks = load_definition("coherence_tasks")
     assert {row.name: row.experiment for row in tasks.rows} == trained
     assert tasks.seeds == definition.seeds == load_definition("dclm_table2").seeds
@@ -297,14 +292,3 @@ def test_what_systems_are_asked_is_there(monkeypatch):
         tasks = [task_of(name) for name in definition.coherence]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)
-
-
-@pytest.mark.parametrize(
-    ("other", "message"), [("[", "expected YAML"), ("rows: 5", "has no row"), ("- a", "expected names")]
-)
-def test_another_table_that_does_not_read_as_one_is_named(project, other, message):
-    path = project / "experiments/tables/toy.yaml"
-    path.with_stem("other").write_text(other)
-    path.write_text(path.read_text().replace("name: Later", "name: Later, runs_of: other"))
-    with pytest.raises(UserError, match=rf"other.*{message}"):
-        load_definition("toy")

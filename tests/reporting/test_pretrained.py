@@ -1,6 +1,6 @@
 """Rows of GPT-2 begun from a folder of weights: trained from these, told apart from random ones, and no other row."""
 
-import functools
+import dataclasses
 import json
 from pathlib import Path
 
@@ -10,8 +10,8 @@ import yaml
 from depgen.errors import UserError
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
-from depgen.reporting.jobs import Job
-from depgen.reporting.pretrained import can_be_pretrained, end_of_text, with_weights
+from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.pretrained import can_be_pretrained, end_of_text
 from depgen.reporting.results import read_result
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_models import END, write_gpt2
@@ -100,7 +100,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def stub(project, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=Stub()))
+    monkeypatch.setattr(reproduce, "run_depgen", Stub())
 
 
 def job_of(row, table="written"):
@@ -114,9 +114,9 @@ def made(row, **options):
 
 
 def test_a_row_is_trained_from_a_folder_of_weights(project, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+    monkeypatch.setattr(reproduce, "run_depgen", in_process)
     assert "done" in made("DM-GPT-2", pretrained="weights/tiny")
-    job = job_of("DM-GPT-2")
+    job = dataclasses.replace(job_of("DM-GPT-2"), pretrained="weights/tiny")
     result = read_result(job.result)
     assert (result.beginning, result.budget.epochs, result.trees) == ("tiny", 2, "the corpus's own trees")
     assert result.metrics["word_perplexity"] > 1
@@ -142,28 +142,30 @@ def test_what_began_from_random_weights_stays_until_it_is_asked_for_anew(stub):
     assert made("GPT-2") == f"{there} (begun from tiny, not from random weights; --redo makes it again)"
 
 
-def test_a_run_of_random_weights_is_not_gone_on_with(stub):
+def test_runs_of_random_and_of_pretrained_weights_lie_apart(stub):
     made("GPT-2")
-    job_of("GPT-2").result.unlink()
-    anew = r"depgen reproduce written --row GPT-2 --size small --pretrained \S+tiny --redo"
-    with pytest.raises(UserError, match=f"has changed since GPT-2, small, seed 1 was begun .* begin anew: {anew}"):
-        made("GPT-2", pretrained="weights/tiny")
+    made("GPT-2", pretrained="weights/tiny", redo=True)
+    random = job_of("GPT-2")
+    pretrained = dataclasses.replace(random, pretrained="weights/tiny")
+    assert random.training.place == "gpt2_toy/small/seed1"
+    assert pretrained.training.place.startswith("gpt2_toy--")
+    assert all(finished_run(each) is not None for each in (random, pretrained))
 
 
 @pytest.mark.parametrize("row", ["GPT-2", "DM-GPT-2"])
 @pytest.mark.parametrize("table", ["dmlm_table2", "dmlm_table4", "dmlm_table5", "dmlm_table13"])
-def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_profile(table, row, tmp_path, monkeypatch):
+def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_size(table, row, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     write_gpt2(tmp_path / "tiny")
     usual = job_of(row, table)
-    job = with_weights(usual, str(tmp_path / "tiny"))
-    small, ours = (each.config.settings for each in (usual, job))
+    small = usual.config.settings
+    ours = dataclasses.replace(usual, pretrained=str(tmp_path / "tiny")).config.settings
     assert ours["trainer"] == small["trainer"]
     backbone, vocabulary = ours["model"]["init_args"].pop("backbone"), ours["data"]["init_args"].pop("vocabulary")
-    assert backbone["init_args"] == {
+    assert {name: value for name, value in backbone["init_args"].items() if value is not None} == {
         "pretrained": str(tmp_path / "tiny"), "dropout": 0.1, "attention_dropout": 0.1,
     }  # fmt: skip
-    assert vocabulary["init_args"] == {"tokenizer": str(tmp_path / "tiny"), "eos_token": END}
+    assert vocabulary["init_args"].items() >= {"tokenizer": str(tmp_path / "tiny"), "eos_token": END}.items()
     del small["model"]["init_args"]["backbone"], small["data"]["init_args"]["vocabulary"]
     assert ours["data"] == small["data"]
     assert ours["model"]["init_args"].pop("optimizer")["init_args"]["lr"] == 5e-5
@@ -172,14 +174,20 @@ def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_profile(table,
     assert ours["model"] == small["model"]
 
 
-def test_other_rows_have_no_weights_to_begin_from(project):
+def test_a_row_without_weights_of_a_table_that_has_others_is_made_as_it_is(stub):
+    assert ": done, " in made("Transformer", pretrained="weights/tiny")
+
+
+def test_a_table_without_such_rows_has_no_weights_to_begin_from(project):
+    table = {**TABLE, "rows": TABLE["rows"][:1]}
+    (project / "experiments/tables/written.yaml").write_text(yaml.safe_dump(table))
     with pytest.raises(UserError, match=r"--pretrained: .*found Transformer"):
         made("Transformer", pretrained="weights/tiny")
 
 
 def test_networks_over_whole_words_have_none_either():
     row = load_definition("scoreboard").row("GPT-2")
-    assert not can_be_pretrained(row, size="small")
+    assert not can_be_pretrained(row.experiment_at("small"))
 
 
 def test_weights_that_do_not_serve_are_refused(project):

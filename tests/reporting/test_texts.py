@@ -142,45 +142,25 @@ def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
 def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
     first = a_job()
     reproduce.make(first, depgen=stub)
-    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other\nruns_of: free"))
+    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other"))
     job = a_job("other")
     reproduce.make(job, depgen=stub)
     assert "other weights" not in reproduce.make(job, depgen=stub)
     reproduce.make(first, depgen=stub, redo=True)
     (job.training.finished() / "checkpoints" / "best.ckpt").write_bytes(b"other weights")
-    assert "(of other weights than those of runs/free/DM-Base/small-seed2/" in reproduce.make(job, depgen=stub)
+    assert "(of other weights than those of runs/dm_toy/small/seed2/" in reproduce.make(job, depgen=stub)
     reproduce.make(job, depgen=stub, remeasure=True)
     assert "other weights" not in reproduce.make(job, depgen=stub)
 
 
-def test_a_table_may_show_anothers_trained_systems(stub, project):
+def test_two_tables_share_the_runs_of_one_experiment(stub, project):
     first = a_job()
     reproduce.make(first, depgen=stub)
-    content = FREE.replace("table: free", "table: other").replace("oracle: oracle_toy", "runs_of: free")
-    (project / "experiments/tables/other.yaml").write_text(content + "oracle: oracle_toy\n")
+    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other"))
     job = a_job("other")
-    assert job.runs == first.runs
     assert job.result != first.result
     reproduce.make(job, depgen=stub)
     assert stub.verbs == ["fit", "test"], "nothing is trained twice"
-    reproduce.make(job, depgen=stub, redo=True)
-    assert stub.verbs == ["fit", "test"], "what another table owns is not begun anew"
-    with job.config.file.open("a") as stream:
-        stream.write("trainer: {max_epochs: 9}\n")
-    job.result.unlink()
-    with pytest.raises(UserError, match="depgen reproduce free --row DM-Base --size small --redo"):
-        reproduce.make(job, depgen=stub)
-
-
-def test_a_single_row_may_show_anothers_trained_system(stub, project):
-    first = a_job()
-    reproduce.make(first, depgen=stub)
-    content = FREE.replace("table: free", "table: other").replace("{name: DM-Base,", "{name: DM-Base, runs_of: free,")
-    assert content.count("runs_of") == 1
-    (project / "experiments/tables/other.yaml").write_text(content)
-    assert a_job("other").runs == first.runs
-    base = Job(load_definition("other"), load_definition("other").row("Base"), "small", 2)
-    assert base.owns_its_runs
 
 
 def test_a_column_of_union_asks_for_the_scorer_of_stories_unless_another_is_named(stub):
