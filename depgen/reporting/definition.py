@@ -221,6 +221,7 @@ class TableDefinition:
             this text, and exact ones apart from others.
         sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
+        pictures: what draws it: verbs of depgen with their options, such as `series`.
         given: the name or path that the table was asked for by; no part of its file.
     """
 
@@ -239,6 +240,7 @@ class TableDefinition:
     scoring: str | None = None
     sizes_vary: bool = False
     notes: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
     given: str | None = field(default=None, metadata={"in_file": False})
 
     @property

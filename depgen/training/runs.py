@@ -176,9 +176,17 @@ def experiment_name(run: Path) -> str:
     >>> [experiment_name(Path(run)) for run in ("runs/a/2026-01-01", "runs/a--size-4-ab12cd/small/seed1/2026-01-01")]
     ['a', 'a--size-4-ab12cd']
     """
-    parents = run.absolute().parents
-    by_key = len(parents) > 3 and re.fullmatch(r"seed[0-9]+", parents[0].name)
-    return parents[2].name if by_key else parents[0].name
+    return place_of_run(run)[0]
+
+
+def place_of_run(run: Path) -> tuple[str, ...]:
+    """A run's folders from that of its experiment on.
+
+    >>> place_of_run(Path("runs/a/2026-01-01")), place_of_run(Path("runs/a/small/seed1/2026-01-01"))
+    (('a', '2026-01-01'), ('a', 'small', 'seed1', '2026-01-01'))
+    """
+    parts = run.absolute().parts
+    return parts[-4:] if len(parts) > 4 and re.fullmatch(r"seed[0-9]+", parts[-2]) else parts[-2:]
 
 
 def _run_folders(root: Path) -> Iterator[Path]:

@@ -21,9 +21,11 @@ def test_a_size_is_another_yaml_file_and_part_of_the_runs_name():
         f"--config={GOLD}", f"--config={OVERLAY}", "--config=other.yaml", "--trainer.max_epochs", "2", "--run", "x",
     ]  # fmt: skip
     request = Request.of("test", arguments)
-    assert request.experiment == "dmlm_ewt_gold_small+other"
+    assert request.place(1) == "dmlm_ewt_gold+other"
     assert request.files == (GOLD, OVERLAY, "other.yaml")
-    assert Request.of("fit", ["--config", GOLD, "--size", "paper"]).experiment == "dmlm_ewt_gold"
+    assert Request.of("fit", ["--config", GOLD, "--size", "small"]).place(1) == "dmlm_ewt_gold/small/seed1"
+    assert Request.of("fit", ["--config", GOLD]).place(2) == "dmlm_ewt_gold/paper/seed2"
+    assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"
     assert with_size(["--config", GOLD, "--size", "paper"]) == [f"--config={GOLD}"]
 
 

@@ -366,3 +366,14 @@ def test_seeds_that_are_none_or_stand_twice_are_refused(stub, project, seeds):
     with pytest.raises(UserError, match=r"--seeds: .*from 0, each once.*\[1,2\]"):
         reproduce.reproduce("toy", row="Base", size="small", seeds=seeds)
     assert stub.calls == []
+
+
+def test_pictures_of_a_table_are_drawn_from_its_rows(stub, project, monkeypatch):
+    path, drawn = project / "experiments/tables/toy.yaml", []
+    path.write_text(path.read_text() + "pictures: [curves --against steps, series]\n")
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
+    monkeypatch.setattr(reproduce, "run_depgen", lambda arguments, environment: drawn.append(arguments))
+    reproduce.reproduce("toy", row="Base")
+    assert drawn == []
+    reproduce.reproduce("toy")
+    assert drawn == [["curves", "toy", "--against", "steps", "--size", "small"], ["series", "toy", "--size", "small"]]
