@@ -18,6 +18,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
+.PRECIOUS: table/% study/%
 
 TORCH ?= torch==2.13.0
 FIGURE3 ?= table4

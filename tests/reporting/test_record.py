@@ -17,7 +17,7 @@ def test_values_per_seed_with_their_origin(store, project):
     text = record("toy", size="small")
     assert "experiments/measured/toy/DM-Base.yaml: DM-Base, size small, seeds 1, 2" in text
     content = yaml.safe_load((project / "experiments/measured/toy/DM-Base.yaml").read_text())
-    entry = content["sizes"]["small"]
+    entry = content["profiles"]["small"]
     assert content["row"] == "DM-Base"
     assert entry["seeds"][2]["metrics"] == {"bleu1": 22.0}
     assert entry["seeds"][1]["data"] == {
@@ -72,10 +72,10 @@ def test_a_tracked_star_may_rest_on_the_rivals_record_of_the_same_test(store, pr
     record("toy", size="small")
     path = measured_path("toy", "DM-Base")
     content = yaml.safe_load(path.read_text())
-    own = content["sizes"]["small"].pop("comparisons")
+    own = content["profiles"]["small"].pop("comparisons")
     path.write_text(yaml.safe_dump(content))
     shutil.rmtree(project / "results")
-    (theirs,) = yaml.safe_load(measured_path("toy", "Base").read_text())["sizes"]["small"]["comparisons"]
+    (theirs,) = yaml.safe_load(measured_path("toy", "Base").read_text())["profiles"]["small"]["comparisons"]
     assert (theirs["gain"], theirs["p_value"]) == (-own[0]["gain"], own[0]["p_value"])
     record("toy", size="small")
     page = project / "experiments/measured/toy/table-small.md"
@@ -109,7 +109,7 @@ def test_the_other_profile_stays(store, project):
     path.parent.mkdir(parents=True)
     path.write_text("row: Base\nprofiles: {paper: {seeds: {}}}\n")
     record("toy", size="small")
-    assert set(yaml.safe_load(path.read_text())["sizes"]) == {"paper", "small"}
+    assert set(yaml.safe_load(path.read_text())["profiles"]) == {"paper", "small"}
 
 
 def test_nothing_to_record_says_how_to_make_it(project):
@@ -121,7 +121,7 @@ def test_a_broken_tracked_file_is_named(project):
     path = measured_path("toy", "Base")
     path.parent.mkdir(parents=True)
     path.write_text("row: Base\n")
-    with pytest.raises(UserError, match=r"Base\.yaml: sizes: .*values"):
+    with pytest.raises(UserError, match=r"Base\.yaml: profiles: .*values"):
         read_measured(load_definition("toy"), size="small")
 
 
@@ -152,7 +152,7 @@ def test_a_machine_with_one_seed_keeps_the_tracked_other(store, project, caplog)
     shutil.rmtree(project / "results")
     store("DM-Base", 2, {"bleu1": 22.0, "perplexity": 42.0}, {"bleu1": [2.0, 3.1, 4.0]})
     assert "seeds 1, 2" in record("toy", size="small")
-    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["sizes"]["small"]
+    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
     assert {seed: each["metrics"]["bleu1"] for seed, each in entry["seeds"].items()} == {1: 20.0, 2: 22.0}
     assert entry["scored_seeds"] == [2]
     assert [(each["column"], each["gain"]) for each in entry["comparisons"]] == [("perplexity", 9.0)]
