@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation.generation import generate as write_texts
+from depgen.evaluation.text.generation import generate as write_texts
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path

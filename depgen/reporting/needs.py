@@ -8,7 +8,7 @@ from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.annotation.tagger import SpacyTagger
 from depgen.data.sentence_pairs import SentencePairs
-from depgen.evaluation.induced_trees import InducedTrees
+from depgen.evaluation.trees.induced_trees import InducedTrees
 
 _PARSERS: Mapping[type, str] = {SpacyAnnotator: "pipeline", SpacyTagger: "pipeline", SuparAnnotator: "path"}
 """Classes that load a trained parser, with the argument that names it."""
@@ -54,5 +54,5 @@ def _argument(
     path: object, arguments: Mapping[str, Any], classes: Mapping[type, str], place: str
 ) -> Iterator[tuple[str, Any]]:
     for kind, argument in classes.items():
-        if path in (f"{kind.__module__}.{kind.__name__}", kind.__name__):
+        if isinstance(path, str) and path.rpartition(".")[2] == kind.__name__:  # by whatever path, an earlier one too
             yield f"{place}{argument}", arguments.get(argument, inspect.signature(kind).parameters[argument].default)

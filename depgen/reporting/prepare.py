@@ -11,8 +11,8 @@ from depgen.annotation.parser_folders import find_parser
 from depgen.data.corpus import SPLITS
 from depgen.data.missing import check_settings
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.oracle import oracle_training
-from depgen.evaluation.text import TextOptions
+from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
 from depgen.locations import cache_root, data_root, made_once
 from depgen.reporting.definition import TableDefinition

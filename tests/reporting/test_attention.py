@@ -91,7 +91,7 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
     definition = load_definition("toy")
     fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub())
     draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
-    assert [str(run) for run in drawn] == ["runs/toy/DM-Base/small-seed2/dm_toy_small/2026-01-01"]
+    assert [str(run) for run in drawn] == ["runs/dm_toy/small/seed2/2026-01-01"]
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
     for option in ("row", "size"):

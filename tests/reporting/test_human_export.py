@@ -51,7 +51,7 @@ def test_a_comparison_of_plain_files(files, capsys):
     assert found == ["answers", "key.json", "raters", "raters/instructions.txt", *sheets]
     asked = read_key(files / "out/key.json")
     assert asked.systems == ("DM", "Base")
-    assert asked.size is None
+    assert asked.profile is None
     assert asked.top_p is None
     assert asked.sources["Base"].file == "b.txt"
     assert (asked.sources["Base"].texts, asked.sources["Base"].empty) == (8, 1)
@@ -80,7 +80,7 @@ def test_rows_of_a_table(rows):
     )
     asked = read_key(rows / "out/key.json")
     assert asked.systems == ("DM-Base, left chain", "Base")
-    assert asked.size == "small"
+    assert asked.profile == "small"
     assert asked.top_p == 0.5
     assert asked.items[0].texts[0].startswith("alpha")
     assert asked.items[0].context == CONTEXTS[asked.items[0].line - 1]

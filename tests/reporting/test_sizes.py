@@ -26,14 +26,14 @@ def places(folder, tmp_path, monkeypatch):
 
 
 def sizes_of(row):
-    (result,) = read_results("dclm_table1", row, size="whole")
+    (result,) = read_results("dclm_table1", row, size="paper")
     return result
 
 
 def test_every_corpus_at_hand_is_counted_and_the_others_are_named(places):
     text = reproduce("dclm_table1")
-    assert "NANT, whole, seed 1: left out, its corpus is not at hand. No corpus at" in text
-    assert not read_results("dclm_table1", "NANT", size="whole")
+    assert "NANT, paper, seed 1: left out, its corpus is not at hand. No corpus at" in text
+    assert not read_results("dclm_table1", "NANT", size="paper")
     brown = sizes_of("Brown")
     assert {name: value for name, value in brown.metrics.items() if "documents" in name} == {
         "train_documents": 2, "dev_documents": 50, "test_documents": 50,
