@@ -177,7 +177,7 @@ def test_tracked_numbers_keep_their_intervals(store, scores, project):
     results = stored(store, scores)
     low, high = intervals(load_definition("toy"), {"Base": results})["Base"]["bleu1"]
     record("toy", size="small")
-    entry = yaml.safe_load(measured_path("toy", "Base").read_text())["sizes"]["small"]
+    entry = yaml.safe_load(measured_path("toy", "Base").read_text())["profiles"]["small"]
     assert entry["intervals"]["bleu1"] == pytest.approx([low, high], rel=1e-5)
     lines = table("toy", size="small").splitlines()
     (measured,) = [line for line in lines if "| measured |" in line]
@@ -246,7 +246,7 @@ def test_gains_are_shown_and_tracked_with_their_intervals(two_systems):
     assert f"SB-2 ({gain.gain:+.1f} ± {gain.margin:.1f} [{low:+.1f}, {high:+.1f}], p = " in text
     assert "[low, high]: the gain's 95 % paired-bootstrap interval over test items" in text
     record("toy", size="small")
-    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["sizes"]["small"]
+    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
     (tracked,) = [each for each in entry["comparisons"] if each["column"] == "selfbleu2"]
     assert tracked["interval"] == pytest.approx([low, high], rel=1e-3)
 
