@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -178,7 +178,13 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
         shared.setdefault(job.row.name, []).append(job)
     known = minutes_of_rows(first.definition, first.size)
     lines = [_line(row, each, known.get(row)) for row, each in shared.items()]
-    total = _total([(job, known.get(job.row.name)) for job in trained])
+    loaded = {each.place: each for job in trained for each in job.needed.values() if each.finished() is None}
+    lines = [
+        *(f"train     {each.name}, whose run other rows load: of unknown length" for each in loaded.values()),
+        *lines,
+    ]
+    runs = {job.training.place: known.get(job.row.name) for job in trained if job.training.finished() is None}
+    total = _total({**dict.fromkeys(loaded), **runs})
     return Plan(title, corpora, preparations(trained, options or TextOptions()), tuple(lines), total)
 
 
@@ -202,9 +208,8 @@ def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
     return f"{verb}  {row}, seed {seeds}: {'trained already' if len(finished) == len(jobs) else time}"
 
 
-def _total(trainings: Sequence[tuple[Job, float | None]]) -> str:
-    """The time of the trainings that are not done, each run once."""
-    runs = {job.training.place: minutes for job, minutes in trainings if job.training.finished() is None}
+def _total(runs: Mapping[str, float | None]) -> str:
+    """The time of the trainings that are not done, by the places of their runs."""
     known = [minutes for minutes in runs.values() if minutes is not None]
     if not runs:
         return "Nothing is to be trained."

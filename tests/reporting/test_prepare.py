@@ -151,3 +151,14 @@ def test_a_row_that_is_done_needs_nothing(maker, store):
     assert reproduce.reproduce("toy", row="DM-Base", check=True) == (
         "toy, size small: 2 of 2 results are at hand.\nNothing is to be trained."
     )
+
+
+def test_the_runs_that_rows_load_are_trained_first_and_said(maker, needy):
+    settings = yaml.safe_load((needy / "experiments/base_toy.yaml").read_text())
+    parser = {"class_path": "depgen.evaluation.trees.induced_trees.InducedTrees", "init_args": {"run": "chain_toy"}}
+    settings["data"]["init_args"]["annotator"] = parser
+    (needy / "experiments/base_toy.yaml").write_text(yaml.safe_dump(settings))
+    first = "train     chain_toy, small, seed 1, whose run other rows load"
+    assert first in reproduce.reproduce("toy", row="Base", check=True)
+    fit(jobs_of("DM-Base-left-chain")[0], Stub())
+    assert first not in reproduce.reproduce("toy", row="Base", check=True)
