@@ -35,7 +35,7 @@ def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None 
 
 
 def check_settings(settings: Any, splits: Sequence[Split] = ("train", "valid")) -> None:  # noqa: ANN401 - of a file
-    """Reads the first document of each split of the corpus of `data`, or without `data` of `corpus`; see `check_corpus`.
+    """Reads the first document of each split of the corpus in `data`, or in `corpus` itself; see `check_corpus`.
 
     Args:
         settings: of an experiment, or of a treebank that judges trees.
