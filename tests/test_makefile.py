@@ -74,7 +74,7 @@ def test_help_is_the_default_and_lists_targets_tables_and_case_studies():
     text = make().stdout
     assert text == make("help").stdout
     phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = [target for line in phony for target in line.split()]
+    named = [target for line in phony for target in line.split() if target.islower()]
     assert {"help", "demo", "parser", "union"} <= set(named)
     assert len(TABLES) > 30
     assert STUDIES
