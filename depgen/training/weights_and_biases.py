@@ -16,7 +16,7 @@ import lightning as L
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-from depgen.training.runs import read_record
+from depgen.training.runs import experiment_name, read_record
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def weights_and_biases(
         project=environ.get("WANDB_PROJECT") or "depgen",
         offline=offline,
         resume="allow",
-        group=environ.get("WANDB_RUN_GROUP") or record.get("experiment") or run.parent.name,
+        group=environ.get("WANDB_RUN_GROUP") or record.get("experiment") or experiment_name(run),
         tags=list(dict.fromkeys(each.strip()[:_LONGEST_TAG] for each in own if each.strip())),
         config={**(settings or {}), "run": _described(record, size)},
     )

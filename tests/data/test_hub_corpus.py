@@ -282,7 +282,7 @@ def test_an_experiment_without_its_dataset_stops_before_anything_is_made(tmp_pat
     for name in ("treebanks/none", str(tmp_path / "none"), "none"):
         config = experiment(tmp_path / "hub.yaml", dataset=name)
         with pytest.raises(MissingDataError, match=r"No dataset"):
-            check_corpus(tmp_path / "hub.yaml")
+            check_corpus([tmp_path / "hub.yaml"])
         assert main(["fit", "--config", config]) == 2
         message = capsys.readouterr().err
         assert message.count("\n") == 1
