@@ -26,7 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """The exit code of a command: 0, 2 for a mistake of the user's or a file's, 130 after Ctrl-C; others are raised.
 
     Args:
-        args: what stands after `depgen` on the command line; None = as the process was called.
+        args: what follows `depgen` on the command line; None = as the process was called.
     """
     end_with_parent()
     arguments = list(sys.argv[1:] if args is None else args)
