@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import os
 import re
 import shlex
 import shutil
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import depgen.models
 from depgen.cli import main
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill

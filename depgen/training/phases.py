@@ -282,9 +282,7 @@ class PhaseSwitch(L.Callback):
         """Load the best weights of the phase at hand; all processes do, or none does."""
         best = self.folder / f"{self.phase.name}-best.ckpt"
         if not self.check_best(trainer):
-            logger.warning(
-                "No best checkpoint of phase %s at %s: its last weights are used.", self.phase.name, best
-            )
+            logger.warning("No best checkpoint of phase %s at %s: its last weights are used.", self.phase.name, best)
             return
         model.load_state_dict(load_checkpoint(best)["state_dict"])
 
