@@ -2,16 +2,24 @@
 
 import importlib
 import inspect
+import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+import depgen.models
 from depgen.cli import main
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.vocabulary import WordVocabulary
+from depgen.reporting.definition import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
@@ -35,9 +43,16 @@ def commands(*pages):
     return [line for block in blocks("sh", *pages) for line in block.splitlines() if line]
 
 
+def block(language, page, start):
+    """The one block of a page that has a line of this beginning."""
+    (found,) = (each for each in blocks(language, page) if re.search(rf"^{re.escape(start)}", each, re.MULTILINE))
+    return found
+
+
 MAKE = [command for command in commands() if command.startswith("make ")]
 CORPORA = [block for block in blocks("yaml") if block.startswith("corpus:")]
-WHOLE = [block for block in blocks("yaml") if block.startswith("trainer:")]
+MINE = block("yaml", "README", "trainer:")
+TABLE = "mine_table.yaml"
 
 
 def test_every_guide_is_tested_and_linked():
@@ -118,9 +133,9 @@ def write_own(folder: Path) -> None:
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
-    (block,) = blocks("yaml", "README")[:1]
-    mine = block.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
-    (folder / "mine.yaml").write_text(mine)
+    (folder / "mine.yaml").write_text(
+        MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
+    )
 
 
 def shorten(experiments: Path) -> None:
@@ -176,10 +191,14 @@ def run(command: str, capsys) -> None:
 
 def test_depgens_commands_run_one_after_the_other(place, capsys):
     first = [command for command in commands("data") if command.startswith("depgen")]  # parsers
-    for command in [*first, *commands("README"), *commands(*GUIDES[1:])]:
-        if not command.startswith(f"depgen reproduce {TABLE}"):  # see below
+    for command in [*first, *commands("README")]:
+        run(command, capsys)
+    exec(block("python", "README", "import depgen"), {})
+    assert "surprisal" in capsys.readouterr().out
+    assert not {"mine", "demo_dm_transformer"} - {*os.listdir("runs")}
+    for command in commands(*GUIDES[1:]):
+        if TABLE not in command:
             run(command, capsys)
-    assert len(Path("endings.txt").read_text().splitlines()) == 1
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
     assert "[FEMALE]" in Path("stories.csv").read_text()
     parsed = [document.sentences[0].words for document in read_conllu(Path("sentences.conllu"), by_document=False)]
@@ -190,4 +209,94 @@ def test_depgens_commands_run_one_after_the_other(place, capsys):
     assert len(list(Path("runs/on_lstm_ptb").glob("**/bracketings/layer-*.txt"))) == 2
 
 
-TABLE = "mine_table.yaml"
+def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
+    """The README's configuration with another model, on generated stories with gold trees."""
+    settings = yaml.safe_load(MINE)
+    settings["trainer"] = {"max_epochs": 2, "accelerator": "cpu"}
+    settings["model"] = {**model, "init_args": {**model.get("init_args", {}), **settings["model"]["init_args"]}}
+    stories = {
+        "class_path": "depgen.data.generated.GeneratedStories",
+        "init_args": {"train": 20, "valid": 4, "test": 4},
+    }
+    settings["data"]["init_args"] |= {
+        "corpus": stories,
+        "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+    }
+    return settings
+
+
+def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, capsys):
+    code = block("python", "README", "class HeadWordLM")
+    assert code.count("\n") <= 48
+    (place / "models").mkdir()
+    (place / "models/head_word_lm.py").write_text(code)
+    monkeypatch.setattr(depgen.models, "__path__", [*depgen.models.__path__, str(place / "models")])
+    system = importlib.import_module("depgen.models.head_word_lm")
+    items = [TokenItem(0, np.array([7, 8, 9]), heads=np.array([2, 0, 2])), TokenItem(1, np.array([5]))]
+    vocabulary = WordVocabulary(min_count=1).build([])
+    batch = system.collate_heads(ItemBatch(items, 6, vocabulary))
+    eos = vocabulary.eos
+    assert batch.head_words.tolist() == [[eos, 8, eos, 8], [eos, eos, eos, eos]]
+    weighed = {}
+    for weight in (0.0, 0.5):
+        settings = settings_of_mine(
+            {"class_path": "depgen.models.head_word_lm.HeadWordLM", "init_args": {"weight": weight}}
+        )
+        Path("heads.yaml").write_text(yaml.safe_dump(settings))
+        for verb in ("fit", "test"):
+            assert main([verb, "--config", "heads.yaml"]) == 0, capsys.readouterr().err
+        (numbers,) = list(Path("runs").glob("heads/**/test.json"))[-1:]
+        weighed[weight] = json.loads(numbers.read_text())["metrics"]["test/perplexity"]
+        shutil.rmtree("runs")
+    assert weighed[0.0] != weighed[0.5]
+
+
+def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
+    text = block("yaml", "tables", "table: mine")
+    assert text.count("\n") <= 25
+    Path(TABLE).write_text(text)
+    for name, system in (("mine", "dmlm.DMLM"), ("mine_base", "causal_lm.CausalLM")):
+        settings = settings_of_mine({"class_path": f"depgen.models.{system}"})
+        Path(f"{name}.yaml").write_text(yaml.safe_dump(settings))
+
+    def in_this_process(arguments, environment):
+        with monkeypatch.context() as context:
+            for name, value in environment.items():
+                context.setenv(name, value)
+            assert main(list(arguments)) == 0
+
+    monkeypatch.setattr("depgen.reporting.reproduce.run_depgen", in_this_process)
+    (command,) = (each for each in commands("tables") if TABLE in each)
+    run(command, capsys)
+    table = Path("results/mine/table-paper.md").read_text()
+    assert re.search(r"\| Transformer \|.* ± .*\|", table)
+    assert re.search(r"\| DM-Transformer \|.* ± .*\|", table)
+    variant = yaml.safe_load(block("yaml", "tables", "- name:"))
+    assert yaml.safe_load(text)["rows"][1].keys() >= {"experiment", "against"}
+    Path(TABLE).write_text(yaml.safe_dump({**yaml.safe_load(text), "rows": variant}))
+    (row,) = load_definition(TABLE).rows
+    assert row.experiment_at("paper").settings["model"]["init_args"]["window"] == 5
+
+
+def test_jobs_of_a_cluster_and_sweeps_name_what_there_is():
+    script = block("bash", "training", "#SBATCH")
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+    table = load_definition(re.search(r"reproduce (\w+)", script)[1])
+    rows = re.search(r"rows=\((.*?)\)", script)[1].split()
+    assert {*rows} <= {row.slug for row in table.rows}
+    assert int(re.search(r"array=0-(\d+)", script)[1]) + 1 == len(rows) * len(table.seeds_at("small"))
+    sweep = yaml.safe_load(block("yaml", "training", "program:"))
+    options = [f"--{name}={each['values'][0]}" for name, each in sweep["parameters"].items()]
+    command = [each for each in sweep["command"] if each not in ("depgen", "--wandb", "online", "${args}")]
+    assert main([*command, *options, "--print_config"]) == 0
+
+
+def test_numbers_of_the_findings_are_measured():
+    section = PAGES["README"].split("## What we found")[1].split("\n## ")[0]
+    pages = [*(ROOT / "experiments/measured").glob("*.md"), *(ROOT / "experiments/measured").glob("*/*.md")]
+    measured = " ".join(path.read_text(encoding="utf-8") for path in pages)
+    known = {*re.findall(r"\d*\.\d+", measured)}
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    assert 8 <= len(rows) <= 12
+    missing = {number for row in rows for number in re.findall(r"\d*\.\d+", row[2] + row[3])} - known
+    assert not {number for number in missing if f"0{number}" not in known}
