@@ -97,7 +97,9 @@ VERBS = {
         "depgen.annotation.agreement:parser_agreement",
         counts=("documents",),
     ),
-    "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"),
+    "data-statistics": Verb(
+        "print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"
+    ),
     "delexicalize": Verb(
         "replace people's names in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
     ),

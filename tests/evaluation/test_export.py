@@ -73,7 +73,7 @@ def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
     inputs = torch.tensor([[0, *ids.tolist()]])
     backbone = trained.model.backbone
     torch.testing.assert_close(again(inputs).logits, backbone(inputs).hidden @ backbone.output_weight.T)
-    assert "What DMLM adds to its backbone is left behind" in capsys.readouterr().err
+    assert "What DMLM adds to its backbone is left out" in capsys.readouterr().err
     written = json.loads((tmp_path / "gpt2" / "config.json").read_text())
     assert written["architectures"] == ["GPT2LMHeadModel"]
 
