@@ -1,9 +1,9 @@
 """How surely a system prefers documents to other arrangements of sentences: accuracy, its bootstrap, two systems.
 
 Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 4.2, after Barzilay & Lapata (2008): a test set is drawn from the
-documents with replacement, each draw is compared with a shuffle of its sentences, and the one that is more
-likely to the system is its choice. Accuracies of 1,000 such sets have a mean and a standard deviation, and two systems' are compared
-by a two-sample z-test.
+documents with replacement. Each draw is compared with a shuffle of its sentences; the system chooses the one that is
+more likely to it. Accuracies of 1,000 such sets have a mean and a standard deviation, and two systems' are compared by
+a two-sample z-test.
 
 Deviations
     D1. The paper shuffles again for every draw; here a draw takes one of the shuffles that its document has, all scored
