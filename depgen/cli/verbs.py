@@ -203,7 +203,16 @@ VERBS = {
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Train and test a system": ("fit", "validate", "test"),
-        "Use a run": ("generate", "score", "parse", "predict", "attention", "dependent-loss", "push", "export-pretrained"),
+        "Use a run": (
+            "generate",
+            "score",
+            "parse",
+            "predict",
+            "attention",
+            "dependent-loss",
+            "push",
+            "export-pretrained",
+        ),
         "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate", "parser-agreement"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": ("parsing-scores", "bracketing-f1", "draw", "head-correlations", "heat-map"),

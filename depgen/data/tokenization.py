@@ -93,7 +93,7 @@ def _split_line(words: list[str]) -> list[str]:
     start = 0
     for index in range(1, len(words)):
         end = index - 1
-        if words[end] in _CLOSING and end > start:  # a closing quote of its own, as in tokenised text
+        if words[end] in _CLOSING and end > start:  # a closing quote alone, as in tokenised text
             end -= 1
         if _ends(words[end], words[index]):
             sentences.append(" ".join(words[start:index]))
