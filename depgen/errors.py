@@ -17,7 +17,7 @@ class MissingDataError(UserError):
 
 
 def check_at_least(least: int, **numbers: int | None) -> None:
-    """Nothing, if each number is that large; None stands for no limit.
+    """Raises UserError unless each number is at least `least`; None is not checked.
 
     >>> check_at_least(1, steps=3, documents=None)
 
@@ -69,7 +69,7 @@ def reason_of(error: Exception) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question for the nearest of the known names, behind a blank; empty where none is near. Case does not count.
+    """A question for the nearest of the known names, after a blank; empty where none is near. Case does not count.
 
     >>> did_you_mean("tabel", ["table", "curves"])
     " Did you mean 'table'?"

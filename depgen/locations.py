@@ -31,7 +31,7 @@ def cache_root() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock beside a file or folder of the cache, and makes the folder that it lies in.
+    """Holds the lock of a file or folder of the cache, and makes its parent folder.
 
     Raises:
         UserError: nothing can be written there, or its disk becomes full meanwhile.
@@ -193,7 +193,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
     """The files below a folder that a pattern such as `*/*.mrg` names, by path.
 
     Raises:
-        UserError: the pattern is empty, or names a place of its own.
+        UserError: the pattern is empty, or is an absolute path.
     """
     if not pattern or Path(pattern).is_absolute():
         raise UserError(

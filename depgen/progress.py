@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(doing: str, *, total: int, unit: str, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """A function that moves a bar on standard error on by so many units; without effect where it is not shown."""
+    """A function that moves a bar on standard error on by a number of units; without effect where it is not shown."""
     if not shown:
         yield lambda _: None
         return

@@ -228,7 +228,7 @@ def test_messages_along_trees_that_a_run_has_induced(place, shared, capsys):
             ["--config", str(told.parent / "config.yaml"), "--data.init_args.annotator", "RightChain"],
             "Give only one of",
         ),
-        ([], "--parser goes with --config"),
+        ([], "--parser needs --config"),
     ):
         assert main(["fit", "--parser", str(parser), *more]) == 2
         assert said in capsys.readouterr().err

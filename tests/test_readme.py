@@ -1,4 +1,4 @@
-"""Every command of the README is run: depgen's own on invented data, make's as dry runs."""
+"""Every command of the README and of the guides is run: depgen's own on invented data, make's as dry runs."""
 
 import importlib
 import inspect
@@ -8,42 +8,99 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+import depgen.models
 from depgen.cli import main
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.vocabulary import WordVocabulary
+from depgen.reporting.definition import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
 from tests.invented_similarity import write_similarity
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines() if line]
-DEPGEN = [command for command in COMMANDS if command.startswith("depgen ")]
-MAKE = [command for command in COMMANDS if command.startswith("make ")]
+GUIDES = ("data", "training", "text", "scoring", "trees", "documents", "coherence", "people", "tables", "speed")
+PAGES = {
+    "README": (ROOT / "README.md").read_text(encoding="utf-8"),
+    **{name: (ROOT / f"experiments/guides/{name}.md").read_text(encoding="utf-8") for name in GUIDES},
+}
+
+
+def blocks(language, *pages):
+    """The blocks of code in a language, of some pages or of all."""
+    texts = (PAGES[page] for page in pages or PAGES)
+    return [block for text in texts for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)]
+
+
+def commands(*pages):
+    return [line for block in blocks("sh", *pages) for line in block.splitlines() if line]
+
+
+def block(language, page, start):
+    """The one block of a page that has a line of this beginning."""
+    (found,) = (each for each in blocks(language, page) if re.search(rf"^{re.escape(start)}", each, re.MULTILINE))
+    return found
+
+
+MAKE = [command for command in commands() if command.startswith("make ")]
+CORPORA = [block for block in blocks("yaml") if block.startswith("corpus:")]
+MINE = block("yaml", "README", "trainer:")
+TABLE = "mine_table.yaml"
+
+
+def test_every_guide_is_tested_and_linked():
+    assert sorted(GUIDES) == sorted(path.stem for path in (ROOT / "experiments/guides").glob("*.md"))
+    assert all(f"(experiments/guides/{name}.md)" in PAGES["README"] for name in GUIDES)
 
 
 def test_every_command_is_depgens_or_makes():
-    assert sorted(DEPGEN + MAKE) == sorted(COMMANDS)
-    assert len(DEPGEN) > 8
-    assert {"make demo", "make test", "make parser", "make reproduce-table2"} <= set(MAKE)
+    assert {command.split()[0] for command in commands()} == {"depgen", "make", "echo"}
+    assert {"make demo", "make reproduce-table2"} <= set(MAKE)
+    assert all("```sh" in text for name, text in PAGES.items() if name != "speed")
 
 
-@pytest.mark.parametrize("command", MAKE)
+@pytest.mark.parametrize("command", dict.fromkeys(MAKE))
 def test_make_knows_the_target(command):
     made = subprocess.run([*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert made.stdout
 
 
-@pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README, re.DOTALL))
+@pytest.mark.parametrize("block", CORPORA)
 def test_classes_of_yaml_take_what_they_are_given(block):
     for part in yaml.safe_load(block).values():
         module, _, name = part["class_path"].rpartition(".")
         given = inspect.signature(getattr(importlib.import_module(module), name)).bind(**part.get("init_args", {}))
         assert given.arguments.keys() == part.get("init_args", {}).keys()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page):
+    folder = ROOT if page == "README" else ROOT / "experiments/guides"
+    for link in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
+        path, _, heading = link.partition("#")
+        target = folder / path
+        assert target.exists(), link
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+        assert not heading or heading in [each.lower().replace(" ", "-").replace(",", "") for each in headings], link
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sentences_are_short(page):
+    assert PAGES["README"].count("\n") <= 200
+    prose = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
+    lines = ["" if line.startswith(("|", "#")) else re.sub(r"^\s*- ", "\n\n", line) for line in prose.splitlines()]
+    for sentence in re.split(r"(?<=[.:?!;])\s|\n\s*\n", "\n".join(lines)):
+        words = [word for word in re.sub(r"`[^`]*`", "code", sentence).split() if re.search(r"\w", word)]
+        assert len(words) <= 25, sentence
+    banned = r"stands?|goes on|gone on|anew|behind|beside|of its own|so many|made of|asked|told"
+    assert not re.search(rf"\b({banned})\b", prose)
 
 
 def write_texts(folder: Path) -> None:
@@ -64,13 +121,30 @@ def write_treebank(folder: Path) -> None:
     (folder / "wsj_0001.mrg").write_text(tree)
 
 
+def write_own(folder: Path) -> None:
+    """The user's own text, documents and raw stories, and the configurations of the pages."""
+    mine = folder / "data/mine"
+    mine.mkdir()
+    lines = "ada lost her keys .\nshe ran .\nshe won .\n\nthe end .\nit rained .\n"
+    (mine / "test.txt").write_text(lines)
+    for split in ("train", "valid"):
+        (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n") * 4)
+    (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
+    header = ",".join(f"sentence{number}" for number in range(1, 6))
+    (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
+    (folder / "mine.yaml").write_text(
+        MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
+    )
+
+
 def shorten(experiments: Path) -> None:
     """Let every training end after two epochs, one a phase, and a parser's after four small steps."""
-    for path in (*experiments.glob("*.yaml"), *experiments.glob("sizes/*/*.yaml")):
+    for path in experiments.rglob("*.yaml"):
         text = re.sub(r"^( +\w+_modeling_epochs): \d+", r"\1: 1", path.read_text(), flags=re.MULTILINE)
         text = re.sub(
             r"^( +)steps: 3000$", r"\1steps: 4\n\1width: 32\n\1depth: 1\n\1min_action_freq: 1", text, flags=re.M
         )
+        text = re.sub(r"^( +)(train|valid|test): 2000?$", r"\1\2: 8", text, flags=re.MULTILINE)
         path.write_text(re.sub(r"^( +max_epochs): \d+", r"\1: 2", text, flags=re.MULTILINE))
 
 
@@ -84,38 +158,138 @@ def answer(questionnaire: Path) -> None:
         )
 
 
-def test_depgens_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with experiments, corpora and files as a user would have them."""
     write_corpora(tmp_path / "data")
     write_treebank(tmp_path / "data/wsj_sample/constituency")
     write_similarity(tmp_path / "data/sts")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     shorten(tmp_path / "experiments")
-    (tmp_path / "prompts.txt").write_text("[FEMALE] was tired .\none day\n")
-    (tmp_path / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
-    (tmp_path / "data/mine").mkdir()
-    (tmp_path / "data/mine/test.txt").write_text(
-        "ada lost her keys .\nshe ran .\nshe won .\n\nthe end .\nit rained .\n"
-    )
-    header = ",".join(f"sentence{number}" for number in range(1, 6))
-    (tmp_path / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
+    write_own(tmp_path)
+    write_texts(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEPGEN_DATA", "data")
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     for variable in ("DEPGEN_RUNS", "DEPGEN_RESULTS"):
         monkeypatch.delenv(variable, raising=False)
-    write_texts(tmp_path)
-    for command in DEPGEN:
+    return tmp_path
+
+
+def run(command: str, capsys) -> None:
+    """Run one command of a page."""
+    if command.startswith("echo "):
+        subprocess.run(command, shell=True, check=True)
+    elif command == "make demo":
+        assert main(["fit", "--config", "experiments/demo_dm_transformer.yaml"]) == 0
+    elif command.startswith("depgen "):
         if command.startswith("depgen human-eval score"):
-            answer(tmp_path / shlex.split(command)[3])
+            answer(Path(shlex.split(command)[3]))
         assert main(shlex.split(command)[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
-    assert len(Path("endings.txt").read_text().splitlines()) == 2
+
+
+def test_depgens_commands_run_one_after_the_other(place, capsys):
+    first = [command for command in commands("data") if command.startswith("depgen")]  # parsers
+    for command in [*first, *commands("README")]:
+        run(command, capsys)
+    exec(block("python", "README", "import depgen"), {})
+    assert "surprisal" in capsys.readouterr().out
+    assert not {"mine", "demo_dm_transformer"} - {*os.listdir("runs")}
+    for command in dict.fromkeys(commands(*GUIDES[1:])):
+        if TABLE not in command and command not in commands("README"):
+            run(command, capsys)
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
     assert "[FEMALE]" in Path("stories.csv").read_text()
-    fitted = re.findall(r"^depgen fit --config experiments/(\w+)\.yaml(?: --size (\w+))?", README, re.MULTILINE)
-    assert sorted(os.listdir("runs")) == sorted("_".join(filter(None, each)) for each in fitted)
     parsed = [document.sentences[0].words for document in read_conllu(Path("sentences.conllu"), by_document=False)]
     assert parsed == [("Ada", "lost", "her", "keys", ",", "again", "."), ("She", "ran", "!")]
     assert Path("trees.html").read_text().count("<figure>") == 2
     assert Path("gold-above-induced.svg").read_text().count("gold") >= 10
     assert Path("heat-map.png").read_bytes().startswith(b"\x89PNG")
-    assert len(list(Path("runs/on_lstm_ptb_small").glob("*/bracketings/layer-*.txt"))) == 2
+    assert len(list(Path("runs/on_lstm_ptb").glob("**/bracketings/layer-*.txt"))) == 2
+
+
+def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
+    """The README's configuration with another model, on generated stories with gold trees."""
+    settings = yaml.safe_load(MINE)
+    settings["trainer"] = {"max_epochs": 2, "accelerator": "cpu"}
+    settings["model"] = {**model, "init_args": {**model.get("init_args", {}), **settings["model"]["init_args"]}}
+    stories = {
+        "class_path": "depgen.data.generated.GeneratedStories",
+        "init_args": {"train": 6, "valid": 2, "test": 2},
+    }
+    settings["data"]["init_args"] |= {
+        "corpus": stories,
+        "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+    }
+    return settings
+
+
+def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, capsys):
+    code = block("python", "README", "class HeadWordLM")
+    assert code.count("\n") <= 48
+    (place / "models").mkdir()
+    (place / "models/head_word_lm.py").write_text(code)
+    monkeypatch.setattr(depgen.models, "__path__", [*depgen.models.__path__, str(place / "models")])
+    system = importlib.import_module("depgen.models.head_word_lm")
+    items = [TokenItem(0, np.array([7, 8, 9]), heads=np.array([2, 0, 2])), TokenItem(1, np.array([5]))]
+    vocabulary = WordVocabulary(min_count=1).build([])
+    batch = system.collate_heads(ItemBatch(items, 6, vocabulary))
+    eos = vocabulary.eos
+    assert batch.head_words.tolist() == [[eos, 8, eos, 8], [eos, eos, eos, eos]]
+    model = {"class_path": "depgen.models.head_word_lm.HeadWordLM", "init_args": {"weight": 0.5}}
+    Path("heads.yaml").write_text(yaml.safe_dump(settings_of_mine(model)))
+    for arguments in (["fit", "--config", "heads.yaml"], ["test", "--run", "heads"]):
+        assert main(arguments) == 0, capsys.readouterr().err
+    assert main(["score", "sentences.txt", "--run", "heads", "--by", "all"]) == 0
+    assert "exact" in capsys.readouterr().out
+
+
+def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
+    text = block("yaml", "tables", "table: mine")
+    assert text.count("\n") <= 25
+    Path(TABLE).write_text(text)
+    for name, system in (("mine", "dmlm.DMLM"), ("mine_base", "causal_lm.CausalLM")):
+        settings = settings_of_mine({"class_path": f"depgen.models.{system}"})
+        Path(f"{name}.yaml").write_text(yaml.safe_dump(settings))
+
+    def in_this_process(arguments, environment):
+        with monkeypatch.context() as context:
+            for name, value in environment.items():
+                context.setenv(name, value)
+            assert main(list(arguments)) == 0
+
+    monkeypatch.setattr("depgen.reporting.reproduce.run_depgen", in_this_process)
+    (command,) = (each for each in commands("tables") if TABLE in each)
+    run(command, capsys)
+    table = Path("results/mine/table-paper.md").read_text()
+    assert re.search(r"\| Transformer \|.* ± .*\|", table)
+    assert re.search(r"\| DM-Transformer \|.* ± .*\|", table)
+    variant = yaml.safe_load(block("yaml", "tables", "- name:"))
+    assert yaml.safe_load(text)["rows"][1].keys() >= {"experiment", "against"}
+    Path(TABLE).write_text(yaml.safe_dump({**yaml.safe_load(text), "rows": variant}))
+    (row,) = load_definition(TABLE).rows
+    assert row.experiment_at("paper").settings["model"]["init_args"]["window"] == 5
+
+
+def test_jobs_of_a_cluster_and_sweeps_name_what_there_is():
+    script = block("bash", "training", "#SBATCH")
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+    table = load_definition(re.search(r"reproduce (\w+)", script)[1])
+    rows = re.search(r"rows=\((.*?)\)", script)[1].split()
+    assert {*rows} <= {row.slug for row in table.rows}
+    assert int(re.search(r"array=0-(\d+)", script)[1]) + 1 == len(rows) * len(table.seeds_at("small"))
+    sweep = yaml.safe_load(block("yaml", "training", "program:"))
+    options = [f"--{name}={each['values'][0]}" for name, each in sweep["parameters"].items()]
+    command = [each for each in sweep["command"] if each not in ("depgen", "--wandb", "online", "${args}")]
+    assert main([*command, *options, "--print_config"]) == 0
+
+
+def test_numbers_of_the_findings_are_measured():
+    section = PAGES["README"].split("## What we found")[1].split("\n## ")[0]
+    pages = [*(ROOT / "experiments/measured").glob("*.md"), *(ROOT / "experiments/measured").glob("*/*.md")]
+    measured = " ".join(path.read_text(encoding="utf-8") for path in pages)
+    known = {*re.findall(r"\d*\.\d+", measured)}
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    assert 8 <= len(rows) <= 12
+    missing = {number for row in rows for number in re.findall(r"\d*\.\d+", row[2] + row[3])} - known
+    assert not {number for number in missing if f"0{number}" not in known}

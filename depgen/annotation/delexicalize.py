@@ -38,7 +38,7 @@ class Delexicalization:
         stories: how many were written.
         placeholders: how many of each.
         method: how names were found.
-        left_out: how many were not written, since they stand in the files to be kept apart from.
+        left_out: how many were not written, because the files of `apart_from` have them.
     """
 
     stories: int
@@ -71,7 +71,7 @@ def delexicalize_file(
         tagger: a spaCy pipeline whose proper nouns are taken instead; with neither, capitalised words are.
         name_genders: a file of name, tab and male, female or neutral; Faker's English names if not given.
         apart_from: files of delexicalised stories, such as those of the test split: a story is left out if a quarter of
-            its runs of five words stand in one story there.
+            its runs of five words are in one story there.
 
     Raises:
         UserError: bad columns, no such pipeline, neither Faker nor a list, no capitals to go by.
@@ -102,7 +102,7 @@ def delexicalize_file(
 
 
 class _KnownStories:
-    """Stories that others are told from by their runs of `LENGTH` words.
+    """Stories that others are compared with by their runs of `LENGTH` words.
 
     >>> known = _KnownStories([["the old dog slept all day"], ["a cat sat on the mat"]])
     >>> ["today the old dog slept all day"] in known, ["the old dog sat on the mat"] in known

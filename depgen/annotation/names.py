@@ -1,4 +1,4 @@
-"""Where the names of people stand in a story, and whose names they are."""
+"""Positions of the names of people in a story, and whose names they are."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ _NO_NAMES = frozenset(resources.files("depgen.annotation").joinpath("no_names.tx
 
 
 class NameFinder(Protocol):
-    """Says which tokens of a story are names of people; `method` is told beside every figure."""
+    """Says which tokens of a story are names of people; results name its `method`."""
 
     method: str
 

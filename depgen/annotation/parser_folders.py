@@ -1,4 +1,4 @@
-"""Where trained parsers lie, what is written beside them, and what a stranger is told when one is missing."""
+"""Where trained parsers lie, their descriptions, and the message when one is missing."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ def parser_folder(name: str) -> Path:
 
 
 def find_parser(name: str, *, packages: bool = False) -> Path:
-    """The folder of a parser: a path, the name of one that was trained here, or (if asked) an installed package.
+    """The folder of a parser: a path, the name of one that was trained here, or (with `packages`) an installed package.
 
     Raises:
         UserError: nothing is there; says where it was looked for, and the command that trains one.
@@ -63,7 +63,7 @@ def _how_to_get(name: str, *, spacy: bool) -> str:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """What was written beside a parser that was trained here; empty for others."""
+    """The description of a parser that was trained here; empty for others."""
     path = folder / DESCRIPTION
     return json_object(path, remedy="Train the parser again with --overwrite.") if path.is_file() else {}
 

@@ -71,5 +71,5 @@ class SpacyAnnotator:
         try:
             folder = find_parser(self.pipeline, packages=True)
         except UserError:
-            return f"{self.pipeline}, spaCy"  # said with all remedies when trees are asked for
+            return f"{self.pipeline}, spaCy"  # parsing reports it, with all remedies
         return str(read_description(folder).get("scheme", f"{Path(self.pipeline).name}, spaCy"))

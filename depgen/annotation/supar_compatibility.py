@@ -1,4 +1,4 @@
-"""What SuPar 1.1.4 (2023) needs so that depgen can load, train and predict with it beside today's torch.
+"""What SuPar 1.1.4 (2023) needs so that depgen can load, train and predict with it and today's torch.
 
 `tests/annotation/test_supar_compatibility.py` notices when one is no longer needed. The fixes touch SuPar's own modules
 only, never torch's: loading stays safe for everybody else in the process.

@@ -82,7 +82,7 @@ class SuparAnnotator:
         try:
             place = find_parser(self.path)
         except UserError:
-            return f"{self.path}, SuPar"  # said with all remedies when trees are asked for
+            return f"{self.path}, SuPar"  # parsing reports it, with all remedies
         return str((read_description(place) if place.is_dir() else {}).get("scheme", f"{Path(self.path).name}, SuPar"))
 
     def _place(self) -> Path | None:
@@ -103,7 +103,7 @@ class SuparAnnotator:
             )
         raise UserError(
             f"{place} is a file in SuPar's own format, a pickle: loading it runs whatever code its maker put there. "
-            "If you trust where it comes from, say trust_checkpoint: true beside the path. Parsers trained by "
+            "If you trust where it comes from, add trust_checkpoint: true to the path. Parsers trained by "
             "`depgen train-parser` are folders of weights and JSON and need no trust."
         )
 

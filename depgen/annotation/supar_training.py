@@ -248,7 +248,7 @@ class BiaffineParser(L.LightningModule):
 def single_root_trees(
     scores: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch dependents"]
 ) -> Int[Tensor, "batch dependents"]:
-    """The heads of each sentence's best tree with a single root, 0 elsewhere; the root stands before the words."""
+    """The heads of each sentence's best tree with a single root, 0 elsewhere; the root precedes the words."""
     arcs = scores.detach().cpu().double().numpy()
     heads = maximum_spanning_trees(arcs[:, 1:, 1:], is_word.sum(1).cpu().numpy(), root_scores=arcs[:, 1:, 0])
     return F.pad(torch.from_numpy(heads).clamp_min(0), (1, 0)).to(scores.device)
@@ -348,7 +348,7 @@ class LengthBatches(Sampler[list[int]]):
 
     Args:
         lengths: of the items.
-        tokens: the budget; a longer item is a batch of its own.
+        tokens: the budget; a longer item is a batch by itself.
         seed: of the order; None keeps batches in order of length.
     """
 

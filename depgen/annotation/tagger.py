@@ -36,7 +36,7 @@ class Tagger(Protocol):
 
 
 class SpacyTagger:
-    """The tagger of a spaCy pipeline, which `depgen train-parser` trains beside the parser.
+    """The tagger of a spaCy pipeline, which `depgen train-parser` trains with the parser.
 
     Args:
         pipeline: the name of one that was trained here, a folder, or an installed package such as `en_core_web_sm`.
@@ -74,9 +74,9 @@ class SpacyTagger:
 class SuffixTagger:
     """Tags by rule, for where no tagger is at hand: function words by list, the rest by their endings.
 
-    A function word is `IN`, what has no letter `.`, a placeholder in brackets `NNP`. After `to` and modal verbs
-    stands `VB`. Of the rest `-ing` is `VBG`, `-ed` `VBD`, `-ly` `RB`, `-ful -ous -able -ible -ive -less -ish` `JJ`,
-    `-s` (not `-ss`) `NNS`, everything else `NN`.
+    A function word is `IN`, what has no letter `.`, a placeholder in brackets `NNP`. A verb after `to` and
+    modal verbs is `VB`. Of the rest `-ing` is `VBG`, `-ed` `VBD`, `-ly` `RB`, `-ful -ous -able -ible -ive -less
+    -ish` `JJ`, `-s` (not `-ss`) `NNS`, everything else `NN`.
     """
 
     method = "rules on endings"

@@ -62,7 +62,7 @@ def _is_trained(folder: Path, fingerprint: str) -> bool:
     if read_description(folder).get("fingerprint") != fingerprint:
         raise UserError(
             f"{folder} holds a parser that was trained otherwise (other treebank, options or seed). "
-            "Choose another --name, or replace it by --overwrite: trees made with it will be made anew."
+            "Choose another --name, or replace it by --overwrite: its trees will be made again."
         )
     return True
 

@@ -53,8 +53,8 @@ class Treebank:
         test: the like, for the scores.
         lowercase: lower-case the words.
         replace_names: put `[MALE]`, `[FEMALE]` and `[NEUTRAL]` in place of words that look like first names.
-        tags: the column whose tags a tagger learns and by which names are told.
-        max_sentences: use only so many of the first sentences of each file; None for all.
+        tags: the column whose tags a tagger learns and which names are recognised by.
+        max_sentences: use only this number of sentences of each file, the first ones; None for all.
 
     Raises:
         UserError: `max_sentences` leaves nothing.
@@ -73,7 +73,7 @@ class Treebank:
         check_at_least(1, max_sentences=self.max_sentences)
 
     def scheme(self, kind: str) -> str:
-        """What stands beside every number that depends on such a parser.
+        """The name of such a parser in every result that depends on it.
 
         >>> Treebank("UD English-EWT", "", "", "", lowercase=True, replace_names=True).scheme("spaCy")
         'UD English-EWT (lower-cased, names replaced), spaCy'
@@ -128,7 +128,7 @@ class CorpusTreebank:
         self.corpus = corpus
 
     def scheme(self, kind: str) -> str:
-        """What stands beside every number that depends on such a parser."""
+        """The name of such a parser in every result that depends on it."""
         return f"{self.corpus.name}, {kind}"
 
     def sentences(self, part: Split) -> list[Sentence]:

@@ -48,7 +48,7 @@ def _looks_like_name(sentence: Sentence, index: int) -> bool:
 
 
 def transform(sentences: Sequence[Sentence], *, lower: bool, names: bool) -> list[Sentence]:
-    """The sentences with names replaced and then lower-cased, as asked for; the trees stay as they are."""
+    """The sentences with names replaced and then lower-cased, each if chosen; the trees stay as they are."""
     result = list(sentences)
     if names:
         result = [replace_names(sentence) for sentence in result]

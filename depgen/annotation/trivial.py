@@ -65,7 +65,7 @@ class RandomTree:
     """A uniformly random rooted tree over each sentence's words, mostly non-projective.
 
     Uniform over all n^(n-1) labelled trees with a single root (a random Prüfer sequence, then a random root). The same
-    words get the same tree whatever stands around them: the generator is seeded by the seed and the words.
+    words get the same tree whatever is around them: the generator is seeded by the seed and the words.
 
     Args:
         seed: another seed gives other trees.
@@ -135,7 +135,7 @@ class GoldTrees:
     """Keeps the trees or graphs that the corpus itself brings.
 
     Args:
-        scheme: the annotation scheme of the corpus, named beside every number that depends on it.
+        scheme: the annotation scheme of the corpus, named in every result that depends on it.
         structure: whether sentences need heads, or edges; those with edges may have heads too.
     """
 

@@ -186,7 +186,7 @@ def _tie(network: Any, tied: bool | None) -> None:  # noqa: ANN401
     weight = network.get_output_embeddings().weight
     is_tied = weight is network.get_input_embeddings().weight
     if tied and not is_tied:
-        raise UserError(f"{type(network).__name__} was trained with an output matrix of its own: tied can't be true.")
+        raise UserError(f"{type(network).__name__} was trained with its own output matrix: tied can't be true.")
     if tied is False and is_tied:
         network.config.tie_word_embeddings = False
         network.get_output_embeddings().weight = nn.Parameter(weight.detach().clone())

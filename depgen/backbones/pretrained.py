@@ -255,7 +255,7 @@ class PretrainedTransformer(Backbone):
             ValueError: an attention layer that does not exist.
         """
         if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
-            raise ValueError(f"attention of layer {attention_layer} was asked for, of {self.attention_layers} layers")
+            raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
         assert state is None or isinstance(state, TransformerState)
         length = tokens.size(1)
         context = length if state is None else length + state.length

@@ -162,7 +162,7 @@ class PRPN(EmbeddingBackbone):
             ValueError: `attention_layer` is not None.
         """
         if attention_layer is not None:
-            raise ValueError(f"attention of layer {attention_layer} was asked for, but a PRPN has none over positions")
+            raise ValueError(f"attention of layer {attention_layer} requested, but a PRPN has none over positions")
         assert state is None or isinstance(state, PRPNState)
         given = LeftAligned.of(padding)
         rows, places = given.to(tokens.device), given.places(tokens.device)

@@ -123,9 +123,7 @@ class RecurrentStack(EmbeddingBackbone):
             ValueError: `attention_layer` is not None.
         """
         if attention_layer is not None:
-            raise ValueError(
-                f"attention of layer {attention_layer} was asked for, but a {type(self).__name__} has none"
-            )
+            raise ValueError(f"attention of layer {attention_layer} requested, but a {type(self).__name__} has none")
         assert state is None or isinstance(state, RecurrentState)
         weight = word_type_dropout(self.embedding.weight, self.dropouts.embedding, training=self.training)
         embedded = F.embedding(tokens, weight)

@@ -252,7 +252,7 @@ class Transformer(EmbeddingBackbone):
         if not self.causal and (carry or state is not None):
             raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to go on from")
         if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
-            raise ValueError(f"attention of layer {attention_layer} was asked for, of {self.attention_layers} layers")
+            raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
         if attention_layer is not None and weigh is not None:
             raise ValueError("attention is returned as log-probabilities, which weights of another kind have not")
         assert state is None or isinstance(state, TransformerState)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from depgen.cli.verbs import TRAINING_VERBS, VERBS
+from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
 from depgen.processes import end_with_parent
 
@@ -26,7 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """The exit code of a command: 0, 2 for a mistake of the user's or a file's, 130 after Ctrl-C; others are raised.
 
     Args:
-        args: what stands after `depgen` on the command line; None = as the process was called.
+        args: what follows `depgen` on the command line; None = as the process was called.
     """
     end_with_parent()
     arguments = list(sys.argv[1:] if args is None else args)
@@ -99,20 +99,21 @@ def _either(names: Sequence[str]) -> str:
 
 
 def usage() -> str:
-    """The list of verbs, one line each."""
+    """The verbs, grouped by what a user wants to do, one line each."""
     table = {**TRAINING_VERBS, **{name: verb.help for name, verb in VERBS.items()}}
     width = max(map(len, table))
-    lines = [f"  {name:<{width}}  {text}" for name, text in table.items()]
+    lines = []
+    for title, verbs in GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:<{width}}  {table[name]}" for name in verbs), ""]
     return "\n".join(
         [
             "usage: depgen <verb> [options]",
             "",
-            "Dependency structure in language models: train, test, compare and use published systems.",
+            "Language models with dependency syntax: train, test, compare and use published systems.",
             "",
             *lines,
-            "",
-            "`depgen help <verb>` lists a verb's options; `--traceback` shows where an error comes from; "
-            f"`{TRUST}` lets a run from elsewhere name any class and load pickles, and so run any code.",
+            "`depgen help <verb>` lists a verb's options. `--traceback` shows where an error comes from.",
+            f"`{TRUST}` allows a run from another machine to run any code.",
         ]
     )
 

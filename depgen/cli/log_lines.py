@@ -8,7 +8,7 @@ from depgen.processes import process_rank
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to whatever `sys.stderr` is at the time: a progress bar may stand in for it."""
+    """Writes to whatever `sys.stderr` is at the time: a progress bar may replace it."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)

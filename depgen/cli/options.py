@@ -1,4 +1,4 @@
-"""The options of Lightning's verbs: our own beside Lightning's, and a help that shows what the verb at hand takes."""
+"""The options of Lightning's verbs: our own and Lightning.s, and a help that shows what the verb at hand takes."""
 
 import argparse
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     target = "model.init_args.vocabulary_size"
     parser.link_arguments("data", target, compute_fn=vocabulary_size, apply_on="instantiate")
     modes = Literal["auto", "online", "offline"]
-    parser.add_argument("--resume", nargs="?", const="", type=str, help="go on with this run, or with the newest")
+    parser.add_argument("--resume", nargs="?", const="", type=str, help="continue this run, or the newest")
     parser.add_argument(
         "--run",
         type=str,

@@ -22,7 +22,7 @@ UNEXPECTED = "Unexpected config: "
 
 
 def short_message(message: str) -> str:
-    """A complaint of jsonargparse without the lines that speak of its own types."""
+    """An error message of jsonargparse without the lines on its own types."""
     return "\n".join(line for line in message.splitlines() if not NOISE.match(line))
 
 
@@ -30,7 +30,7 @@ def _holds_settings(path: str) -> bool:
     try:
         return isinstance(read_yaml(Path(path)), dict)
     except UserError:
-        return True  # which has a complaint of its own
+        return True  # reading it reports its own error
 
 
 class ShortComplaints(ArgumentParser):

@@ -1,4 +1,4 @@
-"""What a training verb is asked for, as far as it decides on the run folder and the checkpoint."""
+"""The options of a training verb that decide on the run folder and the checkpoint."""
 
 import argparse
 import logging
@@ -69,9 +69,9 @@ class Request:
         if verb == "fit" and found.ckpt_path is not None:
             raise refused_start(found.ckpt_path)
         if verb == "fit" and found.run is not None:
-            raise UserError(f"--run names a run to test; to go on training it, say --resume {found.run}.")
+            raise UserError(f"--run names a run to test; to continue its training, say --resume {found.run}.")
         if verb != "fit" and found.resume is not None:
-            raise UserError(f"--resume goes on training; to {verb} a run, say --run {found.resume or 'RUN'}.")
+            raise UserError(f"--resume continues training; to {verb} a run, say --run {found.resume or 'RUN'}.")
         if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
             raise UserError("Give only one of --resume, --run and --ckpt_path.")
         options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
@@ -178,8 +178,8 @@ def with_size(arguments: Sequence[str]) -> list[str]:
 def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
     """A command line with `--parser RUN` spelt out: the data's annotator is what that run has induced.
 
-    It stands behind the YAML files and before all that sets options of their annotator. A name of several runs is that
-    of the newest one from now on.
+    It follows the YAML files and precedes all options of their annotator. A name of several runs means the newest one
+    at this time.
 
     Raises:
         UserError: the verb reads the trees of the run that it is about; there is no such run; no YAML, or another
@@ -194,7 +194,7 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
     if verb != "fit":
         raise UserError(f"--parser names the trees that depgen fit learns from; depgen {verb} reads by the run's own.")
     if not found.config and "--resume" not in {each.split("=")[0] for each in others}:
-        raise UserError("--parser goes with --config: it takes the place of the annotator that stands there.")
+        raise UserError("--parser needs --config: it replaces the annotator of that file.")
     for name in (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run"):
         if name in {each.split("=")[0] for each in others}:
             raise UserError(f"Give only one of --parser and {name}.")
@@ -230,4 +230,4 @@ def _settings_today(path: Path) -> str | None:
 def refused_start(checkpoint: str) -> UserError:
     """What to say when a new run is to start from another run's state."""
     run = run_of_checkpoint(Path(checkpoint)) or "RUN"
-    return UserError(f"fit takes no checkpoint: --ckpt_path is for testing. To go on with a run, say --resume {run}.")
+    return UserError(f"fit takes no checkpoint: --ckpt_path is for testing. To continue a run, say --resume {run}.")

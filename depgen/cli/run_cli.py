@@ -158,7 +158,7 @@ class RunCLI(LightningCLI):
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":
                     raise refused_start(str(given))
-                raise UserError(f"{name}: {given} stands in a YAML file, where it is not read: say --{name} {given}.")
+                raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")
 
     # private in Lightning: no public switch turns off that a checkpoint's settings win without a word
     def _parse_ckpt_path(self) -> None:
@@ -213,7 +213,7 @@ class RunCLI(LightningCLI):
         if fits and self.folder is None:
             self._begin()
         elif self.folder is not None and self._longer and process_rank() == 0:
-            logger.info("Going on to %d epochs.", self._longer[MAX_EPOCHS])
+            logger.info("Training continues to %d epochs.", self._longer[MAX_EPOCHS])
             lengthen(self.folder, self._longer)
         return self._trainer(settings, fits, kwargs)
 
@@ -232,16 +232,16 @@ class RunCLI(LightningCLI):
             raise UserError(f"The trainer's settings can't be used: {error}") from error
 
     def _compare_data(self) -> None:
-        """A run goes on with its own data alone; what it does on others is printed and not kept.
+        """A run continues with its own data alone; results on other data are printed and not kept.
 
         Raises:
-            UserError: `fit` would go on with other data.
+            UserError: `fit` would continue with other data.
         """
         if self.source is None:
             return
         if self.request.goes_on and other_trees(self.source, self.datamodule):
             logger.warning(
-                "%s goes on with trees of another parser, or of another version of its library.", self.source
+                "%s continues with trees of another parser, or of another version of its library.", self.source
             )
         changed = other_data(self.source, self.datamodule)
         if changed is not None and self.request.goes_on:
@@ -251,7 +251,7 @@ class RunCLI(LightningCLI):
         self._other_data = changed is not None
 
     def _begin(self) -> None:
-        """Make the run folder and write into it what the run is made of."""
+        """Make the run folder and write the configuration and the versions into it."""
         seed = self.config[self.request.verb].get("seed_everything")
         seed = None if seed is None or seed is False else int(seed)
         self.folder = create_run(self.request.place(seed or 0) or type(self.model).__name__)
@@ -331,7 +331,7 @@ class RunCLI(LightningCLI):
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step
         if self.folder is not None and (checkpoint_folder(self.folder) / RESUME).is_file():
-            logger.warning("Stopped at step %d. Go on with: depgen fit --resume %s", step, self.folder)
+            logger.warning("Stopped at step %d. Continue with: depgen fit --resume %s", step, self.folder)
         else:
             logger.warning("Stopped at step %d, before anything was saved.", step)
 
@@ -368,5 +368,5 @@ class RunCLI(LightningCLI):
 
 
 def _shows_bar(settings: Any) -> bool:  # noqa: ANN401
-    """A bar is for terminals; elsewhere the log's lines say where a run stands."""
+    """A bar is for terminals; elsewhere the log reports progress."""
     return settings.get("enable_progress_bar") is not False and sys.stderr.isatty()

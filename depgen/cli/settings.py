@@ -1,4 +1,4 @@
-"""The settings that a checkpoint was trained with, against those asked for."""
+"""The settings that a checkpoint was trained with, compared with the given ones."""
 
 import logging
 import sys
@@ -21,7 +21,7 @@ COURSE = (
     "accumulate_grad_batches", "limit_train_batches", "limit_val_batches", "overfit_batches", "val_check_interval",
     "check_val_every_n_epoch",
 )  # fmt: skip
-"""The trainer's settings that a run must go on with, as they shape its weights; early stopping does too."""
+"""The trainer's settings that a resumed run must keep, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
 FOUND = ("model.init_args.backbone.init_args.architecture", "model.init_args.architecture")
@@ -58,7 +58,7 @@ def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict
 
 
 def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool = False) -> list[Difference]:
-    """What differs in the settings that make a model and its data; where training goes on, in its course too."""
+    """What differs in the settings that make a model and its data; if training continues, in its course too."""
     found = differences(_compared(asked, goes_on), _compared(held, goes_on))
     sizes = _table_sizes(held.get("model") or {})
     return [
@@ -103,7 +103,7 @@ def _is_more(asked: object, held: object) -> bool:
 
 
 def refuse(found: list[Difference], run: Path) -> None:
-    """Stop when a run would go on with other settings.
+    """Stop when a run would continue with other settings.
 
     Raises:
         UserError: names each difference.
@@ -111,13 +111,13 @@ def refuse(found: list[Difference], run: Path) -> None:
     if found:
         listed = "\n".join(f"  {each}" for each in found)
         raise UserError(
-            f"The settings asked for differ from those that {run} was trained with:\n{listed}\n"
+            f"The given settings differ from those that {run} was trained with:\n{listed}\n"
             "Take these changes back, or start a new run (without --resume)."
         )
 
 
 def report(found: list[Difference], checkpoint: Path) -> None:
-    """Say that the checkpoint's settings are used, and where they differ from those asked for."""
+    """Say that the checkpoint's settings are used, and where they differ from the given ones."""
     for each in found:
         logger.warning("The checkpoint's setting is used: %s (%s)", each, checkpoint)
 

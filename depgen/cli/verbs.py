@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 TRAINING_VERBS = {
-    "fit": "train a system: --config X.yaml (with a second, Y.yaml, the run is named X+Y), or --resume RUN",
-    "validate": "evaluate a run's best checkpoint on the validation split",
-    "test": "evaluate a run's best checkpoint on the test split; without --config or --run, the newest run's",
-    "predict": "write the trees or bracketings that a run finds in the test split into its folder; --input: see parse",
+    "fit": "train a system: --config FILE; or continue a run: --resume RUN",
+    "validate": "evaluate a run on the validation split",
+    "test": "evaluate a run on the test split; by default the newest run",
+    "predict": "write a run's trees or bracketings of the test split into its folder",
 }
 """Verbs of Lightning's command line, with one line of help each."""
 
@@ -38,25 +38,25 @@ class Verb(NamedTuple):
 
 VERBS = {
     "generate": Verb(
-        "write texts with a trained system, from prompts or from nothing",
+        "generate texts, with or without prompts",
         "depgen.evaluation.text.generation:generate",
         counts=("number", "max_new_tokens", "batch_size"),
         also={"number": "n", "run": "checkpoint"},
         of_run="depgen.evaluation.text.generation:options_of_run",
     ),
     "parse": Verb(
-        "parse raw text or CoNLL-U into CoNLL-U, with a run that parses or a trained parser",
+        "parse text into CoNLL-U, with a run or a trained parser",
         "depgen.evaluation.trees.parse:parse",
         counts=("tokens_per_batch",),
     ),
     "score": Verb(
-        "log-probability and surprisal of the words, sentences and documents of a text, under any system",
+        "print log-probabilities and surprisals of words, sentences or documents",
         "depgen.evaluation.likelihood.score:score",
         positionals=("file",),
         counts=("tokens_per_batch",),
     ),
     "coherence": Verb(
-        "how often a run finds documents likelier than other orders, places of a sentence, or endings",
+        "count how often a run prefers a document to the same document rearranged",
         "depgen.evaluation.coherence.assessment:coherence",
         counts=(
             "max_documents",
@@ -69,17 +69,17 @@ VERBS = {
         ),
     ),
     "evaluate-text": Verb(
-        "text metrics on a file of one text a line",
+        "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
         "depgen.evaluation.text.evaluate_text:evaluate_text",
         positionals=("file",),
         counts=("resamples",),
     ),
     "train-oracle": Verb(
-        "train the language model that judges texts by LM score and reverse LM score",
+        "train the language model that judges texts (LM score)",
         "depgen.evaluation.text.oracle:train_oracle",
     ),
     "annotate": Verb(
-        "give an experiment's corpus its trees ahead of training, into the cache",
+        "parse a configuration's corpus before training, into the cache",
         "depgen.annotation.annotate:annotate",
         counts=("processes", "max_documents"),
         also={"max_documents": "data.init_args.max_documents"},
@@ -89,114 +89,140 @@ VERBS = {
         "depgen.annotation.train_parser:train_parser",
     ),
     "train-union": Verb(
-        "train the story metric UNION on a corpus",
+        "train the story metric UNION",
         "depgen.evaluation.union.train_union:train_union",
     ),
     "parser-agreement": Verb(
-        "how often two annotators give a word the same head",
+        "count how often two annotators agree on a word's head",
         "depgen.annotation.agreement:parser_agreement",
         counts=("documents",),
     ),
-    "data-statistics": Verb("sizes of a corpus beside the published ones", "depgen.data.statistics:data_statistics"),
+    "data-statistics": Verb(
+        "print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"
+    ),
     "delexicalize": Verb(
-        "replace names of people in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
+        "replace people's names in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
     ),
     "reproduce": Verb(
-        "train and test the rows of a table that are not done yet",
+        "train and test the missing rows of a table",
         "depgen.reporting.reproduce:reproduce",
         positionals=("table",),
     ),
     "grid": Verb(
-        "train a table's systems at every combination of some sizes; --adopt: the best goes into the table",
+        "train a table's systems at every combination of some settings",
         "depgen.reporting.grid:grid_of_table",
         positionals=("table",),
     ),
     "table": Verb(
-        "render a table, or all, from the results at hand, beside the published numbers",
+        "print a table: our results and the published numbers",
         "depgen.reporting.tables:table",
         positionals=("table",),
     ),
     "record": Verb(
-        "copy the results of a table, or of all, into the tracked measurements",
+        "copy results into experiments/measured/",
         "depgen.reporting.record:record",
         positionals=("table",),
     ),
     "report": Verb(
-        "one self-contained page of all tables, curves and pictures at hand, and of what is missing",
+        "write one HTML page with all tables, curves and pictures",
         "depgen.reporting.report:report",
     ),
     "case-study": Verb(
-        "what the systems of a table wrote, side by side, the human text last",
+        "print texts of a table's systems, and the human text, for the same prompts",
         "depgen.reporting.case_study:case_study",
         positionals=("study",),
     ),
     "curves": Verb(
-        "draw validation perplexity against tokens, steps or minutes of training, one line a run",
+        "draw learning curves of runs, or of a table",
         "depgen.reporting.curves:draw_curves",
         positionals=("table",),
     ),
     "series": Verb(
-        "draw a table's measures against what its rows vary, such as the number of attention heads",
+        "draw a table as a curve, such as accuracy by number of attention heads",
         "depgen.reporting.series:draw_series",
         positionals=("table",),
     ),
     "dependent-loss": Verb(
-        "a run's loss on tokens that are future dependents of earlier ones, and on the others",
+        "split a run's loss: future dependents of earlier words, and other words",
         "depgen.evaluation.likelihood.dependents:dependent_loss",
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
-        "unlabelled F1 of the constituents that a run's network has found, beside floors",
+        "compare a run's constituents with gold ones: unlabelled F1",
         "depgen.evaluation.trees.bracketing:bracketing_f1",
         counts=("max_words", "seeds", "batch_size"),
     ),
     "head-correlations": Verb(
-        "which attention head goes with which dependency relation, and how closely",
+        "correlate attention heads with dependency relations",
         "depgen.evaluation.trees.correlations:head_correlations",
     ),
     "heat-map": Verb(
-        "draw how closely each attention head goes with each dependency relation",
+        "draw the correlations of attention heads with dependency relations",
         "depgen.reporting.heat_map:draw_heat_map",
     ),
     "parsing-scores": Verb(
-        "how right the dependency trees are that a run has learnt without trees, beside floors",
+        "compare a run's dependency trees with gold trees: directed and undirected accuracy",
         "depgen.evaluation.trees.parsing:parsing_scores",
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "human-eval export": Verb(
-        "write blinded questionnaires: two systems compared, or a Turing test of several",
+        "write blinded questionnaires for raters",
         "depgen.reporting.human_export:export",
         counts=("number", "raters"),
         also={"number": "n"},
     ),
     "human-eval score": Verb(
-        "people's answers to such questionnaires, beside the published ones",
+        "compute the results of answered questionnaires",
         "depgen.reporting.human_scores:score",
         positionals=("folders",),
     ),
     "export-pretrained": Verb(
-        "write a run's backbone so that the transformers library loads it",
+        "write a run's backbone and tokenizer for the transformers library",
         "depgen.evaluation.export:export_pretrained",
         also={"run": "checkpoint"},
     ),
     "push": Verb(
-        "write a run as a folder with a model card, and upload it where you name a repository",
+        "write a run as a folder with a model card; upload it to a repository",
         "depgen.evaluation.push:push",
         positionals=("run",),
     ),
     "draw": Verb(
-        "draw dependency trees, those of a second file or of a run below the gold ones, as HTML, SVG, PDF or PNG",
+        "draw dependency trees (HTML, SVG, PDF, PNG); a second file's, or a run's, under the gold ones",
         "depgen.reporting.trees:draw_trees",
         positionals=("files",),
         also={"number": "n"},
     ),
-    "attention": Verb("draw the dependency attention of a sentence", "depgen.reporting.attention:draw_attention"),
+    "attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.attention:draw_attention"),
     "completion": Verb(
-        "print a script by which your shell completes verbs, options and file names",
+        "print a script for tab completion in your shell",
         "depgen.cli.completion:completion",
         positionals=("shell",),
     ),
 }
+
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Train and test a system": ("fit", "validate", "test"),
+        "Use a run": (
+            "generate",
+            "score",
+            "parse",
+            "predict",
+            "attention",
+            "dependent-loss",
+            "push",
+            "export-pretrained",
+        ),
+        "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate", "parser-agreement"),
+        "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
+        "Judge trees and attention": ("parsing-scores", "bracketing-f1", "draw", "head-correlations", "heat-map"),
+        "Judge documents": ("coherence",),
+        "Tables and reports": ("reproduce", "table", "report", "curves", "series", "case-study", "record", "grid"),
+        "Human evaluation": ("human-eval export", "human-eval score"),
+        "Set up": ("completion",),
+    }
+)
+"""The verbs by what a user wants to do; each is in one group."""
 
 
 def as_sentence(help: str) -> str:

@@ -63,7 +63,7 @@ def annotated_split(
 ) -> Any:  # noqa: ANN401  (datasets carries no types)
     """A split as a memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
 
-    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written beside and renamed, under a file lock,
+    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written elsewhere and moved, under a lock,
     so that two processes at once annotate once and a kill leaves nothing half done. A limited number of documents has
     a table with another name; if the table of all is there, its first rows are taken.
 

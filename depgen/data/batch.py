@@ -201,9 +201,9 @@ class TokenBatch(Batch):
         words: number of words that end among each item's targets, `<eos>` counted as one.
         items: each item's place in its split.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
-        unk: id of the unknown word, whose share is reported beside every perplexity.
-        segment: number of the segment, where rows are stretches of a stream that each go on where they ended in the
-            batch before; None where they have nothing to do with it.
+        unk: id of the unknown word, whose share is reported with every perplexity.
+        segment: number of the segment, where rows are stretches of a stream that continue those of the batch before;
+            None where rows have nothing to do with the batch before.
         learning_rate_scale: factor of the learning rate at this step: a shorter segment gets a smaller step.
     """
 
@@ -265,7 +265,7 @@ class WordBatch(Batch):
         lengths: number of words of each item.
         items: each item's place in its split.
         unk: id of the unknown word, which is never masked.
-        mask_id: id that stands for a masked word.
+        mask_id: id of `<mask>`, which replaces a masked word.
         heads: 1-based head of each word, 0 = root, -1 = not annotated and at padding; None without trees.
         known: True at words other than `<unk>`, which may be masked; by default computed from `tokens`.
     """

@@ -58,7 +58,7 @@ class SegmentBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentBatch(Batch):
-    """Segments of documents, padded at the right within sentences and behind the last one.
+    """Segments of documents, padded after the words of each sentence and after the last sentence.
 
     Attributes:
         inputs: the beginning and the words of each sentence; its end is never an input.
@@ -212,7 +212,7 @@ class DocumentData(CorpusData):
         segmentation: `paper`, or `code2015` (D1).
         duplicate_final_word: repeat the last word of every sentence (D2).
         tokens_per_batch: budget of the global batch in training, the tokens of its longest segment times its segments.
-        segments_per_batch: so many segments a batch instead, whatever their length; 1 is published.
+        segments_per_batch: number of segments in a batch, whatever their length, in place of tokens; 1 is published.
         eval_tokens_per_batch: budget at validation and test, where documents stay whole; a longer one is a batch by
             itself.
         eval_sentences_per_segment: cut them there too; None keeps them whole, as published.
@@ -258,7 +258,7 @@ class DocumentData(CorpusData):
         }
 
     def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
-        """A split's documents in segments of so many sentences; None: whole.
+        """A split's documents in segments of this number of sentences; None: whole documents.
 
         Raises:
             UserError: it is empty.

@@ -24,7 +24,7 @@ _SENTENCES = SentenceGrammar()
 
 
 def story_plan(sentences: int) -> tuple[str, ...]:
-    """The stages of a story of so many sentences: details fill what is between company and turn."""
+    """The stages of a story of this number of sentences: details fill what is between company and turn."""
     return ("opening", "company", *["detail"] * (sentences - SHORTEST_STORY), "turn", "ending")
 
 
@@ -97,7 +97,7 @@ class GeneratedStories:
         self.grammar = story_grammar(self.plan, float(non_projective))
 
     def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, generated anew each time."""
+        """The documents of a split, generated again at each call."""
         for k in range(self.sizes[split]):
             yield self.document(split, k)
 

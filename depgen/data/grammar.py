@@ -2,7 +2,7 @@
 
 A document is a Markov chain over *states* (who, where, what happened so far); each step emits one sentence. A
 sentence comes from a context-free grammar whose symbols carry features (words, number, gender), and whose rules say
-which part is the head and how the others depend on it. Sentences are told apart by their final full stop.
+which part is the head and how the others depend on it. A final full stop ends each sentence.
 
 The entropy is that of derivations. It is the entropy of strings when each string has one derivation, which is a promise
 of the grammar and not of this file; `log_probability` sums over all derivations, whether there is one or more.
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a document: with this weight, this sentence is said and the document goes on in this state."""
+    """One step of a document: with this weight, this sentence is next and the document continues in this state."""
 
     weight: float
     sentence: Symbol
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class DocumentLanguage(Protocol):
-    """What a grammar of documents must say: how one goes on at stage `stage` from `state` (None at its start)."""
+    """What a grammar of documents must say: how one continues at stage `stage` from `state` (None at its start)."""
 
     def steps(self, stage: str, state: Any) -> list[Step]:  # noqa: ANN401
         """The possible next sentences; weights need not sum to 1."""
@@ -227,7 +227,7 @@ class SentenceGrammar:
         return node.needed
 
     def bit(self, form: str) -> int:
-        """The bit that stands for a word in sets of words."""
+        """The bit of a word in sets of words."""
         return self._bits.setdefault(form, 1 << len(self._bits))
 
 
@@ -235,7 +235,7 @@ class DocumentGrammar:
     """The documents of a language whose k-th sentence is at stage `plan[k]`.
 
     Args:
-        language: says how a document goes on, sentence by sentence.
+        language: says how a document continues, sentence by sentence.
         plan: the stage of each sentence; its length is the number of sentences of every document.
         sentences: the symbols made ready; pass the same to grammars that share symbols, to save time.
     """

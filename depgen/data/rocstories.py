@@ -22,7 +22,7 @@ HOW_TO_GET = (
 class RocStories:
     """Stories of five sentences (Mostafazadeh et al., 2016), delexicalised and split by Kong et al. (2021).
 
-    A story is a document; columns beside the five are ignored. Stories with an empty sentence are left out and counted.
+    A story is a document; other columns are ignored. Stories with an empty sentence are left out and counted.
 
     Args:
         folder: where train.csv, valid.csv and test.csv lie, under `$DEPGEN_DATA` unless absolute.

@@ -102,7 +102,7 @@ class TokenBudgetBatches(Sampler[Share]):
 
 
 def _pools(order: Int[np.ndarray, " items"], size: int, world: int) -> Iterator[Int[np.ndarray, " _"]]:
-    """Pools of so many items; a rest of fewer than `world` belongs to the last."""
+    """Pools of `size` items; a rest of fewer than `world` belongs to the last."""
     starts = [start for start in range(0, len(order), size) if start == 0 or len(order) - start >= world]
     for start, end in pairwise([*starts, len(order)]):
         yield order[start:end]
@@ -184,7 +184,7 @@ def drawn_epoch(trainer: Any, epoch: int | None = None) -> int:  # noqa: ANN401 
 
 
 class ResumableLoader(DataLoader[Any]):
-    """A DataLoader that counts the batches it has handed out in an epoch, so that a resumed run goes on there."""
+    """A DataLoader that counts the batches it has handed out in an epoch, so that a resumed run continues there."""
 
     handed_out = 0
     offset = 0

@@ -1,4 +1,4 @@
-"""Pairs of sentences in batches, read by the vocabulary of the run that a system goes on from."""
+"""Pairs of sentences in batches, encoded by the vocabulary of the run that is fine-tuned."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +126,7 @@ class PairSplit(Dataset[EncodedPair]):
 
     Attributes:
         pairs: in the corpus's order.
-        unk: id of the unknown word, which stands for a sentence without words.
+        unk: id of the unknown word, which replaces a sentence without words.
     """
 
     pairs: Sequence[EncodedPair]
@@ -158,7 +158,7 @@ class SentencePairs(EncodedData[PairSplit]):
 
     Args:
         corpus: where the pairs come from.
-        encoder: the run that a system goes on from: its folder, its experiment's name (its newest run) or a
+        encoder: the run that is fine-tuned: its folder, its experiment's name (its newest run) or a
             checkpoint in it. Its vocabulary is the data's, and travels on with the new run.
         pairs_per_batch: of the global batch, whatever the number of devices; drawn at random.
         eval_tokens_per_batch: budget of tokens at validation and test, padding included; sentences of like length.
@@ -238,7 +238,7 @@ class SentencePairs(EncodedData[PairSplit]):
     def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
         """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
         data = self.split("train")
-        ones = np.ones(len(data), dtype=np.int64)  # a batch is so many pairs, however long
+        ones = np.ones(len(data), dtype=np.int64)  # the unit of a batch is a pair, however long
         return self._loader(data, ones, self.pairs_per_batch, epoch=self._epoch(epoch))
 
     def val_dataloader(self) -> ResumableLoader:

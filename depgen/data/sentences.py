@@ -16,7 +16,7 @@ class SingleSentences:
         corpus: where the sentences come from.
         min_words: shorter ones are left out and counted, as headlines and credits often are.
         max_words: longer ones are left out and counted; None for any length.
-        max_documents: only sentences of the first so many documents of the other corpus's training split; None for all.
+        max_documents: number of training documents, from the first on, whose sentences are taken; None for all.
         name: what results call it; by default the other corpus's name and "sentences".
 
     Raises:

@@ -1,4 +1,4 @@
-"""Sizes of a corpus's splits beside those published for it."""
+"""Sizes of a corpus's splits, with those published for it."""
 
 import logging
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ def _measure(corpus: Corpus, split: Split, known: frozenset[str] | None) -> tupl
 
 
 def compare(measured: SplitStatistics, published: SplitStatistics | None) -> Status:
-    """How the files stand to what is published: "reduced" if fewer documents, "differs" for any other difference.
+    """How the files differ from what is published: "reduced" if fewer documents, "differs" for any other difference.
 
     >>> compare(SplitStatistics(documents=9), SplitStatistics(documents=10))
     'reduced'

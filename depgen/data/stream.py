@@ -1,7 +1,7 @@
 """A corpus as one continuous stream, read segment by segment by networks that carry their state: truncated BPTT.
 
-The documents of a split stand one after the other, each ended by `<eos>`, which also stands before the first. The
-stream is cut into columns of like length that are read side by side; each segment of a column goes on where the one
+The documents of a split are concatenated; each ends with `<eos>`, and another `<eos>` precedes the first. The
+stream is cut into columns of equal length, the rows of a batch; each segment of a column continues where the one
 before it ended.
 Merity, Keskar & Socher (2018), Sec. 3 and 4.
 
@@ -54,7 +54,7 @@ class Segment:
 
 
 def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.random.Generator) -> list[int]:
-    """Lengths of the segments that a column of so many positions is cut into.
+    """Lengths of the segments that a column of this number of positions is cut into.
 
     With `vary`, each is drawn: its mean is `bptt`, with probability 0.05 half of it, its standard deviation 5. A last
     one of one position, where shorter columns would have none, joins the one before it.

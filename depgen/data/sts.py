@@ -1,7 +1,7 @@
 """Semantic textual similarity: pairs of sentences that people have judged, for training and in seven test sets.
 
-The test sets are those of the shared tasks of 2012 to 2016, the STS Benchmark's and SICK's; the parts of a year stand
-one after the other as one set (the "all" setting of Gao et al., 2021). Pairs without a judgement are left out, and so
+The test sets are those of the shared tasks of 2012 to 2016, the STS Benchmark's and SICK's; the parts of a year form
+one set (the "all" setting of Gao et al., 2021). Pairs without a judgement are left out, and so
 is the part SMT of 2013, whose sentences are not distributed.
 
 The Benchmark was drawn from the shared tasks, so that its training pairs are 17 to 50 % of their test sets, and its
@@ -79,7 +79,7 @@ class SentencePair:
 
 
 def read_task(folder: Path) -> list[JudgedPair]:
-    """The judged pairs of a year: every `STS.input.<part>.txt` beside its `STS.gs.<part>.txt`.
+    """The judged pairs of a year: every `STS.input.<part>.txt` with its `STS.gs.<part>.txt`.
 
     Raises:
         UserError: no such file, a part without judgements, or lines that do not belong together.
@@ -185,7 +185,7 @@ class SimilarityTasks:
     Args:
         folder: where the tasks' folders lie, under `$DEPGEN_DATA` unless absolute.
         train: what is trained on. The authors' code takes both sets, and the figures of Shen et al. (2022) can only
-            come from it: 80 and more on SICK beside 64 to 72 on the Benchmark itself. The paper names `stsb` alone.
+            come from it: 80 and more on SICK, 64 to 72 on the Benchmark itself. The paper names `stsb` alone.
         numbers: see `similarity_words`.
         name: what results call the corpus.
     """

@@ -73,7 +73,7 @@ class TaggedDocuments:
 
 
 def _sentence(line: str, where: str) -> Sentence:
-    """Words and tags, which stand behind the last slash of each; `//.` is a slash tagged as a stop."""
+    """Words and tags, which follow the last slash of each; `//.` is a slash tagged as a stop."""
     words, tags = [], []
     for token in line.split():
         word, slash, tag = token.rpartition("/")

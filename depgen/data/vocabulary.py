@@ -293,7 +293,7 @@ class WordVocabulary:
 
     Args:
         min_count: words seen less often become `<unk>`.
-        max_size: keep at most so many types, the special ones included; at least one more than these.
+        max_size: keep at most this number of types, special ones included; at least one more than these.
         masks: whether there is a `<mask>`, which masked language models need.
         starts: whether sequences begin with `<s>` instead of `<eos>`.
         specials: names of further special tokens.

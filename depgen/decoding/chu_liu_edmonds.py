@@ -52,7 +52,7 @@ def compiled(function: F) -> F:
     It runs without Python's lock, so that threads can share a batch out: numba's own threads survive no fork, and no
     call from two threads at once.
     """
-    bare = inspect.unwrap(function)  # numba can't read a checker of shapes that stands around it
+    bare = inspect.unwrap(function)  # numba can't read a checker of shapes around it
     try:
         return cast(F, numba.njit(bare, cache=True, nogil=True))
     except RuntimeError:  # neither the source's folder nor the user's cache can be written to

@@ -73,7 +73,7 @@ def generate(
 ) -> list[Generated]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
 
-    Every text has a generator of its own, so that it does not depend on the batch it was in. Texts that reach
+    Every text has its own generator, so that it does not depend on the batch it was in. Texts that reach
     `max_new_tokens` before eos are cut there; their number is logged.
 
     Args:

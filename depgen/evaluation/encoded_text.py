@@ -1,4 +1,4 @@
-"""Texts as token ids: which tokens stand for a word, and what a system encodes at once."""
+"""Texts as token ids: which tokens a word has, and what a system encodes at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

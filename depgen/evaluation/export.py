@@ -31,7 +31,7 @@ def export_pretrained(*, to: Path, run: str | None = None) -> str:
         raise UserError(f"{trained.checkpoint} is a {kind}, which transformers can't load: only its own networks are.")
     if not isinstance(model, CausalLM):
         logger.warning(
-            "What %s adds to its backbone is left behind: transformers has no such model.", type(model).__name__
+            "What %s adds to its backbone is left out: transformers has no such model.", type(model).__name__
         )
     eos = trained.vocabulary.eos
     model.backbone.save(to, eos=eos)

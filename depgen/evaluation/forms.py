@@ -90,7 +90,7 @@ def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> C
     if wanted is None:
         logger.warning(
             "The corpus of %s does not say in which form its text is, so %s is read as it is: words that are spelt "
-            "otherwise there are unknown. Name the form by --form; as_is stands for none.",
+            "otherwise there are unknown. Name the form by --form; as_is means none.",
             run, corpus.name,
         )  # fmt: skip
         return corpus

@@ -24,7 +24,7 @@ class SentenceStates:
     Attributes:
         words: of the text.
         states: a row for each word; NaN for words that the system does not read.
-        tokens: how many tokens stand for each word; 0 for words that the system does not read.
+        tokens: how many tokens each word has; 0 for words that the system does not read.
         spans: the characters of each word in the text; None in files.
     """
 

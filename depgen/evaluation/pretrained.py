@@ -1,6 +1,6 @@
 """Pretrained models and tokenisers from a local folder or the hub, in a way that never hangs without a network.
 
-A name is sought as `depgen.hub` says. Only when it is not found, `download` is asked for, `HF_HUB_OFFLINE` is not set
+A name is sought as `depgen.hub` says. Only when it is not found, `download` is true, `HF_HUB_OFFLINE` is not set
 and the hub answers within a few seconds is it fetched. What cannot be had is a `NotComputed` with a reason.
 """
 
@@ -49,7 +49,7 @@ def load_pretrained(
         name: a folder with `config.json`, weights and tokeniser files, or a name on the hub.
         kind: whether hidden states (`encoder`) or next-token logits (`causal`) are wanted.
         device: where the model is put.
-        download: whether the hub may be asked for what is not on this machine.
+        download: whether files that are not on this machine may be downloaded.
     """
     if not has_transformers():
         return NotComputed(TRANSFORMERS_MISSING)
@@ -79,7 +79,7 @@ def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> M
 
 
 def _why_no_download(name: str, download: bool) -> str | None:
-    """The reason for not asking the hub; None when it may be asked and answers."""
+    """The reason for not using the hub; None when it may be used and answers."""
     absent = f"no weights at {name}: neither a folder nor in the local hub cache"
     if not download:
         return f"{absent}; fetch them with `hf download {name}`, name a folder, or allow the download"

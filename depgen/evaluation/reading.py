@@ -24,7 +24,7 @@ class Reading:
 
     Attributes:
         form: what words are brought into.
-        final_word_twice: the last token of every sentence stands twice, as some systems of 2015 were trained; it
+        final_word_twice: the last token of every sentence is repeated, as some systems of 2015 were trained; it
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.
         segmentation: how documents are cut (`depgen.data.documents`).

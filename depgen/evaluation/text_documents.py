@@ -1,4 +1,4 @@
-"""Text files of any form as documents of sentences, each of which knows where it stands."""
+"""Text files of any form as documents of sentences, each with its place in the file."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -53,7 +53,7 @@ def attachment_counts(
         predicted_heads: 1-based heads, 0 = root.
         gold_heads: the gold heads.
         mask: True at tokens that count. Padding and unannotated tokens (head -1) must be False; whether punctuation is
-            True is the caller's rule and belongs beside the figure.
+            True is the caller's rule, which results name.
         predicted_relations: ids of relations.
         gold_relations: ids of gold relations, in the same numbering.
 

@@ -1,7 +1,7 @@
 """BLEU: sentence level as the DMLM paper's code computes it, and corpus level through sacreBLEU.
 
 Sentence-level BLEU-n here is NLTK's `sentence_bleu` with uniform weights over orders 1 to n and smoothing method 1
-(Chen & Cherry, 2014): 0.1 stands for a numerator of zero, unless no word matches at all, which is a plain zero. The
+(Chen & Cherry, 2014): 0.1 replaces a numerator of zero, unless no word matches at all, which is a plain zero. The
 figure is the mean over items times 100, not corpus BLEU.
 
 Deviations:

@@ -1,12 +1,12 @@
 """How surely a system prefers documents to other arrangements of sentences: accuracy, its bootstrap, two systems.
 
 Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 4.2, after Barzilay & Lapata (2008): a test set is drawn from the
-documents with replacement, each draw stands against a shuffle of its sentences, and the one that the system finds more
-likely is its choice. Accuracies of 1,000 such sets have a mean and a standard deviation, and two systems' are compared
-by a two-sample z-test.
+documents with replacement. Each draw is compared with a shuffle of its sentences; the system chooses the one that is
+more likely to it. Accuracies of 1,000 such sets have a mean and a standard deviation, and two systems' are compared by
+a two-sample z-test.
 
 Deviations
-    D1. The paper shuffles anew for every draw; here a draw takes one of the shuffles that its document has, all scored
+    D1. The paper shuffles again for every draw; here a draw takes one of the shuffles that its document has, all scored
         beforehand. The mean over them is what the accuracy of resampled sets tends to.
     D2. Equal likelihoods are worth half a point; the paper does not say.
     D3. The z-test takes resampled sets for independent observations: with enough of them every difference is
@@ -74,7 +74,7 @@ def tie_rate(credits: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float
 
 
 def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) -> Resamples:
-    """The mean of each resampled test set: documents drawn with replacement, for every draw one question of its own.
+    """The mean of each resampled test set: documents drawn with replacement, with one question for each draw.
 
     The draws depend on the seed and on the numbers of questions alone, so that two systems see the same.
 

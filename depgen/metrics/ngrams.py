@@ -1,6 +1,6 @@
 """N-grams of whitespace tokens as integer arrays: what Distinct-n and Self-BLEU-n count.
 
-A text is a string and its tokens are `text.split()`; a string is asked for, not a list, so that nobody passes
+A text is a string and its tokens are `text.split()`; the argument is a string, not a list, so that nobody passes
 characters by mistake.
 """
 

@@ -44,7 +44,7 @@ def spearman_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Spearman's correlation with its bootstrap percentile interval over pairs; each resample is ranked anew.
+    """Spearman's correlation with its bootstrap percentile interval over pairs; each resample is ranked by itself.
 
     Cost: O(resamples * pairs) after one sort. All NaN where there is no correlation.
     """
@@ -72,7 +72,7 @@ class _Ranking:
     Attributes:
         order: places of the values, sorted.
         starts: where each different value begins in that order.
-        group: which different value stands at each place.
+        group: which different value is at each place.
     """
 
     order: Int[np.ndarray, " pairs"]
@@ -127,7 +127,7 @@ class PairScores:
     seen: Bool[np.ndarray, " pairs"]
 
     def of(self, test_set: int, *, unseen: bool = False) -> "PairScores":
-        """Those of one set; of these only what was not trained on, where that is asked for."""
+        """Those of one set; with `unseen`, only those that were not trained on."""
         kept = (self.test_sets == test_set) & ~(self.seen & unseen)
         return PairScores(**{name: getattr(self, name)[kept] for name in PAIR_PARTS})
 

@@ -427,7 +427,7 @@ class DMLM(LeftToRight):
         if self.attention is None and not layers:
             raise UserError(
                 f"{type(self.backbone).__name__} has no self-attention that could weigh DMLM's mixture. "
-                "Name one beside it: model.init_args.attention: depgen.models.dmlm.QueryKeyAttention"
+                "Add one: model.init_args.attention: depgen.models.dmlm.QueryKeyAttention"
             )
         if self.attention is None and not -layers <= attention_layer < layers:
             raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
@@ -439,7 +439,7 @@ class DMLM(LeftToRight):
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
         if carry_window is not None and (window is None or self.attention is None):
-            raise UserError("carry_window needs a window, and an attention beside a network that reads streams.")
+            raise UserError("carry_window needs a window, and an attention for a network of streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
         self.carried_window = None if carry_window is None else factory(carry_window, WindowFactory)(window)
         self._collate = partial(

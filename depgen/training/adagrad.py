@@ -1,6 +1,6 @@
 """AdaGrad with a clipped gradient norm, in either order of the two.
 
-Duchi, Hazan & Singer (2011); Pascanu, Mikolov & Bengio (2012), who clip the gradient before anything is made of it. The
+Duchi, Hazan & Singer (2011); Pascanu, Mikolov & Bengio (2012), who clip the gradient before it is used. The
 toolkit of document-context language models (2015) adds the *unclipped* gradient to the accumulator and clips the step
 alone, whereby a large gradient shrinks the step twice. Clipped first, the accumulator grows no faster than the clip
 allows. The paper names both methods and not their order; what difference it made is said in `depgen.models.dclm`, D7.

@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, read without running code, kept by phase, and enough to go on exactly."""
+"""Checkpoints: written whole or not at all, read without running code, kept by phase, and enough to resume exactly."""
 
 import contextlib
 import io
@@ -124,7 +124,7 @@ def _reason(error: Exception) -> str:
 
 
 class CheckpointWriter(TorchCheckpointIO):
-    """Writes a checkpoint beside its place and moves it there when it is whole; reads it by `load_checkpoint`.
+    """Writes a checkpoint under another name and moves it there when it is whole; reads it by `load_checkpoint`.
 
     What could not be read again, and weights that hold NaN, are refused before the file in place is touched.
     """

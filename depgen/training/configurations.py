@@ -1,4 +1,4 @@
-"""Differences between the settings that are asked for and those that a checkpoint was trained with."""
+"""Differences between the given settings and those that a checkpoint was trained with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Difference:
     held: Any
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.given!r} asked for, {self.held!r} in the checkpoint"
+        return f"{self.name}: {self.given!r} given, {self.held!r} in the checkpoint"
 
 
 class _Missing:
@@ -49,7 +49,7 @@ def differences(given: Mapping[str, Any], held: Mapping[str, Any]) -> list[Diffe
     """Every setting with two values, by name.
 
     >>> [str(each) for each in differences({"model": {"width": 4}}, {"model": {"width": 8}})]
-    ['model.width: 4 asked for, 8 in the checkpoint']
+    ['model.width: 4 given, 8 in the checkpoint']
     """
     left, right = flatten(given), flatten(held)
     names = sorted(left.keys() | right.keys())

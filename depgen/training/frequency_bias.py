@@ -1,4 +1,4 @@
-"""An output bias that begins at how often each token stands in the training data.
+"""An output bias that starts at the frequency of each token in the training data.
 
 The first thing that a language model learns is the frequencies of tokens, whose logarithms span some ten nats. States
 that are small at first, as an LSTM's are, leave this to the output bias, which an optimiser of the Adam family moves by
@@ -18,14 +18,14 @@ class FrequencyBias(L.Callback):
     """Begins a model's output biases at log((n + 1) / (N + V)), for a token that is n of N targets in V types.
 
     For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A masked system, which
-    predicts neither ends nor unknown words, has these two to unlearn. A run that goes on keeps what it has learnt.
+    predicts neither ends nor unknown words, has these two to unlearn. A resumed run keeps what it has learnt.
 
     Raises:
         UserError: at the start of `fit`, if there is no output bias, or the data does not count its targets.
     """
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Set the biases before a run that goes on gets its weights back."""
+        """Set the biases before a resumed run gets its weights back."""
         if stage != "fit":
             return
         biases: list[Tensor] = getattr(pl_module, "output_biases", [])

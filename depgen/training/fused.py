@@ -4,7 +4,7 @@ from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 
 def use_fused_kernels(optimizer: Optimizer) -> None:
-    """Let torch's own optimisers update in one pass over each parameter, unless they were told how to.
+    """Let torch's own optimisers update in one pass over each parameter, unless an argument says otherwise.
 
     The formula is the same; on a CPU it takes a third of the time of one operation after another, which is the default.
     """

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_settled(trainer: L.Trainer) -> bool:
-    """Whether a state saved at the end of this batch is gone on from exactly.
+    """Whether a state saved at the end of this batch can be resumed exactly.
 
     It is not within a step of several batches, nor on an epoch's last batch or one that a validation follows: after a
     resume Lightning would take that validation for done.
@@ -38,7 +38,7 @@ def is_settled(trainer: L.Trainer) -> bool:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A stop that was asked for and has waited for the end of a step, so that the state can be saved."""
+    """A stop, by a signal, that has waited for the end of a step, so that the state can be saved."""
 
 
 class InterruptGuard(L.Callback):
@@ -51,7 +51,7 @@ class InterruptGuard(L.Callback):
     """
 
     poll_every = 10
-    """With several processes they agree on a stop every so many batches: the signal reaches them at different steps."""
+    """Several processes agree on a stop every this many batches: the signal reaches them at different steps."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -71,7 +71,7 @@ class InterruptGuard(L.Callback):
         logger.warning("%s: stopping after this step; once more stops at once, unsaved.", signal.Signals(number).name)
 
     def agreed(self, trainer: L.Trainer) -> bool:
-        """Whether any process was asked to stop."""
+        """Whether any process was signalled to stop."""
         if trainer.world_size == 1:
             return self.requested
         return bool(trainer.strategy.reduce_boolean_decision(self.requested, all=False))
@@ -216,7 +216,7 @@ class DiskGuard(L.Callback):
         kept = [*(f"{phase.name}-best.ckpt" for phase in phases), BEST, RESUME]
         parameters = sum(parameter.numel() for parameter in pl_module.parameters())
         present = sum((self.folder / name).stat().st_size for name in kept if (self.folder / name).exists())
-        one = int(1.2 * 3 * parameters * 4)  # a file is written beside the one it replaces
+        one = int(1.2 * 3 * parameters * 4)  # the new file and the one it replaces
         need = max(one, len(kept) * one - present)
         free = shutil.disk_usage(self.folder).free
         if free < need:
@@ -241,7 +241,7 @@ class ProjectedTime(L.Callback):
         self._phase = -1
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Name the faster precision where bf16 is asked of a processor that has no instructions for it."""
+        """Log the faster precision if the run uses bf16 and the processor has no instructions for it."""
         on_cpu = trainer.strategy.root_device.type == "cpu"
         if str(trainer.precision).startswith("bf16") and on_cpu and not has_bf16_instructions():
             logger.warning(

@@ -31,7 +31,7 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
     Args:
         block: `class_path` and `init_args`, as YAML has them.
-        others: arguments beside the block's, such as the `vocabulary_size` of the data.
+        others: arguments that the block lacks, such as the `vocabulary_size` of the data.
 
     Raises:
         UserError: the block names no such class, or arguments that it refuses.

@@ -1,4 +1,4 @@
-"""Callbacks that decide which checkpoints are kept: the best of each phase, and the latest to go on from."""
+"""Callbacks that decide which checkpoints are kept: the best of each phase, and the latest, to resume from."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ class PhaseCheckpoint(Checkpoint):
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Keep the weights when they are the phase's best so far."""
         switch = PhaseSwitch.of(trainer)
-        assert switch is not None, "PhaseCheckpoint works beside PhaseSwitch"
+        assert switch is not None, "PhaseCheckpoint needs PhaseSwitch"
         if _idle(trainer) or switch.phase.name != self.phase.name:
             return
         value = monitored_value(trainer, self.phase)
@@ -67,7 +67,7 @@ class Resume(Checkpoint):
 
     On an epoch's last batch it waits for the epoch's end: Lightning would otherwise skip that epoch's validation, and
     the start of the next one, after a resume; where a validation follows within an epoch, for the batch after it. As
-    a `Checkpoint` it is called behind all other callbacks, wherever it stands, so that their states are settled.
+    a `Checkpoint` it is called after all other callbacks, whatever their order, so that their states are settled.
     """
 
     def __init__(self, folder: Path, *, every_n_steps: int, interrupt: InterruptGuard | None = None) -> None:
@@ -80,7 +80,7 @@ class Resume(Checkpoint):
 
     @property
     def path(self) -> Path:
-        """The file to go on from."""
+        """The file to resume from."""
         return self.folder / RESUME
 
     def on_train_batch_end(
@@ -93,7 +93,7 @@ class Resume(Checkpoint):
             self._save(trainer)
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save at the epoch's end, and stop here when that was asked for during its last batch or validation."""
+        """Save at the epoch's end, and stop here if a signal came during its last batch or validation."""
         self._save(trainer)
         if self.interrupt is not None and self.interrupt.agreed(trainer):
             raise Interrupted
@@ -126,7 +126,7 @@ class FinishRecord(L.Callback):
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Say it, unless training was stopped on the way or had been finished before.
 
-        A run that was stopped behind its last step has nothing left to train: there Lightning ends a fit without the
+        A run that was stopped after its last step has nothing left to train: there Lightning ends a fit without the
         end of a training.
 
         Raises:

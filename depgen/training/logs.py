@@ -1,4 +1,4 @@
-"""The curve of a run as a CSV file that a resumed run goes on with, and quiet libraries."""
+"""The curve of a run as a CSV file, which a resumed run continues, and quiet libraries."""
 
 import csv
 import io
@@ -32,14 +32,14 @@ class CurveLogger(Logger):
     """Writes `metrics.csv`: one line a step at which something was logged, one column a metric.
 
     The column `seconds` is the wall time that the run has taken so far, validation included, over all its sessions;
-    `processor_seconds` is that of its first process on processors, which other work beside it does not lengthen much.
+    `processor_seconds` is that of its first process on processors, which other work on the machine hardly lengthens.
     Unlike Lightning's CSV logger it keeps what was written before a resume, and drops lines of steps that were lost.
     """
 
     flush_every = 100
 
     def __init__(self, folder: Path) -> None:
-        """Write into `folder`, and go on with what lies there."""
+        """Write into `folder`, after the lines that are there."""
         super().__init__()
         self.path = folder / "metrics.csv"
         self._rows: dict[int, dict[str, str]] = {row.pop("step"): row for row in _read(self.path)}
@@ -47,7 +47,7 @@ class CurveLogger(Logger):
         self._start_clock()
 
     def _start_clock(self) -> None:
-        """Let each clock go on from its time on the last line."""
+        """Let each clock continue from its time on the last line."""
         self._started = {}
         for name, now in CLOCKS.items():
             past = [float(row[name]) for row in self._rows.values() if row.get(name)]
@@ -95,11 +95,11 @@ class CurveLogger(Logger):
 
     @rank_zero_only
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: object, **kwargs: object) -> None:
-        """Nothing: they stand in config.yaml."""
+        """Does nothing: config.yaml has them."""
 
     @rank_zero_only
     def save(self) -> None:
-        """Write the file anew, in one step; where that fails, say so, keep all lines and try again at the next time."""
+        """Write the whole file in one step; if that fails, warn, keep all lines and try again next time."""
         if not self._pending:
             return
         columns = ["step", *sorted({name for row in self._rows.values() for name in row})]

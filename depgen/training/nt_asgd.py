@@ -1,7 +1,7 @@
 """NT-ASGD: gradient descent that begins to average its weights when validation stops improving.
 
 Merity, Keskar & Socher (2018), "Regularizing and Optimizing LSTM Language Models" (ICLR), Algorithm 1. The average is
-what is validated and kept as the best checkpoint; training goes on from the weights themselves.
+what is validated and kept as the best checkpoint; training continues from the weights themselves.
 
 Deviations
     D1. A step uses the learning rate that holds at it, and the average takes in all weights from its first step on.
@@ -22,15 +22,15 @@ from depgen.errors import UserError
 
 
 class NTASGD(SGD):
-    """SGD with L2 weight decay; from its trigger on, the mean of the weights after every step is kept beside them.
+    """SGD with L2 weight decay; from its trigger on, it also keeps the mean of the weights after every step.
 
     Args:
         params: what is trained.
         lr: learning rate, constant (paper 30).
         weight_decay: factor of the L2 penalty's gradient (paper 1.2e-6).
-        patience: averaging begins at the first validation loss above the least of all but the last so many before it
+        patience: averaging starts when a validation loss is above the least one this many validations ago or earlier
             (paper 5).
-        restart_at: begin a fresh average after so many validations, if averaging by then (DMLM's code: at half of its
+        restart_at: begin a fresh average after this many validations, if averaging by then (DMLM's code: at half of its
             1000 epochs); None: never.
     """
 

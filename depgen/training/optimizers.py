@@ -1,4 +1,4 @@
-"""The default optimiser, how Lightning is told of a schedule, and callbacks for what optimisers and schedules need.
+"""The default optimiser, schedules in the form of Lightning, and callbacks for what optimisers and schedules need.
 
 A system brings these callbacks itself (`LanguageModel.configure_callbacks`), so that they work in any Trainer.
 """

@@ -1,4 +1,4 @@
-"""Training in phases: one `fit` that moves from one objective to the next, and goes on in either after a break."""
+"""Training in phases: one `fit` that moves from one objective to the next, and is resumed in either."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -131,7 +131,7 @@ class PhaseSwitch(L.Callback):
     """Moves a model through its phases within one `fit`.
 
     When a phase is over, its best weights are loaded, `model.enter_phase(index)` is called, and optimiser and schedule
-    are made afresh. The phase stands in every checkpoint as `checkpoint["phase"]`, so that a run resumes in any phase.
+    are made afresh. Every checkpoint has the phase as `checkpoint["phase"]`, so that a run resumes in any phase.
     A phase that stops early gives way to the next one, which still gets its own full length.
     """
 
@@ -282,9 +282,7 @@ class PhaseSwitch(L.Callback):
         """Load the best weights of the phase at hand; all processes do, or none does."""
         best = self.folder / f"{self.phase.name}-best.ckpt"
         if not self.check_best(trainer):
-            logger.warning(
-                "No best checkpoint of phase %s at %s: going on from its last weights.", self.phase.name, best
-            )
+            logger.warning("No best checkpoint of phase %s at %s: its last weights are used.", self.phase.name, best)
             return
         model.load_state_dict(load_checkpoint(best)["state_dict"])
 
@@ -341,7 +339,7 @@ class PhaseEarlyStopping(L.Callback):
         if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         switch = PhaseSwitch.of(trainer)
-        assert switch is not None, "PhaseEarlyStopping works beside PhaseSwitch"
+        assert switch is not None, "PhaseEarlyStopping needs PhaseSwitch"
         if switch.index != self.index:
             self.best, self.waited, self.index = float("inf"), 0, switch.index
         value = monitored_value(trainer, switch.phase)

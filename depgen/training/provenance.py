@@ -1,4 +1,4 @@
-"""What a run is made of: versions, commit, hardware, seed."""
+"""What a run was made with: versions, commit, hardware, seed."""
 
 import os
 import platform

@@ -30,7 +30,7 @@ def shared_seed(step: int | None, batch_idx: int) -> int:
 class StepSeed(L.Callback):
     """Seeds torch before each training batch from (seed, step, batch, rank).
 
-    No generator state needs to stand in a checkpoint, and validation, workers and restarts change nothing.
+    A checkpoint needs no generator state, and validation, workers and restarts change nothing.
     """
 
     def __init__(self, seed: int | None = None) -> None:

@@ -52,7 +52,7 @@ def best_checkpoint(run: Path) -> Path:
 
 
 def resume_checkpoint(run: Path) -> Path:
-    """The state to go on from.
+    """The state to resume from.
 
     Raises:
         UserError: there is none.
@@ -60,13 +60,13 @@ def resume_checkpoint(run: Path) -> Path:
     path = checkpoint_folder(run) / RESUME
     if not path.exists():
         raise UserError(
-            f"The run {run} holds nothing to go on from ({path} does not exist). Start it afresh, without --resume."
+            f"The run {run} has nothing to resume from ({path} does not exist). Start it afresh, without --resume."
         )
     return path
 
 
 def create_run(place: str) -> Path:
-    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it and the others are told.
+    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it and announces it to the others.
 
     Raises:
         UserError: it can't be made.
@@ -102,7 +102,7 @@ def _make_unique(parent: Path, stamp: str) -> Path:
 
 
 def announce_run(run: Path) -> None:
-    """Tell the other processes of this run where it lies: those started from here, and those started beside us."""
+    """Announce the folder to all processes of this run: those started from here, and those of the same job."""
     os.environ[RUN_VARIABLE] = str(run.absolute())
     job = _job()
     if job is not None:
@@ -118,7 +118,7 @@ def forget_run() -> None:
 
 
 def announced_run() -> Path | None:
-    """The run that the first process works on, where this is another one that was told."""
+    """The run that the first process works on, if this is another process of it."""
     announced = os.environ.get(RUN_VARIABLE)
     return Path(announced) if announced is not None and process_rank() > 0 else None
 
@@ -144,7 +144,7 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
     job, started = _job(), time.time()
     if job is None:
         raise UserError(
-            f"Process {process_rank()} of {experiment} was not told its run folder. Set {RUN_VARIABLE} for all."
+            f"Process {process_rank()} of {experiment} does not know its run folder. Set {RUN_VARIABLE} for all."
         )
     note = runs_root() / f".job-{job}"
     while time.time() - started < patience:
@@ -279,7 +279,7 @@ def run_holding(checkpoint: Path) -> Path:
         UserError: there is no such file, or it lies elsewhere.
     """
     if not checkpoint.is_file():
-        raise UserError(f"No checkpoint at {checkpoint.absolute()}. A run folder stands for its best one.")
+        raise UserError(f"No checkpoint at {checkpoint.absolute()}. A run folder names its best one.")
     run = run_of_checkpoint(checkpoint)
     if run is None:
         raise UserError(

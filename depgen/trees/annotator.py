@@ -48,7 +48,7 @@ class Annotator(Protocol):
     """Anything that gives each sentence a dependency tree, or a graph: see `structure_of`.
 
     Attributes:
-        scheme: the annotation scheme and parser, named beside every number that depends on it.
+        scheme: the annotation scheme and parser, named in every result that depends on it.
     """
 
     scheme: str

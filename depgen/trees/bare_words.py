@@ -6,9 +6,9 @@
    of addresses, affixes and parts of words) are not among those 36 either, and go. Of UPOS's, all stay but `PUNCT`, and
    `SYM` goes by form. Words of other tags, or without, go by form: see `depgen.trees.punctuation.is_bare_word`.
 2. Lower case.
-3. `N` for each run of digits, wherever it stands: `190.58` is `N.N`, `30-day` is `N-day`.
+3. `N` for each run of digits, wherever it is: `190.58` is `N.N`, `30-day` is `N-day`.
 
-The language-modelling Penn Treebank has rules of its own: `depgen.trees.normalization`.
+The language-modelling Penn Treebank has its own rules: `depgen.trees.normalization`.
 """
 
 import re

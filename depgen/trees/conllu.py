@@ -56,7 +56,7 @@ class Block:
         return None
 
     def bare_sentence(self, tags: TagColumn) -> Sentence:
-        """Words and tags alone; what stands in the columns of the tree is not looked at."""
+        """Words and tags alone; the columns of the tree are ignored."""
         return Sentence(_column(self, 1), tags=_annotated(_column(self, _TAG_COLUMN[tags])))
 
     @property
@@ -144,7 +144,7 @@ def read_conllu(
         path: the file; `.gz` is unpacked.
         tags: the column that becomes `Sentence.tags`.
         by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
-            sentence is a document of its own with its `# sent_id` as identifier.
+            sentence is one document with its `# sent_id` as identifier.
         graphs: whether DEPS become `Sentence.edges`; otherwise they are not looked at.
         empty_nodes: whether paths through empty nodes are contracted, or a graph with empty nodes is refused.
 
@@ -244,7 +244,7 @@ def _heads(block: Block) -> tuple[int, ...] | None:
 def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn = "xpos") -> None:
     r"""Write documents so that `read_conllu` gives them back; what a sentence lacks becomes `_`.
 
-    A graph without edges can't be told from a sentence without a graph. Lines end in `\n`, also where the file that was
+    A graph without edges looks the same as a sentence without a graph. Lines end in `\n`, also where the file that was
     read has `\r\n`.
 
     The file appears once it is whole: one that is refused half-way leaves what was there before.

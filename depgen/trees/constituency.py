@@ -60,7 +60,7 @@ def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
     """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
 
     Raises:
-        UserError: brackets that do not match, a word without a tag of its own, an empty file.
+        UserError: brackets that do not match, a word without its own tag, an empty file.
     """
     reader = _Reader(path)
     for number, line in read_lines(path):

@@ -10,7 +10,7 @@ brokers (wsj_0096), are in none of the three files.
    their words go by form, and so do words without tags.
 2. Lower case, with the Treebank's own tokens: `n't`, `'s`, `us$`, `property\/casualty`.
 3. `N` for what is written in digits, with commas, stops, colons, hyphens and slashes among them (`1,234.5`, `3\/4`,
-   `1:30`, `1989-90`), and for `%`: `$ N million`, `N N`. Digits beside letters or an apostrophe are words (`30-day`).
+   `1:30`, `1989-90`), and for `%`: `$ N million`, `N N`. Digits next to letters or an apostrophe are words (`30-day`).
 4. `<unk>` for whatever is not among the 9,999 types of the training text.
 """
 

@@ -14,7 +14,7 @@ class Sentence:
     Attributes:
         words: the surface forms.
         heads: one head a word, 1-based, 0 = root; None = not annotated.
-        relations: one dependency relation a word, beside `heads`.
+        relations: one dependency relation a word, next to `heads`.
         tags: one part-of-speech tag a word.
         edges: of a graph, in which a word may have several heads or none; sorted by dependent, head and label, none
             twice; None = not annotated.

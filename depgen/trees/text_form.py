@@ -1,7 +1,7 @@
 """The forms in which models read text: what is left out of a sentence, and how the words that stay are spelt.
 
-Text that is in a form already is left as it is by it, so that it need not be known whether it is. One thing can't be
-told: `Now` may be a capital or, in `bare`, what has become of `5ow`. A capital N stands for digits unless a letter
+Text that has a form already is not changed by it, so callers need not know whether it has. One thing can't be
+known: `Now` may be a capital or, in `bare`, what has become of `5ow`. A capital N replaces digits unless a letter
 follows; of those, only the endings of ordinals, decades and the like (`Nth`, `Ns`) are taken for a number's.
 """
 
@@ -19,7 +19,7 @@ from depgen.trees.sentence import Sentence
 FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
 
 PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
-"""What stands for people's names in the stories of Kong et al. (2021)."""
+"""What replaces people's names in the stories of Kong et al. (2021)."""
 
 _BARE_NUMBER = re.compile(r"(?<!N)N(?:st|nd|rd|th|s|d)?(?![^\W_])")
 

@@ -357,7 +357,7 @@ def test_requests_that_make_no_sense_are_refused():
         small(causal=False)(some_tokens(), carry=True)
     with pytest.raises(ValueError, match="weights of another kind"):
         small()(some_tokens(), attention_layer=0, weigh=lambda layer, scores: scores.sigmoid())
-    with pytest.raises(ValueError, match="attention of layer 3 was asked for, of 3 layers"):
+    with pytest.raises(ValueError, match="attention of layer 3 requested, found 3 layers"):
         small()(some_tokens(), attention_layer=3)
 
 

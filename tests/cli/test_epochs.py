@@ -90,7 +90,7 @@ def test_a_resumed_run_of_phases_trains_on_as_if_its_last_phase_had_been_that_lo
     assert main(["fit", "--config", tiny, "--model.second", "3"]) == 0
     unbroken = only_new(tmp_path, run)
     assert main(["fit", "--resume", str(run), *options]) == 0
-    assert "Going on to 4 epochs." in capsys.readouterr().err
+    assert "Training continues to 4 epochs." in capsys.readouterr().err
     same_weights(unbroken, run)
     assert settled(run) == [4, 1, 3]
     assert is_finished(run)
@@ -112,7 +112,7 @@ def test_a_lengthened_run_is_interrupted_resumed_tested_and_lengthened_again(run
     capsys.readouterr()
     assert main(["fit", "--config", tiny, *longer[1:], "5"]) == 0
     assert main([*longer, "3"]) == 2
-    assert "trainer.max_epochs: 3 asked for, 5 in the checkpoint" in capsys.readouterr().err
+    assert "trainer.max_epochs: 3 given, 5 in the checkpoint" in capsys.readouterr().err
 
 
 def test_a_run_stopped_before_its_checkpoint_knew_of_more_epochs_still_gets_them(run, monkeypatch):
@@ -128,5 +128,5 @@ def test_lengths_that_contradict_the_epochs_are_refused_at_a_resume_too(run, cap
     assert main(["fit", "--resume", str(run), "--trainer.max_epochs", "5", "--model.second", "2"]) == 2
     assert "Set it to 3" in capsys.readouterr().err
     assert main(["fit", "--resume", str(run), "--model.first", "2"]) == 2
-    assert "model.init_args.first: 2 asked for, 1 in the checkpoint" in capsys.readouterr().err
+    assert "model.init_args.first: 2 given, 1 in the checkpoint" in capsys.readouterr().err
     assert is_finished(run)

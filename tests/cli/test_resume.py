@@ -23,7 +23,7 @@ from tests.cli.conftest import runs_of
 def test_resume_refuses_other_settings(run, tiny, capsys):
     before = (run / "checkpoints" / "resume.ckpt").read_bytes()
     assert main(["fit", "--config", tiny, "--resume", "--model.width", "16"]) == 2
-    assert "model.init_args.width: 16 asked for, 8 in the checkpoint" in capsys.readouterr().err
+    assert "model.init_args.width: 16 given, 8 in the checkpoint" in capsys.readouterr().err
     assert (run / "checkpoints" / "resume.ckpt").read_bytes() == before
     assert not (run / "lock").exists()
 
@@ -47,7 +47,7 @@ def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_o
     assert main(["fit", "--config", tiny, *open_ended]) == 0
     (longer,) = (path for path in runs_of(tmp_path) if path != unbroken)
     assert main(["fit", "--config", tiny, *open_ended, "--trainer.max_epochs", "3", "--resume", str(longer)]) == 0
-    assert "Going on to 3 epochs." in capsys.readouterr().err
+    assert "Training continues to 3 epochs." in capsys.readouterr().err
     expected, found = (load_checkpoint(each / "checkpoints" / "resume.ckpt") for each in (unbroken, longer))
     assert found["global_step"] == expected["global_step"]
     assert all(torch.equal(found["state_dict"][name], each) for name, each in expected["state_dict"].items())
@@ -68,7 +68,7 @@ def test_a_run_is_finished_when_its_last_phase_is(tiny, tmp_path, capsys, option
     assert main(["fit", "--config", tiny, *options]) == 0
     (run,) = runs_of(tmp_path)
     assert is_finished(run) is finished
-    assert ("Go on with: depgen fit --resume" in capsys.readouterr().err) is not finished
+    assert ("Continue with: depgen fit --resume" in capsys.readouterr().err) is not finished
 
 
 def test_resuming_a_finished_run_leaves_its_time(run, tiny):

@@ -12,7 +12,7 @@ import pytest
 from depgen import cli
 from depgen.cli import OTHER_WORDS, main, usage
 from depgen.cli.verb_functions import _target, run_function
-from depgen.cli.verbs import TRAINING_VERBS, VERBS, Verb
+from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
 
@@ -85,6 +85,8 @@ def test_every_verb_has_a_line_of_help():
     lines = usage().splitlines()
     for verb in (*TRAINING_VERBS, *VERBS):
         assert any(line.startswith(f"  {verb}  ") and len(line.split()) > 3 for line in lines)
+        assert sum(verb in group for group in GROUPS.values()) == 1
+    assert max(map(len, lines)) <= 120
 
 
 def test_help_of_a_verb_may_be_asked_for_by_name(monkeypatch, capsys):

@@ -168,14 +168,15 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
         depgen.load(copy, device="cpu")
 
 
-def test_the_lines_of_the_readme_run(place, tmp_path, monkeypatch):
+def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     shutil.copytree(place / "models" / "tiny", tmp_path / "gpt2")
     monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))
     with tarfile.open("tests/fixtures/runs.tar.xz") as packed:
         parts = [part for part in packed.getmembers() if part.name.startswith("runs/udgn/finished")]
         packed.extractall(tmp_path, members=parts, filter="data")
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
-    section = Path("README.md").read_text(encoding="utf-8").split("## In Python\n")[1].split("\n## ")[0]
+    guide = Path("experiments/guides/scoring.md").read_text(encoding="utf-8")
+    section = guide.split("## In Python\n")[1].split("\n## ")[0]
     assert section.count("\n") <= 30
     names = {}
     exec(section.split("```python\n")[1].split("```")[0], names)

@@ -303,7 +303,7 @@ def tuned(place):
 
 def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned, capsys):
     assert main(["test", "--run", str(tuned)]) == 0
-    assert "asked for" not in capsys.readouterr().err
+    assert " given, " not in capsys.readouterr().err
     content = json.loads((tuned / "test.json").read_text())
     assert content["items"] == 62
     assert not (tuned / "test_items.npz").exists()
@@ -349,7 +349,7 @@ def test_a_table_finds_its_facts_in_a_run(tuned):
 def test_a_finished_run_is_gone_on_with_by_its_own_settings(tuned, place, capsys):
     assert main(["fit", "--resume", str(tuned), "--config", str(place / "tuned.yaml")]) == 0
     assert main(["fit", "--resume", str(tuned), "--config", str(place / "tuned.yaml"), "--model.dropout", "0.3"]) == 2
-    assert "model.init_args.dropout: 0.3 asked for, 0.1 in the checkpoint" in capsys.readouterr().err
+    assert "model.init_args.dropout: 0.3 given, 0.1 in the checkpoint" in capsys.readouterr().err
 
 
 def test_a_run_without_an_encoder_does_not_begin(place, capsys):

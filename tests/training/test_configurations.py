@@ -10,9 +10,9 @@ def test_every_difference_is_named():
     asked = {"a": 1, "b": {"c": [1, 2], "only": 3}, "same": "x"}
     held = {"a": 2, "b": {"c": [1, 5]}, "same": "x"}
     assert [str(each) for each in differences(asked, held)] == [
-        "a: 1 asked for, 2 in the checkpoint",
-        "b.c.1: 2 asked for, 5 in the checkpoint",
-        "b.only: 3 asked for, nothing in the checkpoint",
+        "a: 1 given, 2 in the checkpoint",
+        "b.c.1: 2 given, 5 in the checkpoint",
+        "b.only: 3 given, nothing in the checkpoint",
     ]
 
 

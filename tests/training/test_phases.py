@@ -168,4 +168,4 @@ def test_a_best_checkpoint_that_has_gone_is_an_error_after_a_resume_too(tmp_path
 
 def test_nothing_is_learnt_from_a_missing_best_checkpoint(tmp_path, caplog):
     fit(tmp_path, limit_val_batches=0)
-    assert "going on from its last weights" in caplog.text
+    assert "its last weights are used" in caplog.text

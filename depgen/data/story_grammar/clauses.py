@@ -214,7 +214,7 @@ def circumstance(gender: Gender, scenario: Scenario, thing: Noun) -> list[Rule]:
 
 
 def description(thing: Noun, scenario: Scenario, gender: Gender) -> list[Rule]:
-    """A copular clause about things, whose verb agrees with its subject over whatever stands between."""
+    """A copular clause about things, whose verb agrees with its subject over whatever is between."""
     favourite = scenario.things.index(thing)
     rules = []
     for weight, noun in preferences(scenario.objects, favourite, 0.8):

@@ -1,4 +1,4 @@
-"""How a generated story goes on, sentence by sentence.
+"""How a generated story continues, sentence by sentence.
 
 What a stage settles is said in its sentence, so that a reader knows the state after each full stop: the opening names
 the protagonist and the story's thing (and thereby the scenario), the company names the companion, and the turn says by
@@ -55,7 +55,7 @@ class StoryLanguage:
     non_projective: float = 0.0
 
     def steps(self, stage: str, state: State | None) -> list[Step]:
-        """How a story goes on at a stage."""
+        """How a story continues at a stage."""
         if stage == "opening":
             chosen = self._openings(state)
         elif state is not None and stage == "company" and state.companion is None:

@@ -37,7 +37,7 @@ def article(following: str) -> Word:
 
 
 def noun_form(noun: Noun, plural: bool) -> Word:
-    """The noun in the number asked for."""
+    """The noun in a number."""
     return word(noun.plural if plural else noun.singular, "NOUN")
 
 
@@ -256,7 +256,7 @@ def deed(verb_index: int, form: str, thing: Noun, scenario: Scenario, gender: Ge
 
 
 def infinitive(thing: Noun, scenario: Scenario, gender: Gender, kind: str) -> list[Rule]:
-    """What somebody wants or is asked to do."""
+    """What somebody wants, or has to do."""
     return [rule(1.0, ("mark", TO), symbol(verb_phrase, "base", thing, scenario, gender, kind))]
 
 

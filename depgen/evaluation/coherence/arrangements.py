@@ -1,10 +1,10 @@
-"""What is asked about a document: which of several arrangements of sentences it is.
+"""Questions about a document: which of several arrangements of sentences it is.
 
 Three tasks have this one form. `order`: the document, or its sentences shuffled (Barzilay & Lapata, 2008; Ji et al.,
 2015)? `insertion`: to which place does a sentence belong that was taken out (Chen, Snyder & Barzilay, 2007)? `ending`:
 does it end with its own last sentence, or with another document's (Mostafazadeh et al., 2016)?
 
-All draws depend on the seed and the words alone, so that systems of any vocabulary are asked the same.
+All draws depend on the seed and the words alone, so that systems of any vocabulary get the same questions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ class Trial:
     Attributes:
         name: the identifier of the document, or of the piece.
         document: that of the document that it is a piece of.
-        sentences: all that stand in an arrangement, no two of the same words.
+        sentences: all that occur in an arrangement, no two of the same words.
         arrangements: places in `sentences`, no two rows alike; the first is the document.
         questions: at least one.
     """
@@ -59,14 +59,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class CoherenceTask:
-    """What a system is asked about a corpus.
+    """The questions about a corpus.
 
     Args:
         task: see the module.
         corpus: whose documents; None for that of the run's own.
         split: of it.
-        max_documents: only the first so many; None for all.
-        sentences: cut documents into pieces of like length of at most so many sentences, each a document from here on;
+        max_documents: number of documents, the first ones; None for all.
+        sentences: cut documents into pieces of like length, each a document of at most this many sentences;
             None keeps them whole. Not of endings, which a piece has none of.
         shuffles: (order) of each document.
         insertions: (insertion) sentences that are taken out of each document, one at a time; None for every one, which

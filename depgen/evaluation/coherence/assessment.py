@@ -80,7 +80,7 @@ class Assessment:
 
     Attributes:
         asked: the task.
-        facts: what was asked of whom, by name.
+        facts: the corpus, the task and the run, by name.
         answers: the run's.
         chance: those of guessing.
         empty: whether all candidates of a question are the document, as where a shuffle is none.
@@ -224,8 +224,8 @@ def coherence(
             `ending`, its own last sentence or another document's.
         corpus: whose documents; by default that of the run's own.
         split: of it.
-        max_documents: only the first so many; by default all.
-        sentences: (not of endings) cut documents into pieces of like length of at most so many sentences, each a
+        max_documents: number of documents, the first ones; by default all.
+        sentences: (not of endings) cut documents into pieces of like length of at most this many sentences, each a
             document from here on.
         shuffles: (order) of each document.
         insertions: (insertion) sentences that are taken out of each document, one at a time; `null` for every one.
@@ -313,7 +313,7 @@ def _compared(found: Assessment, other: _Earlier, path: Path) -> dict[str, str |
     """The difference from another run's accuracy, over the same questions; and the published z.
 
     Raises:
-        UserError: the other run was asked something else.
+        UserError: the other run had other questions.
     """
     own = found.answers
     differing = [
@@ -328,7 +328,7 @@ def _compared(found: Assessment, other: _Earlier, path: Path) -> dict[str, str |
         differing = [f"{name} has {len(b)} answers there and {len(a)} here" for name, a, b in rows if len(a) != len(b)]
     if differing:
         raise UserError(
-            f"{path}: its run was asked something else: {', '.join(differing[:5])}. Ask both the same, by this version."
+            f"{path}: its run had other questions: {', '.join(differing[:5])}. Use the same options for both runs."
         )
     theirs = Answers(own.names, own.documents, other.credits, other.credits)
     interval = paired_interval(own.by_document, theirs.by_document, own.document_numbers)

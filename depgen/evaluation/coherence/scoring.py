@@ -65,7 +65,7 @@ class _Coded:
     Attributes:
         reading: how the system is given documents.
         sentences: token ids, no two alike and none empty.
-        orders: places in `sentences`, no two rows alike; -1 behind the last where sentences are not read.
+        orders: places in `sentences`, no two rows alike; -1 after the last where sentences are not read.
         row_of: of each arrangement, its row in `orders`.
     """
 
@@ -95,7 +95,7 @@ class _Coded:
 
     @property
     def before(self) -> list[list[int]]:
-        """What each sentence of an order stands behind: 0 at the beginning of what is read as one, else place + 1."""
+        """What each sentence of an order follows: 0 at the beginning of what is read as one, else place + 1."""
         return [
             [place for unit in self.reading.segments(order) for place in (0, *(each + 1 for each in unit[:-1]))]
             for order in self.read

@@ -41,11 +41,11 @@ def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> RaterAn
     Columns that hold no answer are ignored; empty answers are missing ones.
 
     Raises:
-        UserError: no file; one of another questionnaire; a rater or an item that is unknown or stands twice; an answer
+        UserError: no file; one of another questionnaire; a rater or an item that is unknown or occurs twice; an answer
             that is none of the choices.
     """
     if not paths:
-        raise UserError("No answers: put the raters' CSV files into `answers/` beside the key.")
+        raise UserError("No answers: put the raters' CSV files into `answers/` next to the key.")
     sheets = {sheet.rater: sheet for sheet in questionnaire.sheets}
     found: dict[str, Path] = {}
     values: dict[str, dict[str, dict[str, float]]] = {}
@@ -61,7 +61,7 @@ def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> RaterAn
             if item not in questionnaire.by_name:
                 raise UserError(f"{where}: there is no {item!r} in the questionnaire.")
             if item in values.setdefault(rater, {}):
-                raise UserError(f"{where}: {item} stands twice in this file. Keep one of the lines.")
+                raise UserError(f"{where}: {item} occurs twice in this file. Keep one of the lines.")
             given = values[rater][item] = {}
             for question in questionnaire.questions:
                 answer = _answer(question, row, where)
@@ -75,7 +75,7 @@ def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> RaterAn
 
 
 def _rows(path: Path, questionnaire: Questionnaire) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each line that holds something, with the words for where it stands."""
+    """Each line that holds something, with the words for its place."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:

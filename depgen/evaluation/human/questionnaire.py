@@ -33,7 +33,7 @@ REAL = "Real data"
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about an item.
+    """A question about an item.
 
     Attributes:
         name: its column in the raters' files.
@@ -64,8 +64,8 @@ class Item:
         name: says nothing of where it is from.
         systems: who wrote each text.
         texts: two for a comparison, else one.
-        line: where the texts stand in their systems' files, from 1.
-        context: what the texts go on from; empty where there is nothing.
+        line: of the texts in their systems' files, from 1.
+        context: what the texts continue; empty where there is nothing.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """Everything that was asked, with who wrote what: the key.
+    """All items, with who wrote what: the key.
 
     Attributes:
         kind: comparison or Turing test.
@@ -148,7 +148,7 @@ class Questionnaire:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What is asked about every item."""
+        """The questions about every item."""
         return QUESTIONS[self.kind]
 
     @property
@@ -183,7 +183,7 @@ def pairwise(
     Args:
         first: a system's name and its texts, one a context.
         second: the other's.
-        contexts: what the texts go on from.
+        contexts: what the texts continue.
         number: of pairs to draw.
         raters: how many will answer.
         seed: of the draw, the orders and the sides.

@@ -5,7 +5,7 @@ Deviations of the comparison with Table 3 of Yang & Wan (ACL 2022):
         and tie are three kinds of answer without an order. Fleiss' kappa is not reported by them, and not here.
     D2. They do not name the unit of the Wilcoxon signed-rank test. Here it is the pair of texts, with the mean
         preference of its raters, since the judgements of one pair are not independent; the test over single judgements
-        stands beside it. Units without a preference are left out of the ranks (`zero_method="wilcox"`; over single
+        is reported with it. Units without a preference are left out of the ranks (`zero_method="wilcox"`; over single
         judgements, whose sizes are all 1, Pratt's way comes to the same). p-values are two-sided and not corrected for
         their number; over more than 50 units they are the normal approximation with ties corrected.
     D3. Two things in the paper's Table 3 do not follow from its rates. Those of DM-LSTM against PRPN and AWD-LSTM are

@@ -48,8 +48,8 @@ def score(
     """Log-probability and surprisal of a text's words, sentences or documents under a trained system.
 
     A word of several pieces has the sum over these, and so has a last word of a run that reads these twice
-    (`duplicate_final_word`). The end that a system predicts is a row of its own, `<eos>`: behind each sentence, or
-    behind a document that is read as one sequence; systems that fill in hidden words know none. Words that the run does
+    (`duplicate_final_word`). The end that a system predicts has its own row, `<eos>`: after each sentence, or
+    after a document that is read as one sequence; systems that fill in hidden words know none. Words that the run does
     not read, such as punctuation, have no score. Perplexities are per word and per token, each
     `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
 
@@ -61,7 +61,7 @@ def score(
             folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
         by: a row a `word`, `sentence` or `document`, or one for `all`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
-            by itself. Others read a `document`, if asked, as one sequence of words. A document is cut into segments
+            by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).
         unit: of log-probabilities and surprisals: nats or bits.
         json: JSON lines instead of tab-separated columns.

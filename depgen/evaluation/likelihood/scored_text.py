@@ -27,12 +27,12 @@ PERPLEXITY: Mapping[Likelihood, str] = {
 
 @dataclass(frozen=True)
 class ScoredWord:
-    """A word of a text, or the `<eos>` that the system predicts behind it.
+    """A word of a text, or the `<eos>` that the system predicts after it.
 
     Attributes:
-        word: as it stands in the text.
-        tokens: that stand for it; 0 for a word that the system does not read.
-        unknown: whether `<unk>` stands for it, or for a part of it.
+        word: as it is in the text.
+        tokens: number of its tokens; 0 for a word that the system does not read.
+        unknown: whether `<unk>` replaces it, or a part of it.
         log_prob: nats, summed over its tokens; 0 for a word that is not read.
         is_end: whether it is the end.
         span: its first character in the text and the one after its last; None in texts that come from files.
@@ -74,7 +74,7 @@ class Totals:
         words: those that are read, ends not counted.
         ends: how often the system has predicted an end.
         tokens: of words, and the ends.
-        unknown: words that `<unk>` stands for.
+        unknown: words that `<unk>` replaces.
         unread: words that the system does not read.
         log_prob: nats.
         known_log_prob: nats of all but the unknown words.

@@ -70,7 +70,7 @@ def bertscore(
         baseline: a baseline file of the bert-score package (`LAYER,P,R,F`), by which F1 is rescaled.
         batch_size: pairs read at once; it does not change the scores.
         device: where to compute.
-        download: whether the hub may be asked for what is not on this machine.
+        download: whether files that are not on this machine may be downloaded.
 
     Raises:
         UserError: unequal numbers, a layer that the model lacks, or an unreadable baseline file.
@@ -173,7 +173,7 @@ def _weighted_mean(
 
 
 def _choose_layer(pretrained: ModelWithTokenizer, layer: int | None) -> int:
-    """The layer asked for, else the authors' for a model of that name, else the last."""
+    """The given layer, else the authors' for a model of that name, else the last."""
     layers = int(pretrained.model.config.num_hidden_layers)
     if layer is None:
         known = LAYERS.get(pretrained.name.rsplit("/", 1)[-1])
@@ -182,7 +182,7 @@ def _choose_layer(pretrained: ModelWithTokenizer, layer: int | None) -> int:
             return layers
         return known
     if not 0 <= layer <= layers:
-        raise UserError(f"BERTScore: {pretrained.name} has layers 0 to {layers}, asked for {layer}.")
+        raise UserError(f"BERTScore: {pretrained.name} has layers 0 to {layers}, found {layer}.")
     return layer
 
 

@@ -38,11 +38,11 @@ def continue_documents(
 ) -> list[list[Generated]]:
     """New sentences of each document, without their ends; document k depends on its sentences and seed k alone.
 
-    For each new word its sentence is read again, behind what the sentences before it have left.
+    For each new word its sentence is encoded again, from the state after the sentences before it.
 
     Args:
         model: a system in evaluation mode.
-        documents: what stands before; may have no sentence.
+        documents: the text so far; may have no sentence.
         vocabulary: that it was trained with.
         sampling: how a token is drawn from the distribution.
         seeds: one a document.
@@ -57,7 +57,7 @@ def continue_documents(
     for sentence in range(sentences):
         begun = [place for place, each in enumerate(before) if each is not None]
         others = [place for place, each in enumerate(before) if each is None]
-        for places in filter(None, (begun, others)):  # a batch begins its documents or goes on with them
+        for places in filter(None, (begun, others)):  # a batch begins its documents or continues them
             texts = generate(
                 reader.step,
                 [[vocabulary.start]] * len(places),

@@ -44,7 +44,7 @@ def evaluate_text(
     Args:
         file: one text a line, UTF-8, tokens separated by spaces.
         references: one reference a line, as many lines as `file`.
-        prompts: what each text goes on from, one a line, for UNION; without them it takes texts for whole stories.
+        prompts: what each text continues, one a line, for UNION; without them texts count as whole stories.
         json: print JSON instead of a table.
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
         bertscore_model: folder or hub name of an encoder, or null for no BERTScore.

@@ -101,7 +101,7 @@ def _lines(texts: GeneratedTexts) -> list[str]:
         return [each.text for each in texts]
     if wordless := sum(not any(document) for document in documents):
         log.warning(
-            "%d of %d documents have not a word and are no lines, so that those behind them do not stand where "
+            "%d of %d documents have not a word and are no lines, so that the lines after them are not where "
             "their prompts do: --json has a line for every one.",
             wordless, len(documents),
         )  # fmt: skip

@@ -42,7 +42,7 @@ def lm_perplexity(
         model: a local folder or a hub name of any causal model that transformers can load.
         batch_size: texts read at once; it does not change the scores.
         device: where to compute.
-        download: whether the hub may be asked for what is not on this machine.
+        download: whether files that are not on this machine may be downloaded.
     """
     pretrained = load_pretrained(model, "causal", device=device, download=download)
     if isinstance(pretrained, NotComputed):

@@ -4,7 +4,7 @@ Pillutla et al. (2021) take GPT-2 large. Here it is any model of the transformer
 oracle (`oracle.py`), a language model of our own, where such weights are not at hand. Figures of two models do not
 compare.
 
-Deviations from the paper, or from its authors' package mauve-text 0.4, beside those of `depgen.metrics.mauve`:
+Deviations from the paper, or from its authors' package mauve-text 0.4, with those of `depgen.metrics.mauve`:
     D1. The feature vector of a text is the last layer's hidden state (after its final norm) at the text's last token,
         as in the package. Of the oracle it is the state after the last word, which predicts `<eos>`.
     D2. Texts and references without a word are left out and counted; the package stops at one.
@@ -59,7 +59,7 @@ def mauve_score(
         seed: of the clusters.
         batch_size: texts encoded at once by a pretrained model; it does not change the features.
         device: where to compute.
-        download: whether the hub may be asked for what is not on this machine.
+        download: whether files that are not on this machine may be downloaded.
 
     Raises:
         UserError: the oracle's run holds a system that does not predict from left to right.

@@ -78,7 +78,7 @@ class TextOptions:
         oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
         reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
         average: how LM score and reverse LM score average nats per token.
-        download: whether the hub may be asked for weights that are not on this machine.
+        download: whether weights that are not on this machine may be downloaded.
         device: where models run; None = a GPU where there is one.
         resamples: of the bootstrap.
         seed: of the bootstrap.
@@ -141,7 +141,7 @@ def text_metrics(
         texts: one string an item, tokens separated by whitespace.
         references: one reference an item, or None.
         options: models, policies, seeds.
-        prompts: what each text goes on from, for UNION; None: texts are whole stories.
+        prompts: what each text continues, for UNION; None: texts are whole stories.
 
     Raises:
         UserError: there is no text, not one reference or prompt a text, or no such device.
@@ -296,7 +296,7 @@ class _Measuring:
             self.result.settings["rlm"] = outcome.description
             self._add_figure("rlm", outcome.items)
         else:
-            reasons["rlm"] = "not asked for: it trains a network on the texts"
+            reasons["rlm"] = "off by default: it trains a network on the texts"
 
     def _as_pretrained_models_read(self, texts: Sequence[str]) -> Sequence[str]:
         return list(map(detokenize, texts)) if self.options.detokenize else texts

@@ -4,7 +4,7 @@ Table 4 of Yang & Wan (2022) takes the LM score of Caccia et al. (2020), "Langua
 trained on real sentences, the oracle, reads the samples; what it needs, in nats per token, says how good they are. It
 punishes bad samples, not samples that are all alike: the reverse score (`reverse_lm.py`) does that. Neither oracle nor
 scores of the paper are public, so that figures compare under one and the same oracle only. The oracle perplexity is
-the mean of the texts' own perplexities, computed as Table 5 computes GPT-2's; it stands in where GPT-2's weights are
+the mean of the texts' own perplexities, computed as Table 5 computes GPT-2's; it is used where GPT-2's weights are
 not at hand.
 
 An oracle is an ordinary experiment (`experiments/oracle_news.yaml`: LSTM of 2 x 512, dropout 0.5, Adam 1e-3, batches of
@@ -18,7 +18,7 @@ Deviations
     D3. The perplexity of a text counts all its tokens and `<eos>`, given its beginning; GPT-2's leaves out the first
         word and knows no end.
     D4. Words outside the oracle's vocabulary, and `<unk>`, are read as `<unk>`, learnt from words seen once. It is
-        cheap, so that texts full of it score well: their share is kept beside the scores.
+        cheap, so that texts full of it score well: their share is kept with the scores.
     D5. Training stops when the validation loss has not fallen once; how long theirs is trained is not said.
 """
 
@@ -96,7 +96,7 @@ def train_oracle(*, config: Path, size: str = PAPER) -> str:
 
 
 def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depgen) -> Path:
-    """The run folder of an experiment's oracle: found, gone on with, or trained; two processes train it once.
+    """The run folder of an experiment's oracle: found, resumed, or trained; two processes train it once.
 
     Raises:
         UserError: no such experiment, its corpus is missing, or training failed.

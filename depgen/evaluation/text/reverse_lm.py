@@ -6,7 +6,7 @@ of the real ones, and tested on the real test split. Samples that are bad or all
 training sentences themselves come to what the real test sentences cost the oracle, to the last digit.
 
 Deviations
-    D1. The figure is over the test split alone; the loop of Caccia et al. goes on adding to the validation losses.
+    D1. The figure is over the test split alone; the loop of Caccia et al. also adds to the validation losses.
     D2. Their network learns for at most 30 epochs and stops at the first rise of the validation loss; that is how the
         oracle's YAML has it (its small twin: at most 8, which few or short samples may not be enough for), and what is
         scored are the weights before that rise.

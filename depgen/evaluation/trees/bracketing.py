@@ -1,6 +1,6 @@
 """Constituents that a language model has found by itself: its distances as trees, and their F1 against a treebank.
 
-Htut, Cho & Bowman (2018) and Dyer et al. (2019) say what such numbers depend on: the floors stand beside them, and one
+Htut, Cho & Bowman (2018) and Dyer et al. (2019) say what such numbers depend on: the floors are reported too, and one
 of those is random distances cut by the very rule that the model's are cut by, which leans to the right.
 """
 
@@ -54,7 +54,7 @@ def bracketing_f1(
     device: str | None = None,
     json: bool = False,
 ) -> str:
-    """Unlabelled F1 (per cent) of a run's bracketings against a treebank's, beside floors; tab-separated.
+    """Unlabelled F1 (per cent) of a run's bracketings against a treebank's, and of floors; tab-separated.
 
     Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
     for numbers; what the run's vocabulary lacks is unknown. A word of several pieces has the distance of its first.
@@ -69,7 +69,7 @@ def bracketing_f1(
         currency: keep `$` and `#`, as the language-modelling Penn Treebank does; the authors of PRPN leave them out.
         whole_sentence: count the span of the whole sentence, which is always right.
         single_words: count each word as a span, which is always right.
-        seeds: random floors are means over so many seeds.
+        seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.

@@ -267,14 +267,14 @@ def _edges(sentence: Sentence) -> list[tuple[int, str]]:
 
 
 def choose_relations(relations: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
-    """The relations asked for, by frequency; by default the published ones and, for those lacking, the most frequent.
+    """The chosen relations, by frequency; by default the published ones and, for those lacking, the most frequent.
 
     Args:
         relations: all that there are, the most frequent first.
         asked: some of them.
 
     Raises:
-        UserError: one is asked for that is not there.
+        UserError: one of them is not there.
 
     >>> choose_relations(["case", "det", "obl", "aux"], ["aux", "case"])
     ['case', 'aux']

@@ -101,7 +101,7 @@ class InducedParser:
         if not isinstance(network, AttentionParser):
             raise UserError(
                 f"attention_head is of masked Transformers: {self.trained.checkpoint} holds a "
-                f"{type(network).__name__}, which has a parser of its own."
+                f"{type(network).__name__}, which has its own parser."
             )
         before = network.parses_by
         network.parse_by(self.attention_head)

@@ -3,7 +3,7 @@
 Argmax heads are what Table 4 of Shen et al. (2022) calls so; trees have one root and maximise the sum of log(p + 1e-9),
 as in their code, where every word is as good a root as any other; where a network has learnt roots from trees, the
 logarithm of the root's probability counts too. A network whose own paper decodes by another rule has a row for that,
-the own rule. Floors stand beside.
+the own rule. Floors are reported too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class ParsingScores:
-    """A parser's accuracy on sentences with trees, beside that of floors.
+    """A parser's accuracy on sentences with trees, and that of floors.
 
     Attributes:
         sentences: how many.
@@ -80,7 +80,7 @@ def parsing_scores(
     device: str | None = None,
     json: bool = False,
 ) -> str:
-    """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, beside floors; tab-separated.
+    """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, and floors; tab-separated.
 
     Args:
         corpus: a treebank; its name says where it was brought into another form. NormalizedTreebank
@@ -94,7 +94,7 @@ def parsing_scores(
             a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
             (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
             one hangs on its nearest ancestor that stays.
-        seeds: the random floor is the mean over so many seeds.
+        seeds: the random floor is the mean over this number of seeds.
         resamples: of the sentences, for the intervals.
         tokens_per_batch: parsed at a time, padding included; no figure depends on it, but of StructFormer's with the
             published `calibration: batch`, which couples all that are parsed together.
@@ -204,7 +204,7 @@ def score_parser(
     resamples: int = 2000,
     tokens_per_batch: int = 8192,
 ) -> ParsingScores:
-    """A network's accuracy on sentences with trees, by each decoding, beside floors; see `parsing_scores`."""
+    """A network's accuracy on sentences with trees, by each decoding, and of floors; see `parsing_scores`."""
     gold = _heads_of(sentences)
     found = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
     counts: dict[str, list[InductionCounts]] = {name: [induction_counts(heads, gold)] for name, heads in found.items()}
@@ -282,7 +282,7 @@ def _heads_by(
     tokens_per_batch: int,
     batch_size: int | None = None,
 ) -> dict[Decoding, Heads]:
-    """Heads by several decodings, the network being asked once."""
+    """Heads by several decodings of one pass of the network."""
     found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
     asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch, batch_size)
     for rows, probabilities, lengths in asked:

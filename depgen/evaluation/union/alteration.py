@@ -1,7 +1,7 @@
 """Which words of a corrupted story are not those that the human wrote there: what a small scorer learns to point at.
 
 UNION has no such objective. A story gives its classifier one bit, which is little to learn from where no pretraining
-came before; where each word is told whether it stands as the human wrote it, as ELECTRA's replaced tokens are (Clark et
+came before; each word is classified as human or altered, as ELECTRA's replaced tokens are (Clark et
 al., 2020), the same stories give forty.
 """
 
@@ -46,7 +46,7 @@ def marks_of_tokens(words: Sequence[str], marks: Sequence[bool], offsets: Sequen
     """The mark of each token's word; the encoder's own tokens, which cover no character, have none.
 
     Args:
-        words: of a text in which a space stands between them.
+        words: of a text in which a space separates them.
         marks: one a word.
         offsets: the characters of the text that each token covers.
 

@@ -41,7 +41,7 @@ FORMS: tuple[Form, ...] = (
     "repeated sentences", "repeated n-grams", "replaced sentences", "replaced words", "shuffled", "negated",
 )  # fmt: skip
 MIN_SENTENCES = 3
-"""Fewer leave nothing to shuffle behind the first."""
+"""Fewer leave nothing to shuffle after the first."""
 LONGEST_NGRAM = 4
 ATTEMPTS = 10
 
@@ -50,7 +50,7 @@ NEGATIONS: Mapping[str, str] = {
     "nobody": "somebody", "nothing": "something", "none": "some", "nowhere": "somewhere", "neither": "either",
     "cannot": "can",
 }  # fmt: skip
-"""Negating words, and what stands in their place where the negation is taken back."""
+"""Negating words, and what replaces them where the negation is removed."""
 _BEFORE_NOT: Mapping[str, str] = {"ca": "can", "wo": "will", "sha": "shall"}
 _BEFORE_NT = {whole: short for short, whole in _BEFORE_NOT.items()}
 _PERFECT = frozenset(("have", "has", "had", "'ve"))
@@ -126,7 +126,7 @@ class Corruptor:
         Args:
             stories: at least two, of `MIN_SENTENCES` sentences or more.
             index: which of them.
-            generator: all that the result depends on beside the stories.
+            generator: all that the result depends on, with the stories.
         """
         story = stories[index]
         for _ in range(ATTEMPTS):
@@ -200,7 +200,7 @@ def repeat_sentences(story: Story, generator: random.Random) -> Story:
 
 
 def repeat_ngrams(story: Story, generator: random.Random) -> Story:
-    """Half as many times as there are sentences: 1 to 4 successive words of a sentence stand there twice."""
+    """Half as many times as there are sentences: 1 to 4 successive words of a sentence are repeated."""
     sentences = list(story)
     for _ in range(len(story) // 2):
         index = generator.randrange(1, len(story))

@@ -16,7 +16,7 @@ from depgen.hub import model_folder
 SENTENCES = 8
 """Sentences that a small encoder tells apart by number; later ones count as the last."""
 TOLD = "2"
-"""Raised when what a small encoder is told beside its words changes."""
+"""Raised when the inputs of a small encoder other than its words change."""
 SENTENCE_ENDS = frozenset(".!?")
 LIKENESS = 4.0
 """Attention score that a small encoder's query begins with where it meets a key from the very same state."""
@@ -32,7 +32,7 @@ class EncoderSource(Protocol):
         ...
 
     def options(self) -> dict[str, Any]:
-        """All that it depends on beside the texts."""
+        """All that it depends on, with the texts."""
         ...
 
 
@@ -41,7 +41,7 @@ class PretrainedEncoder:
 
     Args:
         name: folder or hub name.
-        download: whether the hub may be asked for what is not on this machine.
+        download: whether files that are not on this machine may be downloaded.
     """
 
     def __init__(self, name: str = "bert-base-uncased", *, download: bool = False) -> None:
@@ -85,7 +85,7 @@ class SmallEncoder:
     """A BERT of the sizes given over whole lower-cased words of the training texts.
 
     Three things are given to it that a large corpus would teach, and 13,000 stories do not within an hour on a CPU:
-    the word embeddings begin as what words stand near one another in the training texts (`word_vectors`); queries and
+    the word embeddings begin as statistics of neighbouring words in the training texts (`word_vectors`); queries and
     keys begin alike, so that each word attends to its like in other sentences (after Trockman & Kolter, 2023); and
     BERT's segment embeddings number the sentences, and mark pairs of words that stood in the story before and words
     that say again what was just said.
@@ -115,7 +115,7 @@ class SmallEncoder:
         self.feedforward, self.dropout, self.min_count, self.window = feedforward, dropout, min_count, window
 
     def options(self) -> dict[str, Any]:
-        """All arguments, and the version of what it is told."""
+        """All arguments, and the version of its other inputs."""
         return {**vars(self), "told": TOLD}
 
     def build(self, texts: Sequence[str], *, max_length: int) -> ModelWithTokenizer:

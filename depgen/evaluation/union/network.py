@@ -24,7 +24,7 @@ class UnionNetwork(nn.Module):
 
     Args:
         encoder: a network of transformers' `AutoModel` kind.
-        pooling: the first position's state, as published; or that beside the mean and the maximum over all tokens, from
+        pooling: the first position's state, as published; or that with the mean and the maximum over all tokens, from
             which a network without pretraining learns sooner that a single place of a story is wrong.
         dropout: of the pooled state.
     """
@@ -39,7 +39,7 @@ class UnionNetwork(nn.Module):
     def states(
         self, tokens: Int[Tensor, "batch length"], is_word: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length width"]:
-        """The encoder's last hidden states; it is told segments where its configuration names the ends of sentences."""
+        """The encoder's last hidden states; it gets segments where its configuration names the ends of sentences."""
         told: dict[str, Tensor] = {}
         if ends := getattr(self.encoder.config, "sentence_ends", None):
             told["token_type_ids"] = segments(tokens, ends, sentences=self.encoder.config.type_vocab_size // 3)
@@ -66,7 +66,7 @@ class UnionNetwork(nn.Module):
         return self.classify(self.states(tokens, is_word), is_word)
 
     def save(self, folder: Path) -> None:
-        """Write the encoder as transformers does, and the head beside it."""
+        """Write the encoder as transformers does, and the head next to it."""
         from safetensors.torch import save_file
 
         with quiet_transformers():
@@ -123,7 +123,7 @@ def segments(
 
 
 def said_again(tokens: Int[Tensor, "batch length"], *, longest: int = LONGEST_NGRAM) -> Bool[Tensor, "batch length"]:
-    """True in the second of two equal runs of 1 to `longest` tokens that stand side by side."""
+    """True in the second of two equal runs of 1 to `longest` tokens that are adjacent."""
     length = tokens.size(1)
     found = torch.zeros_like(tokens, dtype=torch.bool)
     for size in range(1, min(longest, length // 2) + 1):
@@ -150,6 +150,6 @@ class TokenHead(nn.Module):
     def forward(
         self, states: Float[Tensor, "*places width"], embedding: Float[Tensor, "vocab embedding"]
     ) -> Float[Tensor, "*places vocab"]:
-        """Logits of the word that stands, or should stand, at each place."""
+        """Logits of the word that is, or should be, at each place."""
         logits: Tensor = self.norm(F.gelu(self.transform(states))) @ embedding.T + self.bias
         return logits

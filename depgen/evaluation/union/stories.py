@@ -1,4 +1,4 @@
-"""Human stories beside corrupted versions of them, drawn anew in every epoch."""
+"""Human stories with corrupted versions of them, drawn again in every epoch."""
 
 import hashlib
 import json
@@ -206,7 +206,7 @@ class UnionData(L.LightningDataModule):
         return self._corruptor
 
     def pairs(self, split: Split, *, epoch: int | None = None) -> StoryPairs:
-        """A split beside negative samples; those of an epoch of training, or the fixed ones of a held-out split."""
+        """A split with negative samples; those of an epoch of training, or the fixed ones of a held-out split."""
         assert self.tokenizer is not None, "the encoder's tokeniser is set before stories are read"
         source = f"{HELD_OUT}/{split}" if epoch is None else f"{self.seed}/{epoch}"
         return StoryPairs(

@@ -35,7 +35,7 @@ def train_union(
 ) -> str:
     """Train a UNION scorer into `$DEPGEN_CACHE/union/<name>`, unless it lies there; what it can do, ready to print.
 
-    What was stopped goes on where it stopped, with the same command.
+    The same command continues a training that was stopped.
 
     Args:
         data: the stories, and how they are corrupted.

@@ -45,8 +45,8 @@ class UnionTraining:
         masked_word_learning_rate: the same in masked-word training.
         warmup: share of each phase over which the rate rises; it then falls to 0 in a line.
         weight_decay: of AdamW.
-        reconstruction: weight of the loss of saying each human word where the corrupted story stands; 0.1 in the paper,
-            0 in the authors' code unless asked for.
+        reconstruction: weight of the loss of predicting each human word from the corrupted story; 0.1 in the paper,
+            0 by default in the authors' code.
         detection: weight of the loss of telling which words the human did not write, for an encoder from scratch; see
             `depgen.evaluation.union.alteration`.
         pooling: what the classifier sees of the encoder's states.
@@ -108,7 +108,7 @@ class UnionModule(L.LightningModule):
         self.auc = BinaryAUROC()
 
     def enter_phase(self, index: int) -> None:
-        """Go on with the objective of a phase."""
+        """Continue with the objective of a phase."""
         self.phase = index
 
     @property
@@ -176,9 +176,9 @@ class UnionModule(L.LightningModule):
         return (nll * share[scored]).sum() / len(targets)
 
     def _detection_loss(self, states: Tensor, batch: StoryBatch) -> Tensor:
-        """Mean over tokens of the nats of telling whether the human wrote them where they stand."""
+        """Mean over tokens of the nats of predicting whether the human wrote them at their place."""
         assert self.detector is not None
-        assert batch.altered is not None, "the data are told to mark altered words before they are read"
+        assert batch.altered is not None, "the data mark altered words before they are read"
         logits = self.detector(states[batch.is_word])[:, 0].float()
         return F.binary_cross_entropy_with_logits(logits, batch.altered[batch.is_word].float())
 
@@ -210,13 +210,13 @@ def mask_words(
     vocabulary_size: int,
     generator: torch.Generator | None = None,
 ) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
-    """What is read instead of the tokens, and True where a word is asked for (Devlin et al., 2019, section 3.1).
+    """What is read instead of the tokens, and True where a word is to be predicted (Devlin et al., 2019, section 3.1).
 
     Args:
         tokens: token ids.
-        words: True where a word may be asked for.
+        words: True where a word may have to be predicted.
         mask_token: id of the mask.
-        vocabulary_size: random words are drawn from so many.
+        vocabulary_size: random words are drawn from this number.
         generator: None = torch's global one.
     """
     drawn, fate = torch.rand(2, *tokens.shape, generator=generator, device=tokens.device)
@@ -245,7 +245,7 @@ def reconstruction_targets(
 
 
 def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progress: bool = True) -> float:
-    """Train, or go on with what lies in `folder`, and leave the module with its best weights.
+    """Train, or continue what is in `folder`, and leave the module with its best weights.
 
     Returns:
         the wall time that it took, in seconds, over all its sessions.
@@ -270,12 +270,12 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
         enable_model_summary=False, enable_progress_bar=progress, log_every_n_steps=20, enable_checkpointing=True,
     )  # fmt: skip
     if resume.is_file():
-        logger.info("Going on with %s.", resume)
+        logger.info("Continuing from %s.", resume)
     module.train()  # a pretrained encoder comes in evaluation mode, and Lightning leaves modes as they are
     try:
         trainer.fit(module, data, ckpt_path=resume if resume.is_file() else None)
     except SystemExit as stop:  # Lightning's way after Ctrl-C
-        logger.warning("Stopped; the same command goes on from %s.", resume)
+        logger.warning("Stopped; the same command continues from %s.", resume)
         raise KeyboardInterrupt from stop
     seconds = curve.seconds
     best: Mapping[str, Any] = load_checkpoint(resume.parent / BEST)

@@ -127,7 +127,7 @@ class TestVerb:
         assert found["published_z"] is None or found["published_z"] > 50, "infinite where no shuffle is the document"
         assert 0 <= found["published_p_one_sided"] < 1e-9
         assert main(["coherence", "--run", "sure", "--against", str(kept)]) == 2
-        assert "its run was asked something else: task is order: 6 shuffles of each there" in capsys.readouterr().err
+        assert "its run had other questions: task is order: 6 shuffles of each there" in capsys.readouterr().err
 
     def test_pieces_of_one_document_are_drawn_together(self, capsys, tmp_path):
         kept, asked = tmp_path / "blind.json", ["--sentences", "2", "--shuffles", "3", "--json"]

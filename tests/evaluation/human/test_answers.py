@@ -93,7 +93,7 @@ def test_only_line_ends_end_rows(tmp_path, odd):
     [
         (lambda text: text.replace("rater-1", "rater-9"), r"a.csv:2: rater 'rater-9' is none of rater-1, rater-2"),
         (lambda text: text.replace("item-2,", "item-77,"), r"a.csv:\d: there is no 'item-77'"),
-        (lambda text: text.replace("item-2,", "item-1,"), r"a.csv:\d: item-1 stands twice"),
+        (lambda text: text.replace("item-2,", "item-1,"), r"a.csv:\d: item-1 occurs twice"),
         (lambda text: text.replace("q-", "p-"), r"a.csv:2: this answers questionnaire 'p-.*', the key is of q-"),
         (lambda text: text.replace(",tie", ",draw", 1), r"grammaticality is 'draw'; expected one of 1, 2, tie"),
         (lambda text: text.replace("logicality", "logic"), r"a.csv:1: .*logicality are not there"),

@@ -125,7 +125,7 @@ def test_layers(tiny_bert, caplog):
     with caplog.at_level(logging.WARNING):
         assert _choose_layer(loaded, None) == 3
     assert "takes the last, 3" in caplog.text
-    with pytest.raises(UserError, match="layers 0 to 3, asked for 4"):
+    with pytest.raises(UserError, match="layers 0 to 3, found 4"):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
     loaded.model.config.num_hidden_layers = 24
     assert _choose_layer(ModelWithTokenizer(loaded.model, None, "FacebookAI/roberta-large"), None) == 17

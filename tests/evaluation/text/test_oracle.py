@@ -173,7 +173,7 @@ def test_text_measures_have_the_oracles(run, config):
     found = text_metrics(given, None, options)
     assert found.metrics["lm"] == pytest.approx(text_losses(given, run).score().value)
     assert found.intervals["oracle_perplexity"].low < found.metrics["oracle_perplexity"]
-    assert found.not_computed["rlm"] == "not asked for: it trains a network on the texts"
+    assert found.not_computed["rlm"] == "off by default: it trains a network on the texts"
     assert "oracle oracle_stories" in found.settings["lm"]
     reverse = text_metrics(given, None, TextOptions(**{**vars(options), "reverse": True, "average": "tokens"}))
     assert reverse.metrics["rlm"] == pytest.approx(reverse_lm_score(given, run, average="tokens").value)
