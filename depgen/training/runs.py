@@ -66,7 +66,9 @@ def resume_checkpoint(run: Path) -> Path:
 
 
 def create_run(place: str) -> Path:
-    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it and announces it to the others.
+    """A new run folder at a place below `$DEPGEN_RUNS`.
+
+    Of several processes of one run, the first makes it and announces it to the others.
 
     Raises:
         UserError: it can't be made.
