@@ -34,10 +34,12 @@ class Comparison:
     Attributes:
         difference: first minus second.
         p_value: probability of a difference at least as large if there were none.
+        items: how many were compared; of independent samples, those of both.
     """
 
     difference: float
     p_value: float
+    items: int
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ def paired_t_test(first: Scores, second: OtherScores) -> Comparison:
     first, second = _defined_pairs(first, second)
     differences = first - second
     if np.ptp(differences) == 0.0:  # no variance: scipy would divide zero by zero
-        return _constant(float(differences[0]))
-    return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue))
+        return _constant(float(differences[0]), len(differences))
+    return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue), len(differences))
 
 
 def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
@@ -79,8 +81,9 @@ def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
     _check_enough(min(len(kept), len(others)), len(first) + len(second) - len(kept) - len(others))
     difference = float(kept.mean() - others.mean())
     if np.ptp(kept) == 0.0 and np.ptp(others) == 0.0:
-        return _constant(difference)
-    return Comparison(difference, float(ttest_ind(kept, others, equal_var=False).pvalue))
+        return _constant(difference, len(kept) + len(others))
+    p_value = float(ttest_ind(kept, others, equal_var=False).pvalue)
+    return Comparison(difference, p_value, len(kept) + len(others))
 
 
 def paired_bootstrap(
@@ -105,7 +108,7 @@ def paired_bootstrap(
     differences = first - second
     resampled = _resampled_means(differences, resamples, seed, groups)
     observed = float(differences.mean())
-    return Comparison(observed, _bootstrap_p_value(observed, resampled))
+    return Comparison(observed, _bootstrap_p_value(observed, resampled), len(differences))
 
 
 def bootstrap_interval(
@@ -127,8 +130,19 @@ def bootstrap_interval(
     if not len(defined):
         return Interval(math.nan, math.nan, math.nan)
     means = _resampled_means(defined, resamples, seed, None if groups is None else groups[is_defined])
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(defined.mean()), float(low), float(high))
+    return Interval(float(defined.mean()), *percentile_interval(means, confidence=confidence))
+
+
+def percentile_interval(resampled: Float[np.ndarray, " resamples"], *, confidence: float = 0.95) -> tuple[float, float]:
+    """Low and high end of the bootstrap percentile interval of a figure, given its value on each resample.
+
+    Resamples on which the figure is not defined (NaN) are left out.
+
+    >>> percentile_interval(np.arange(101.0), confidence=0.5)
+    (25.0, 75.0)
+    """
+    low, high = np.nanquantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
 
 
 def bootstrap_means(
@@ -238,9 +252,9 @@ def _check_enough(items: int, excluded: int) -> None:
         raise ValueError(f"A test wants at least 2 items, found {items} ({excluded} left out as undefined).")
 
 
-def _constant(difference: float) -> Comparison:
+def _constant(difference: float, items: int) -> Comparison:
     """The outcome when scores have no variance: certain when they differ, none when they do not."""
-    return Comparison(difference, 0.0 if difference else 1.0)
+    return Comparison(difference, 0.0 if difference else 1.0, items)
 
 
 def by_group(
@@ -262,17 +276,11 @@ def by_group(
 def _resampled_means(
     scores: Scores, resamples: int, seed: int, groups: Groups | None = None
 ) -> Float[np.ndarray, " resamples"]:
-    """The means of `resamples` samples with replacement, in chunks that bound the memory; of groups whole ones."""
+    """The means of samples with replacement, of groups whole ones."""
+    weights = np.ones_like(scores)
     if groups is not None:
-        means, sizes = by_group(scores, np.ones_like(scores), groups)
-        return bootstrap_means(means[:, None], sizes[:, None], resamples=resamples, seed=seed)[:, 0]
-    generator = np.random.default_rng(seed)
-    rows = max(1, _CHUNK // len(scores))
-    means = np.empty(resamples)
-    for start in range(0, resamples, rows):
-        stop = min(start + rows, resamples)
-        means[start:stop] = scores[generator.integers(0, len(scores), (stop - start, len(scores)))].mean(axis=1)
-    return means
+        scores, weights = by_group(scores, weights, groups)
+    return bootstrap_means(scores[:, None], weights[:, None], resamples=resamples, seed=seed)[:, 0]
 
 
 def _bootstrap_p_value(observed: float, resampled: Float[np.ndarray, " resamples"]) -> float:
