@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from depgen.reporting.measured import measured_page, read_measured
 
 from depgen.reporting.definition import load_definition
-from depgen.reporting.measured import measured_page, read_measured
 from depgen.reporting.tables import tracked_page
 
 TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})

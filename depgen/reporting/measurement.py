@@ -60,7 +60,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
-        _result(job, sift(job, found.read_by(job.row.reads)), facts.data),
+        _result(job, sift(found.read_by(job.row.reads)), facts.data),
         **{name: getattr(facts, name) for name in _OF_THE_RUN},
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
@@ -138,7 +138,7 @@ def _floor_of_trees(job: Job) -> Result:
     others = [column.key for column in job.definition.ours if column.key not in found.metrics]
     found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
     assert job.definition.parsing is not None
-    return _result(job, sift(job, found), source_of(treebank_of(job.definition.parsing).corpus))
+    return _result(job, sift(found), source_of(treebank_of(job.definition.parsing).corpus))
 
 
 def _floor_of_source(job: Job) -> Result:
@@ -158,15 +158,11 @@ def _floor_of_source(job: Job) -> Result:
     return _result(job, Numbers(metrics), source_of(corpus))
 
 
-def sift(job: Job, found: Numbers) -> Numbers:
-    """The numbers that are numbers, and for every column without one the reason."""
+def sift(found: Numbers) -> Numbers:
+    """The finite numbers, and the reasons for those that are not there."""
     kept = {name: value for name, value in found.metrics.items() if math.isfinite(value)}
     reasons = {name: f"it came out as {value}" for name, value in found.metrics.items() if not math.isfinite(value)}
-    reasons |= found.not_computed
-    for column in job.definition.ours:
-        if column.key not in kept:
-            reasons.setdefault(column.key, "nothing here computes it yet")
-    return Numbers(kept, found.items, found.settings, reasons)
+    return Numbers(kept, found.items, found.settings, {**reasons, **found.not_computed})
 
 
 def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:

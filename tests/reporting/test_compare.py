@@ -1,14 +1,37 @@
 import dataclasses
 import math
+import shutil
 
 import numpy as np
 import pytest
+import yaml
 from scipy import stats
 
-from depgen.reporting.comparison import best_other, compare, starred, summarise
+from depgen.errors import UserError
+from depgen.metrics.coherence import z_statistic
+from depgen.metrics.significance import paired_bootstrap
+from depgen.reporting.compare import best_other, compare, starred
 from depgen.reporting.definition import TOKENS, load_definition
+from depgen.reporting.record import record
+from depgen.reporting.store import read_ours
+from tests.reporting.conftest import ORDER_COLUMN
 
 ITEMS = 200
+
+
+def toy(definition=None):
+    return read_ours(definition or load_definition("toy"), size="small")
+
+
+def first_column(**changes):
+    """The toy table with its first column alone, changed."""
+    definition = load_definition("toy")
+    return dataclasses.replace(definition, columns=(dataclasses.replace(definition.columns[0], **changes),))
+
+
+def of(comparisons, row, other="Base", column="bleu1"):
+    (found,) = [each for each in comparisons if (each.row, each.other, each.column) == (row, other, column)]
+    return found
 
 
 @pytest.fixture
@@ -22,15 +45,17 @@ def scores():
     }
 
 
-def results_of(store, scores, *, seeds=(1, 2), chain=None):
-    """Base, DM-Base and, where given, the chain; the measure is the items' mean, each seed a little off."""
-    rows = {"Base": scores["base"], "DM-Base": scores["better"]}
-    if chain is not None:
-        rows["DM-Base, left chain"] = chain
-    return {
-        row: [store(row, seed, {"bleu1": float(items.mean()) + 0.01 * seed}, {"bleu1": items}) for seed in seeds]
-        for row, items in rows.items()
-    }
+@pytest.fixture
+def put(store):
+    """Stores systems by their items; the measure is the items' mean, each seed a little off."""
+
+    def stored(rows, *, key="bleu1", seeds=(1, 2), metrics=None, settings=None):
+        for row, items in rows.items():
+            for seed in seeds:
+                figures = {key: float(np.nanmean(items)) + 0.01 * seed, **(metrics or {}).get(row, {})}
+                store(row, seed, figures, {key: items}, settings=(settings or {}).get(row, {}))
+
+    return stored
 
 
 def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(project, store):
@@ -42,32 +67,20 @@ def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(pro
     tokens = np.repeat([1.0, 50.0], ITEMS // 2)  # worse on each of the short texts, better on each of the long ones
     base = generator.normal(4, 0.1, ITEMS)
     nats = {"Base": base, "DM-Base": base + np.where(tokens > 1, -0.1, 0.2) + generator.normal(0, 0.01, ITEMS)}
-    results = {
-        row: [
-            store(
-                row, 1, {"perplexity": math.exp(np.average(each, weights=tokens))}, {"perplexity": each, TOKENS: tokens}
-            )
-        ]
-        for row, each in nats.items()
-    }
-    (found,) = (each for each in compare(load_definition("toy"), results)[0] if each.row == "DM-Base")
+    for row, each in nats.items():
+        store(row, 1, {"perplexity": math.exp(np.average(each, weights=tokens))}, {"perplexity": each, TOKENS: tokens})
+    found = of(compare(toy())[0], "DM-Base", column="perplexity")
     assert found.gain > 0
     assert not found.contradicted
     first, second = (nats[row] * tokens / tokens.mean() for row in ("DM-Base", "Base"))
-    assert found.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert found.p_items == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert found.items == ITEMS
     assert nats["DM-Base"].mean() > base.mean(), "each text alike would tell the other direction"
 
 
-def test_mean_and_deviation_over_seeds(store):
-    results = [store("Base", seed, {"bleu1": value}) for seed, value in ((1, 10.0), (2, 12.0), (3, 14.0))]
-    summary = summarise(results, "bleu1")
-    assert (summary.mean, summary.deviation, summary.seeds) == (12.0, 2.0, 3)
-    assert summarise(results[:1], "bleu1").deviation is None
-    assert summarise(results, "perplexity") is None
-
-
-def test_the_p_value_is_scipys_after_holm(store, scores):
-    comparisons, tests = compare(load_definition("toy"), results_of(store, scores, chain=scores["same"]))
+def test_the_p_value_is_scipys_after_holm(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["same"]})
+    comparisons, tests = compare(toy())
     raw = {
         frozenset(pair): stats.ttest_rel(first, second).pvalue
         for pair, first, second in (
@@ -81,231 +94,176 @@ def test_the_p_value_is_scipys_after_holm(store, scores):
     expected = {low: 2 * low, high: max(2 * low, high)}
     for comparison in comparisons:
         pair = frozenset((comparison.row, comparison.other))
-        assert comparison.p_value == pytest.approx(min(1, expected[raw[pair]]))
+        assert comparison.p_items == pytest.approx(min(1, expected[raw[pair]]))
 
 
-def test_the_winner_alone_is_starred(store, scores):
-    definition, results = load_definition("toy"), results_of(store, scores, chain=scores["same"])
-    comparisons, _ = compare(definition, results)
-    assert starred(definition, results, comparisons) == {("DM-Base", "bleu1")}
-    by_row = {(item.row, item.other): item for item in comparisons}
-    assert by_row["DM-Base", "Base"].verdict == "wins"
-    assert by_row["Base", "DM-Base"].verdict == "loses"
-    assert by_row["Base", "DM-Base"].gain == pytest.approx(-by_row["DM-Base", "Base"].gain)
+def test_the_winner_alone_is_starred(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["same"]})
+    ours = toy()
+    comparisons, _ = compare(ours)
+    assert starred(ours, comparisons) == {("DM-Base", "bleu1")}
+    assert of(comparisons, "DM-Base").verdict == "wins"
+    assert of(comparisons, "Base", "DM-Base").verdict == "loses"
+    assert of(comparisons, "Base", "DM-Base").gain == pytest.approx(-of(comparisons, "DM-Base").gain)
 
 
-def test_chance_wins_no_star(store, scores):
-    definition = load_definition("toy")
-    results = results_of(store, {"base": scores["base"], "better": scores["same"]})
-    comparisons, _ = compare(definition, results)
-    assert starred(definition, results, comparisons) == set()
+def test_chance_wins_no_star(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["same"]})
+    comparisons, _ = compare(toy())
+    assert starred(toy(), comparisons) == set()
     assert {item.verdict for item in comparisons} == {"undecided"}
 
 
-def test_lower_is_better_where_the_table_says_so(store, scores):
-    definition = load_definition("toy")
-    results = {
-        "Base": [
-            store("Base", seed, {"selfbleu2": 90.0 + seed / 10}, {"selfbleu2": scores["better"]}) for seed in (1, 2)
-        ],
-        "DM-Base": [store("DM-Base", seed, {"selfbleu2": 80.0}, {"selfbleu2": scores["base"]}) for seed in (1, 2)],
-    }
-    comparisons, _ = compare(definition, results)
-    assert starred(definition, results, comparisons) == {("DM-Base", "selfbleu2")}
-    (mine,) = [item for item in comparisons if item.row == "DM-Base"]
-    assert mine.gain == pytest.approx(10.15)
-    assert mine.margin == pytest.approx(2 * math.sqrt(0.05**2 * 2 / 2))
+def test_lower_is_better_where_the_table_says_so(put, scores):
+    put({"Base": scores["better"], "DM-Base": scores["base"]}, key="selfbleu2")
+    comparisons, _ = compare(toy())
+    assert starred(toy(), comparisons) == {("DM-Base", "selfbleu2")}
+    mine = of(comparisons, "DM-Base", column="selfbleu2")
+    assert mine.gain == pytest.approx((scores["better"] - scores["base"]).mean())
 
 
-def test_one_seed_leaves_the_verdict_open(store, scores):
-    comparisons, _ = compare(load_definition("toy"), results_of(store, scores, seeds=(1,)))
+def test_one_seed_leaves_the_verdict_open(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"]}, seeds=(1,))
+    comparisons, _ = compare(toy())
     assert {item.verdict for item in comparisons} == {"undecided"}
     assert all(item.margin is None and item.significant for item in comparisons)
 
 
-def test_a_margin_decides_where_nothing_is_tested(store):
-    results = {
-        "Base": [store("Base", seed, {"perplexity": value}) for seed, value in ((1, 50.0), (2, 50.2))],
-        "DM-Base": [store("DM-Base", seed, {"perplexity": value}) for seed, value in ((1, 49.0), (2, 49.2))],
-    }
-    comparisons, tests = compare(load_definition("toy"), results)
+def test_seeds_decide_where_no_items_are_tested(store):
+    for row, values in (("Base", (50.0, 50.2)), ("DM-Base", (49.0, 49.2))):
+        for seed, value in enumerate(values):
+            store(row, seed, {"perplexity": value})
+    comparisons, tests = compare(toy())
     assert tests == 0
     assert {item.row: item.verdict for item in comparisons} == {"Base": "loses", "DM-Base": "wins"}
     assert {item.untested for item in comparisons} == {"no test for this measure"}
 
 
-def test_what_cannot_be_tested_says_why(store, scores):
-    results = results_of(store, scores)
-    results["DM-Base"] = [store("DM-Base", seed, {"bleu1": 11.0}) for seed in (1, 2)]
-    comparisons, _ = compare(load_definition("toy"), results)
-    assert {item.untested for item in comparisons} == {"no per-item scores of DM-Base"}
-    results["DM-Base"] = [store("DM-Base", seed, {"bleu1": 11.0}, {"bleu1": [1.0, 2.0]}) for seed in (1, 2)]
-    comparisons, _ = compare(load_definition("toy"), results)
-    assert {item.untested for item in comparisons} == {
-        "Base has 200 items and DM-Base 2",
-        "DM-Base has 2 items and Base 200",
-    } & {item.untested for item in comparisons}
+def test_what_cannot_be_tested_says_why(put, store, scores):
+    put({"Base": scores["base"]})
+    for items, said in ((None, "no per-item scores of DM-Base"), ([1.0, 2.0], "200 items and DM-Base 2|2 items and")):
+        for seed in (1, 2):
+            store("DM-Base", seed, {"bleu1": 11.0}, None if items is None else {"bleu1": items})
+        for each in compare(toy())[0]:
+            assert any(part in each.untested for part in said.split("|"))
 
 
-def test_equal_systems_are_not_told_apart(store, scores):
-    results = results_of(store, {"base": scores["base"], "better": scores["base"]})
-    comparisons, _ = compare(load_definition("toy"), results)
-    assert {item.p_value for item in comparisons} == {1.0}
+def test_equal_systems_are_not_told_apart(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["base"]})
+    assert {item.p_items for item in compare(toy())[0]} == {1.0}
 
 
 def test_rivals_come_from_the_same_block(store):
-    definition = load_definition("toy")
-    results = {"Old": [store("Old", 1, {"bleu1": 99.0})], "Base": [store("Base", 1, {"bleu1": 1.0})]}
-    assert best_other(definition, results, definition.row("Base"), definition.column("bleu1")) is None
+    store("Old", 1, {"bleu1": 99.0})
+    store("Base", 1, {"bleu1": 1.0})
+    ours = toy()
+    assert best_other(ours, ours.definition.row("Base"), ours.definition.column("bleu1")) is None
 
 
 def test_a_test_that_points_the_other_way_decides_nothing(store, scores):
-    rows = (("Base", 12.0, scores["base"]), ("DM-Base", 10.0, scores["better"]))
-    results = {
-        row: [store(row, seed, {"bleu1": figure}, {"bleu1": items}) for seed in (1, 2)] for row, figure, items in rows
-    }
-    definition = load_definition("toy")
-    comparisons, tests = compare(definition, results)
+    for row, figure, items in (("Base", 12.0, scores["base"]), ("DM-Base", 10.0, scores["better"])):
+        for seed in (1, 2):
+            store(row, seed, {"bleu1": figure + seed / 100}, {"bleu1": items})
+    comparisons, tests = compare(toy())
     assert tests == 1
-    assert {item.untested for item in comparisons} == {"the items differ in the other direction than the figures"}
+    assert all(item.contradicted and item.untested for item in comparisons)
     assert {item.verdict for item in comparisons} == {"undecided"}
-    assert starred(definition, results, comparisons) == set()
+    assert starred(toy(), comparisons) == set()
 
 
 @pytest.mark.parametrize(("empty", "verdict"), [(1.0, "wins"), (3.0, "not compared")])
-def test_unequal_shares_of_empty_texts_do_not_compare(store, scores, empty, verdict):
-    results = {}
-    for row, items, count in (("Base", scores["base"], 0.0), ("DM-Base", scores["better"], empty)):
-        metrics = {"bleu1": float(items.mean()), "texts": 200.0, "empty": count}
-        results[row] = [store(row, seed, metrics, {"bleu1": items}) for seed in (1, 2)]
-    definition = load_definition("toy")
-    comparisons, tests = compare(definition, results)
-    (mine,) = [item for item in comparisons if item.row == "DM-Base"]
+def test_unequal_shares_of_empty_texts_do_not_compare(put, scores, empty, verdict):
+    counts = {"Base": {"texts": 200.0, "empty": 0.0}, "DM-Base": {"texts": 200.0, "empty": empty}}
+    put({"Base": scores["base"], "DM-Base": scores["better"]}, metrics=counts)
+    comparisons, tests = compare(toy())
+    mine = of(comparisons, "DM-Base")
     assert mine.verdict == verdict
     assert tests == (verdict == "wins")
-    assert bool(starred(definition, results, comparisons)) == (verdict == "wins")
-    if verdict != "wins":
-        assert "1.5 % of those of DM-Base" in mine.incomparable
+    assert bool(starred(toy(), comparisons)) == (verdict == "wins")
+    assert (mine.incomparable is None) == (verdict == "wins")
 
 
 @pytest.mark.parametrize(("key", "measure"), [("union", None), ("bertscore", None), ("cold", "distinct2")])
-def test_a_measure_in_which_an_empty_text_scores_nothing_does_not_compare(store, scores, key, measure):
-    results = {}
-    for row, items, count in (("Base", scores["base"], 0.0), ("DM-Base", scores["better"], 3.0)):
-        metrics = {key: float(items.mean()), "texts": 200.0, "empty": count}
-        results[row] = [store(row, seed, metrics, {key: items}) for seed in (1, 2)]
-    definition = load_definition("toy")
-    column = dataclasses.replace(definition.columns[0], key=key, measure=measure)
-    comparisons, tests = compare(dataclasses.replace(definition, columns=(column,)), results)
+def test_a_measure_in_which_an_empty_text_scores_nothing_does_not_compare(put, scores, key, measure):
+    counts = {"Base": {"texts": 200.0, "empty": 0.0}, "DM-Base": {"texts": 200.0, "empty": 3.0}}
+    put({"Base": scores["base"], "DM-Base": scores["better"]}, key=key, metrics=counts)
+    comparisons, tests = compare(toy(first_column(key=key, measure=measure)))
     assert {each.verdict for each in comparisons} == {"not compared"}
     assert tests == 0
 
 
-def test_figures_of_different_judges_do_not_compare(store, scores):
-    def results(judge):
-        return {
-            row: [
-                store(row, seed, {"bleu1": float(items.mean())}, {"bleu1": items}, settings={"bleu1": judged_by})
-                for seed in (1, 2)
-            ]
-            for row, items, judged_by in (("Base", scores["base"], "scorer a"), ("DM-Base", scores["better"], judge))
-        }
-
-    definition = load_definition("toy")
-    alike, tests = compare(definition, results("scorer a"))
+def test_figures_of_different_judges_do_not_compare(put, scores):
+    rows = {"Base": scores["base"], "DM-Base": scores["better"]}
+    put(rows, settings={"Base": {"bleu1": "scorer a"}, "DM-Base": {"bleu1": "scorer a"}})
+    alike, tests = compare(toy())
     assert ({each.verdict for each in alike}, tests) == ({"wins", "loses"}, 1)
-    comparisons, tests = compare(definition, results("scorer b"))
-    assert ({each.verdict for each in comparisons}, tests) == ({"not compared"}, 0)
-    assert "judged by different models" in comparisons[0].incomparable
-    assert starred(definition, results("scorer b"), comparisons) == set()
+    put(rows, settings={"Base": {"bleu1": "scorer a"}, "DM-Base": {"bleu1": "scorer b"}})
+    comparisons, tests = compare(toy())
+    assert tests == 0
+    assert of(comparisons, "DM-Base").verdict == "not compared"
+    assert "judged by different models" in of(comparisons, "DM-Base").incomparable
+    assert starred(toy(), comparisons) == set()
 
 
-def test_seeds_of_different_judges_have_no_mean(store):
-    first = store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0}, settings={"bleu1": "scorer a"})
-    second = store("Base", 2, {"bleu1": 12.0, "perplexity": 42.0}, settings={"bleu1": "scorer b"})
-    unmeasured = store("Base", 3, {"perplexity": 41.0}, settings={"bleu1": "scorer c"})
-    assert summarise([first, second], "bleu1") is None
-    assert summarise([first, unmeasured], "bleu1").mean == 10.0
-    assert summarise([first, second], "perplexity").mean == 41.0
-
-
-def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores, project):
-    path = project / "experiments/tables/toy.yaml"
-    path.write_text(
-        path.read_text().replace("higher_better: true, test: paired_t", "higher_better: true, test: welch_t")
-    )
+def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores):
     first = [scores["base"], scores["same"][:150]]
     second = [scores["better"] + 1, scores["better"][:120] + 1]
     second[0][3] = np.nan
-    results = {
-        row: [
+    for row, samples in (("Base", first), ("DM-Base", second)):
+        for seed, items in enumerate(samples, start=1):
             store(row, seed, {"bleu1": float(np.nanmean(items))}, {"bleu1": items})
-            for seed, items in enumerate(samples, start=1)
-        ]
-        for row, samples in (("Base", first), ("DM-Base", second))
-    }
-    comparisons, tests = compare(load_definition("toy"), results)
+    definition = first_column(test="welch_t")
+    comparisons, tests = compare(toy(definition))
     pooled = np.concatenate(second)
     expected = stats.ttest_ind(np.concatenate(first), pooled[~np.isnan(pooled)], equal_var=False).pvalue
     assert tests == 1
-    assert [each.p_value for each in comparisons] == pytest.approx([expected] * len(comparisons))
-    results["Base"] = [store("Base", 1, {"bleu1": 9.0}, {"bleu1": [9.0]})]
-    assert {each.untested for each in compare(load_definition("toy"), results)[0]} == {
-        "fewer than two items with a score"
-    }
+    assert [each.p_items for each in comparisons] == pytest.approx([expected] * len(comparisons))
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 9.0}, {"bleu1": [9.0] if seed == 1 else []})
+    assert all(each.untested.startswith("fewer than two items") for each in compare(toy(definition))[0])
 
 
 def of_words(store, right, words, *, seeds=(1, 2)):
-    """A table whose first column is the share of all words, and each row's results: sentences weigh by their words."""
-    definition = load_definition("toy")
-    column = dataclasses.replace(definition.columns[0], weights="parsed_words")
-    results = {
-        row: [
-            store(
-                row,
-                seed,
-                {"bleu1": 100 * each.sum() / words.sum()},
-                {"bleu1": 100 * each / words, "parsed_words": words},
-            )
-            for seed in seeds
-        ]
-        for row, each in right.items()
-    }
-    return dataclasses.replace(definition, columns=(column,)), results
+    """Systems by their right words of each sentence, and the table: sentences weigh by their words."""
+    for row, each in right.items():
+        for seed in seeds:
+            figure = 100 * each.sum() / words.sum() + seed / 1000
+            store(row, seed, {"bleu1": figure}, {"bleu1": 100 * each / words, "parsed_words": words})
+    return first_column(weights="parsed_words")
 
 
-def test_sentences_are_compared_by_their_words(store):
+def test_sentences_are_compared_by_their_words(store, project):
     """Better in all short sentences, worse in the few long ones that hold most words."""
     words = np.array([2.0] * 150 + [40.0] * 150)
     generator = np.random.default_rng(8)
     base = generator.binomial(words.astype(int), 0.5).astype(float)
     other = base + np.where(words < 10, 1.0, -2.0) * (generator.random(300) < 0.7)
     other = other.clip(0, words)
-    definition, results = of_words(store, {"Base": base, "DM-Base": other}, words)
+    ours = toy(of_words(store, {"Base": base, "DM-Base": other}, words))
     plain = (100 * (other - base) / words).mean()
     share = 100 * (other.sum() - base.sum()) / words.sum()
     assert plain > 0 > share
-    comparisons, tests = compare(definition, results)
+    comparisons, tests = compare(ours)
     assert tests == 1
-    (mine,) = [each for each in comparisons if each.row == "DM-Base"]
+    mine = of(comparisons, "DM-Base")
     assert mine.gain == pytest.approx(share)
     # each sentence counts by its share of the words
     raw = stats.ttest_rel(100 * other / words.mean(), 100 * base / words.mean()).pvalue
-    assert mine.p_value == pytest.approx(raw)
+    assert mine.p_items == pytest.approx(raw)
     assert mine.verdict == "loses"
-    assert starred(definition, results, comparisons) == {("Base", "bleu1")}
+    assert starred(ours, comparisons) == {("Base", "bleu1")}
 
 
-def test_sentences_without_their_weights_are_not_tested(store):
+def test_sentences_without_their_weights_are_not_tested(store, project):
     words = np.arange(1.0, 31.0)
-    definition, results = of_words(store, {"Base": words / 2, "DM-Base": words / 3}, words)
-    results["DM-Base"] = [store("DM-Base", 1, {"bleu1": 100 / 3}, {"bleu1": np.full(30, 100 / 3)})]
-    comparisons, tests = compare(definition, results)
+    definition = of_words(store, {"Base": words / 2, "DM-Base": words / 3}, words, seeds=(1,))
+    store("DM-Base", 1, {"bleu1": 100 / 3}, {"bleu1": np.full(30, 100 / 3)})
+    comparisons, tests = compare(toy(definition))
     assert tests == 0
     assert {each.untested for each in comparisons} == {"no per-item scores of DM-Base"}
 
 
-def test_no_seed_varies_a_floor(store):
+def test_no_seed_varies_a_floor(store, project):
     definition = load_definition("toy")
     rows = [
         dataclasses.replace(row, floor_of="base_toy" if row.name == "Base" else None, against=("Base",))
@@ -313,10 +271,88 @@ def test_no_seed_varies_a_floor(store):
         if row.name in ("Base", "DM-Base")
     ]
     definition = dataclasses.replace(definition, rows=tuple(rows))
-    floor = [store("Base", 1, {"perplexity": 50.0})]
-    seeds = [store("DM-Base", seed, {"perplexity": value}) for seed, value in ((1, 48.0), (2, 49.0))]
-    ((found,), _) = compare(definition, {"Base": floor, "DM-Base": seeds})
-    assert (found.gain, found.verdict) == (1.5, "wins")
-    assert found.margin == pytest.approx(2 * math.sqrt(0.5 / 2))
-    ((alone,), _) = compare(definition, {"Base": floor, "DM-Base": seeds[:1]})
-    assert (alone.margin, alone.verdict) == (None, "undecided")
+    store("Base", 1, {"perplexity": 50.0})
+    for seed, value in ((1, 48.0), (2, 48.1)):
+        store("DM-Base", seed, {"perplexity": value})
+        ((found,), _) = compare(toy(definition))
+        assert found.verdict == ("undecided", "wins")[seed - 1]
+    assert found.gain == pytest.approx(1.95)
+
+
+def test_a_recorded_test_counts_as_long_as_both_figures_are_those_it_was_of(put, store, scores, project, monkeypatch):
+    monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", 0)
+    put({"Base": scores["base"], "DM-Base": scores["better"]})
+    before = of(compare(toy())[0], "DM-Base")
+    record("toy", size="small")
+    shutil.rmtree(project / "results")
+    after = of(compare(toy())[0], "DM-Base")
+    assert (after.p_items, after.items, after.verdict) == (pytest.approx(before.p_items, rel=0.01), ITEMS, "wins")
+    assert of(compare(toy())[0], "Base", "DM-Base").p_items == after.p_items
+    store("DM-Base", 1, {"bleu1": 30.0})
+    assert of(compare(toy())[0], "DM-Base").p_items is None
+
+
+COHERENCE = {
+    "table": "toy",
+    "caption": "Invented coherence",
+    "source": "an invented paper, Table 3",
+    "columns": [ORDER_COLUMN],
+    "rows": [
+        {"name": "Base", "experiment": "base_toy"},
+        {"name": "DM-Base", "experiment": "dm_toy", "against": ["Base"]},
+        {"name": "DM-Base, left chain", "experiment": "chain_toy", "against": ["Base"]},
+    ],
+}
+DOCUMENTS = np.repeat(np.arange(10), 4)
+
+
+@pytest.fixture
+def of_documents(project, store):
+    """Two seeds each of two systems over pieces of ten documents, and one that does not say what its pieces are of."""
+    (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(COHERENCE))
+    generator = np.random.default_rng(0)
+    draws, documents = generator.normal(scale=3, size=(2, 1000)), generator.normal(scale=5, size=10)[DOCUMENTS]
+    kept, sets = {}, {}
+    for row, accuracy, gain in (("Base", 70.0, 0), ("DM-Base", 72.0, documents + 2)):
+        for seed in (1, 2):
+            pieces, own = 70 + gain + generator.normal(size=40), accuracy + draws[seed - 1]
+            own = own + generator.normal(scale=0.1, size=1000)
+            items = {"order": pieces, "order_resamples": own, "order_documents": DOCUMENTS}
+            store(row, seed, {"order": float(pieces.mean())}, items)
+            kept.setdefault(row, []).append(pieces)
+            sets.setdefault(row, []).append(own)
+    items = {"order": np.full(40, 71.0), "order_resamples": np.full(1000, 71.0)}
+    store("DM-Base, left chain", 1, {"order": 71.0}, items)
+    return {row: np.mean(each, 0) for row, each in kept.items()}, sets
+
+
+def test_our_test_draws_whole_documents(of_documents):
+    kept, _ = of_documents
+    comparisons, tests = compare(toy())
+    pair = of(comparisons, "DM-Base", column="order")
+    expected = paired_bootstrap(kept["DM-Base"], kept["Base"], groups=DOCUMENTS)
+    assert tests == 1
+    assert pair.p_items == expected.p_value
+    assert expected.p_value > 5 * paired_bootstrap(kept["DM-Base"], kept["Base"]).p_value
+    untested = [each for each in comparisons if "DM-Base, left chain" in (each.row, each.other)]
+    assert untested
+    assert all("DM-Base, left chain do not say which are pieces" in each.untested for each in untested)
+    assert not {name for name, _ in starred(toy(), untested)}
+
+
+def test_the_published_z_is_of_the_resampled_sets(of_documents):
+    _, sets = of_documents
+    means = tuple(np.mean(sets[row]) for row in ("DM-Base", "Base"))
+    deviations = tuple(np.sqrt(np.mean(np.var(sets[row], axis=1))) for row in ("DM-Base", "Base"))
+    z = of(compare(toy())[0], "DM-Base", column="order").published_z
+    assert z == pytest.approx(z_statistic(means, deviations))
+    assert z == pytest.approx((means[0] - means[1]) / math.sqrt((deviations[0] ** 2 + deviations[1] ** 2) / 1000))
+    assert deviations[0] > 1.2 * np.std(np.mean(sets["DM-Base"], axis=0)), "the mean of two seeds varies less than one"
+
+
+def test_the_published_test_is_a_z_test_and_no_test_of_ours(project):
+    for key, value in (("test", "z_test"), ("published_test", "paired_t")):
+        content = {**COHERENCE, "columns": [{**COHERENCE["columns"][0], key: value}]}
+        (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(content))
+        with pytest.raises(UserError, match=rf"columns\[0\] \(order\): {key}: expected .*, found '{value}'"):
+            load_definition("toy")

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from depgen.reporting.measured import read_measured
 
 from depgen.errors import UserError
 from depgen.reporting.definition import load_definition
 from depgen.reporting.digests import change_since, digest_today, digests_path
 from depgen.reporting.experiments import table_names
 from depgen.reporting.jobs import Job
-from depgen.reporting.measured import read_measured
 from depgen.reporting.tables import table
 from depgen.training.experiment import Experiment, sizes_of
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from depgen.reporting.comparison import summarise
 
 from depgen.cli import main
 from depgen.errors import UserError
 from depgen.reporting import series
-from depgen.reporting.comparison import summarise
 from depgen.reporting.definition import load_definition
 from depgen.reporting.record import record
 from depgen.reporting.series import draw_series, series_figure
