@@ -41,7 +41,7 @@ class Column:
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
         published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
-            resampled test sets (`depgen.reporting.resamples`).
+            resampled test sets.
         published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
     """
 

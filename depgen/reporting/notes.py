@@ -249,8 +249,8 @@ def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterat
     order = [row.name for row in ours.definition.rows]
     for (reason, names), measures in headers.items():
         pairs.setdefault((reason, tuple(measures)), []).append(" / ".join(sorted(names, key=order.index)))
-    for (reason, measures), each in pairs.items():
-        yield f"{_listed(measures)}, {reason}: {_listed(each)}"
+    for (reason, kinds), each in pairs.items():
+        yield f"{_listed(kinds)}, {reason}: {_listed(each)}"
 
 
 def _settings(ours: Ours) -> Iterator[str]:

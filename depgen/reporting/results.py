@@ -208,7 +208,10 @@ def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "item
     if scores is None:
         return None
     if len({len(array) for array in scores}) != 1:
-        files = "; ".join(f"{len(array)} of seed {each.seed}" for each, array in zip(results, scores, strict=True))
+        files = "; ".join(
+            f"{len(array)} of seed {each.seed} ({_place(each, name)})"
+            for each, array in zip(results, scores, strict=True)
+        )
         raise UserError(
             f"{results[0].row} of {results[0].table}, size {results[0].size}: the seeds differ in the number of "
             f"{name} items: {files}. All seeds are tested on one test split: measure again those that are not "
@@ -253,6 +256,10 @@ def _arrays(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " it
 
 def _items(result: Result, name: str) -> Path:
     return row_folder(result.table, Row(result.row).slug) / result.items[name]
+
+
+def _place(result: Result, name: str) -> str:
+    return "tracked" if result.items[name].startswith(_PACKED) else str(_items(result, name))
 
 
 def _array(result: Result, name: str) -> Float[np.ndarray, " items"]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Bounds = tuple[float, float]
 """Low and high end of an interval."""
+Source = Literal["measured", "local", "joined"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Ours:
         """The results of a row, by seed."""
         return tuple(result for result in self.results if result.row == row)
 
-    def source(self, row: str) -> str:
+    def source(self, row: str) -> Source:
         """`local` or `measured` (tracked), where all results of a row are; else `joined`."""
         found = {(result.row, result.seed) in self.local for result in self.of(row)}
         return "joined" if len(found) > 1 else "local" if True in found else "measured"
@@ -195,7 +196,9 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
     Raises:
         UserError: the file does not read as one of results; the line is named.
     """
-    results, intervals, tests = [], {}, {}
+    results: list[Result] = []
+    intervals: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
+    tests: dict[tuple[str, str, str], ItemTest] = {}
     names = {row.name for row in definition.rows}
     for where, line in read_lines(measured_path(definition.table)):
         if line.get("size") != size or line.get("row") not in names:

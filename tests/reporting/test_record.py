@@ -80,7 +80,7 @@ def test_a_damaged_item_score_is_named(store, project):
     shutil.rmtree(project / "results")
     path = measured_path("toy")
     path.write_text(re.sub("zlib:..", "zlib:xx", path.read_text()))
-    with pytest.raises(UserError, match="Base, seed 1: bleu1.*git checkout"):
+    with pytest.raises(UserError, match=r"Base, seed 1: bleu1.*git checkout"):
         record("toy", size="small")
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from depgen.reporting.comparison import summarise
 
 from depgen.cli import main
 from depgen.errors import UserError
@@ -13,6 +12,7 @@ from depgen.reporting import series
 from depgen.reporting.definition import load_definition
 from depgen.reporting.record import record
 from depgen.reporting.series import draw_series, series_figure
+from depgen.reporting.store import read_ours
 
 PLACES = {"Base": 8.0, "DM-Base": 1.0, "DM-Base, left chain": 2.0}
 
@@ -44,13 +44,13 @@ def drawn(monkeypatch):
 
 
 def test_each_measure_is_a_panel_from_left_to_right(table, store):
-    results = {
-        row: [store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base}) for seed in seeds]
-        for row, base, seeds in (("Base", 10.0, (1, 2, 3)), ("DM-Base", 20.0, (1,)))
-    }
+    for row, base, seeds in (("Base", 10.0, (1, 2, 3)), ("DM-Base", 20.0, (1,))):
+        for seed in seeds:
+            store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base})
+    ours = read_ours(table, size="small")
     shown = {
-        column: dict(sorted((PLACES[row], summarise(group, column.key)) for row, group in results.items()))
-        for column in (table.column("bleu1"), table.column("perplexity"))
+        table.column(key): {PLACES[row]: ours.figure(row, key) for row in ("DM-Base", "Base")}
+        for key in ("bleu1", "perplexity")
     }
     figure = series_figure(shown, axis="heads")
     assert [panel.get_title() for panel in figure.axes] == ["B-1", "PPL"]
