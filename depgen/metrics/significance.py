@@ -1,4 +1,4 @@
-"""Is the difference between two systems more than chance: tests on item scores, intervals, and a rule over seeds.
+"""Is the difference between two systems more than chance: tests on item scores and over seeds, and intervals.
 
 Which test where: the paired t-test for measures with an item score (BLEU, BERTScore); the paired bootstrap for
 Self-BLEU, as in the DMLM paper, although it takes items for independent and those of Self-BLEU are not (each text is
@@ -196,41 +196,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def standard_error_over_seeds(first: Sequence[float], second: Sequence[float]) -> float:
-    """The standard error of the difference of two systems' means over seeds; NaN when one has fewer than two seeds.
+def welch_over_seeds(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The two-sided p-value of Welch's t-test between two systems' figures over seeds, which are independent runs.
 
-    The seeds of two systems are independent runs, not pairs: it is sqrt(s1²/n1 + s2²/n2).
+    None where a system has fewer than two seeds, or none of the two varies: then there is nothing to test by.
 
-    Raises:
-        ValueError: a system has no value.
-
-    >>> standard_error_over_seeds([50.0, 52.0], [48.0, 48.0])
-    1.0
+    >>> round(welch_over_seeds([50.0, 52.0], [44.0, 45.0]), 3)
+    0.059
     """
-    if not first or not second:
-        raise ValueError(f"Expected at least one seed each, found {len(first)} and {len(second)}.")
-    if min(len(first), len(second)) < 2:
-        return math.nan
-    return math.sqrt(sum(float(np.var(values, ddof=1)) / len(values) for values in (first, second)))
+    from scipy.stats import ttest_ind_from_stats
 
-
-def false_positive_rate(first: int, second: int) -> float:
-    """How often two equal systems lie more than two standard errors apart, given so many seeds of each; in [0, 1].
-
-    The two tails of Student's t beyond 2 with n1 + n2 - 2 degrees of freedom: exact for normal figures of equal
-    spread and as many seeds of both, else an approximation.
-
-    Raises:
-        ValueError: a system has fewer than two seeds.
-
-    >>> [round(false_positive_rate(seeds, seeds), 3) for seeds in (2, 3, 5)]
-    [0.184, 0.116, 0.081]
-    """
-    from scipy.stats import t
-
-    if min(first, second) < 2:
-        raise ValueError(f"Expected at least two seeds each, found {first} and {second}.")
-    return float(2 * t.sf(2.0, df=first + second - 2))
+    if min(len(first), len(second)) < 2 or np.ptp(first) == np.ptp(second) == 0:
+        return None
+    # The same as ttest_ind(first, second, equal_var=False), which warns where one system's figures are all alike.
+    moments = ((np.mean(each), np.std(each, ddof=1), len(each)) for each in (first, second))
+    return float(ttest_ind_from_stats(*(number for each in moments for number in each), equal_var=False).pvalue)
 
 
 def _defined_pairs(

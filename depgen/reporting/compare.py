@@ -1,7 +1,6 @@
 """Which system wins: tests over seeds, tests over items, and their correction."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +14,7 @@ from depgen.metrics.significance import (
     holm,
     paired_bootstrap,
     paired_t_test,
-    standard_error_over_seeds,
+    welch_over_seeds,
     welch_t_test,
 )
 from depgen.reporting.definition import Column, Row
@@ -30,7 +29,9 @@ from depgen.reporting.results import (
 )
 from depgen.reporting.store import Bounds, Ours, recorded_test
 
-Verdict = Literal["wins", "loses", "undecided", "not compared"]
+Verdict = Literal["wins", "loses", "ahead over items only", "behind over items only", "undecided", "not compared"]
+Mark = Literal["", "*", "°"]
+"""Of a number: better than the best other system over seeds and items (*), or over items only, of one seed (°)."""
 LEVEL = 0.05
 EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
@@ -48,7 +49,8 @@ class SystemComparison:
         other: the one it is compared with.
         column: the measure's key.
         gain: by how much the system is better, in the measure's units (negative: worse).
-        margin: two standard errors of the gain over seeds; None where a system, but not a floor, has one seed.
+        p_seeds: two-sided, of Welch's t-test over seeds, not corrected; None where a system, but not a floor, has one
+            seed, or no system varies.
         p_items: two-sided, over items, corrected; None where nothing was tested.
         items: how many the test is over; None where nothing was tested, or a record does not say.
         untested: why nothing was tested over items; None where something was.
@@ -62,7 +64,7 @@ class SystemComparison:
     other: str
     column: str
     gain: float
-    margin: float | None
+    p_seeds: float | None
     p_items: float | None
     items: int | None = None
     untested: str | None = None
@@ -78,11 +80,18 @@ class SystemComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """A win or a loss counts beyond two standard errors over seeds and, where a test was made, if it agrees."""
+        """A win or a loss is significant over seeds and, where items were tested, over items too.
+
+        Where the seeds allow no test, items alone say who is ahead in these runs, not which system is better.
+        """
         if self.incomparable is not None:
             return "not compared"
-        outside = self.margin is not None and abs(self.gain) > self.margin
-        if not outside or self.contradicted or (self.p_items is not None and not self.significant):
+        if self.contradicted or (self.p_items is not None and not self.significant):
+            return "undecided"
+        if self.p_seeds is None:
+            ahead: Verdict = "ahead over items only" if self.gain > 0 else "behind over items only"
+            return ahead if self.significant else "undecided"
+        if self.p_seeds >= LEVEL:
             return "undecided"
         return "wins" if self.gain > 0 else "loses"
 
@@ -97,13 +106,19 @@ def gain(column: Column, value: float, other: float) -> float:
 
 
 def best_other(ours: Ours, row: Row, column: Column) -> Row | None:
-    """The best other system of the row's group in a measure; None where it has no rival. Floors are no rivals."""
+    """The best other system of the row's group in a measure, by the row's judge; None where it has no rival.
+
+    Floors are no rivals.
+    """
+    own = ours.figure(row.name, column.key)
     best: tuple[float, Row] | None = None
     for other in ours.definition.rows:
         if other.name == row.name or other.group != row.group or other.is_floor:
             continue
         figure = ours.figure(other.name, column.key)
-        if figure is not None and (best is None or gain(column, figure.mean, best[0]) > 0):
+        if figure is None or (own is not None and own.judge != figure.judge):
+            continue
+        if best is None or gain(column, figure.mean, best[0]) > 0:
             best = (figure.mean, other)
     return None if best is None else best[1]
 
@@ -134,7 +149,7 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
                 other.name,
                 column.key,
                 _gain(ours, row, other, column),
-                margin=_margin(ours, row, other, column),
+                p_seeds=_p_over_seeds(ours, row, other, column),
                 p_items=corrected.get(pair, outcome.p_value) if outcome.untested is None else None,
                 items=outcome.items,
                 untested=outcome.untested,
@@ -195,15 +210,16 @@ def _tested(ours: Ours, row: Row, other: Row, column: Column) -> _Tested:
     return _Tested(outcome.p_value, outcome.items)
 
 
-def starred(ours: Ours, comparisons: Sequence[SystemComparison]) -> set[tuple[str, str]]:
-    """(row, column) where a system is significantly better than the best other one of its group."""
-    stars = set()
+def marked(ours: Ours, comparisons: Sequence[SystemComparison]) -> dict[tuple[str, str], Mark]:
+    """By row and column, the marks of numbers that are better than those of the best other system of the group."""
+    marks: dict[Verdict, Mark] = {"wins": "*", "ahead over items only": "°"}
+    found = {}
     for item in comparisons:
         row, column = ours.definition.row(item.row), ours.definition.column(item.column)
         rival = best_other(ours, row, column)
-        if rival is not None and rival.name == item.other and item.gain > 0 and item.significant:
-            stars.add((row.name, column.key))
-    return stars
+        if rival is not None and rival.name == item.other and item.verdict in marks:
+            found[row.name, column.key] = marks[item.verdict]
+    return found
 
 
 def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
@@ -226,13 +242,15 @@ def _why_incomparable(ours: Ours, row: Row, other: Row, column: Column) -> str |
     return UNEQUAL_EMPTY if apart > EMPTY_TOLERANCE else None
 
 
-def _margin(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
-    """Two standard errors of the difference over seeds; None where a system has one seed. No seed varies a floor."""
+def _p_over_seeds(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
+    """The p-value of Welch's t-test over seeds; None where a system has one seed, or no system varies.
+
+    No seed varies a floor.
+    """
     first, second = (
         list(ours.figures[each.name, column.key].values.values()) * (2 if each.is_floor else 1) for each in (row, other)
     )
-    error = standard_error_over_seeds(first, second)
-    return None if math.isnan(error) else 2 * error
+    return welch_over_seeds(first, second)
 
 
 def _test(ours: Ours, row: Row, other: Row, column: Column) -> Comparison | str:

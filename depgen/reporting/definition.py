@@ -43,6 +43,7 @@ class Column:
         published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
             resampled test sets.
         published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
+        comparable: whether ours compare with the paper's; if not, no difference is printed.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Column:
     top_p: float | None = None
     published_test: PublishedTest | None = None
     published_only: bool = False
+    comparable: bool = True
 
     @property
     def weighed_by(self) -> str | None:

@@ -54,7 +54,8 @@ def intervals(ours: Ours) -> dict[tuple[str, str], tuple[Bounds, frozenset[int]]
         for (row, column), each in _resampled(_all_scored(ours)).items()
     }
     for (row, column), recorded in ours.recorded.intervals.items():
-        if ours.source(row) == "measured" and ours.figure(row, column) is not None:
+        figure = ours.figure(row, column)
+        if ours.source(row) == "measured" and figure is not None and recorded[1] >= set(figure.values):
             found.setdefault((row, column), recorded)
     return found
 

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from depgen.reporting.compare import SystemComparison, compare, starred
+from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.intervals import intervals, with_intervals
-from depgen.reporting.notes import Extra, notes_of, reason_of, runs_of, verdicts_of
+from depgen.reporting.notes import Extra, judges_of, notes_of, reason_of, runs_of, verdicts_of
 from depgen.reporting.store import Bounds, Figure, Ours
 
 Whose = Literal["paper", "measured", "local", "joined", "difference"]
-Mark = Literal["", "*"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,8 @@ class Cell:
     Attributes:
         value: the number; None for a word or nothing.
         deviation: standard deviation over seeds, or the paper's over its runs.
-        mark: `*` where it is significantly better than the best other one.
+        mark: what the comparison with the best other system gave.
+        judge: a letter where the column has numbers of several judges.
         signed: whether a plus is printed (differences).
         word: what stands in place of a number.
         decimals: digits after the point.
@@ -33,6 +33,7 @@ class Cell:
     value: float | None = None
     deviation: float | None = None
     mark: Mark = ""
+    judge: str = ""
     signed: bool = False
     word: str = ""
     decimals: int = 2
@@ -117,14 +118,14 @@ def lay_out(ours: Ours) -> Layout:
 
 def _lines(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[Line]:
     definition = ours.definition
-    stars, bounds = starred(ours, comparisons), intervals(ours)
+    found, bounds = marked(ours, comparisons), intervals(ours)
     published = any(row.values for row in definition.rows)
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
         ran = asked_of_people or bool(ours.of(row.name))
         made = is_made(row, size=ours.size)
         head = _head(row, ran=ran, made=made, published=published)
-        marks: dict[str, Mark] = {key: "*" for name, key in stars if name == row.name}
+        marks = {key: mark for (name, key), mark in found.items() if name == row.name}
         first, *others = _lines_of(
             ours, row, marks, {key: each for (name, key), (each, _) in bounds.items() if name == row.name}
         )
@@ -167,13 +168,19 @@ def _cell(ours: Ours, row: Row, column: Column) -> Cell:
     figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
     if figure is None:
         return Cell(word="n/c" if reason_of(ours, row, column) else "")
-    found = len(figure.values)
-    return Cell(figure.mean, figure.deviation, decimals=column.decimals, seeds=found, partial=found < seeds)
+    return Cell(
+        figure.mean,
+        figure.deviation,
+        judge=judges_of(ours, column.key).get(figure.judge, ""),
+        decimals=column.decimals,
+        seeds=len(figure.values),
+        partial=len(figure.values) < seeds,
+    )
 
 
 def _difference(row: Row, column: Column, figure: Figure | None) -> Cell:
     """Ours less the paper's."""
-    if figure is None or column.key not in row.values or column.published_only:
+    if figure is None or column.key not in row.values or column.published_only or not column.comparable:
         return Cell()
     return Cell(figure.mean - row.values[column.key], signed=True, decimals=column.decimals)
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
-from depgen.reporting.compare import LEVEL, SystemComparison, empty_texts
+from depgen.reporting.compare import LEVEL, SystemComparison, Verdict, empty_texts
 from depgen.reporting.definition import Column, Generation, Row
 from depgen.reporting.digests import change_since
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
@@ -12,6 +13,7 @@ from depgen.reporting.store import Ours
 
 MATCHED = 0.01
 """How far, relative, the training tokens of compared systems may lie apart."""
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 SMALLEST = 1e-16
 """Below this, p-values are not told apart."""
 UNMEASURED = "not measured; --remeasure computes it where the run is kept"
@@ -90,10 +92,11 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
         used = "; ".join(f"{_TESTS[name]}: {_listed(headers)}" for name, headers in by_test.items() if headers)
         if directed:
             yield (
-                f"*: significantly better than the best other system of its group, two-sided p < {LEVEL} over test "
-                f"items ({used}), corrected by Holm's method over the table's {tests} tests; a recorded test keeps its "
-                "correction"
+                f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds (Welch's t-test) "
+                f"and, where items are tested, over items ({used}), corrected by Holm's method over the table's "
+                f"{tests} tests; a recorded test keeps its correction"
             )
+            yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
     if partial:
         yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
@@ -253,16 +256,23 @@ def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterat
         yield f"{_listed(kinds)}, {reason}: {_listed(each)}"
 
 
+def judges_of(ours: Ours, measure: str) -> dict[str, str]:
+    """A letter for each judge of a measure's numbers; empty where there is one, with whom all compare."""
+    judges = dict.fromkeys(figure.judge for (_, key), figure in ours.figures.items() if key == measure)
+    return dict(zip(judges, _LETTERS, strict=False)) if len(judges) > 1 else {}
+
+
 def _settings(ours: Ours) -> Iterator[str]:
-    """What a measure depends on, once for each different setting, with its rows where a measure has several."""
+    """What a measure depends on, once for each different setting, with its letter where a measure has several."""
     columns: dict[str, list[str]] = {}
     for column in ours.definition.columns:
         settings: dict[str, dict[str, None]] = {}
         for result in ours.results:
             if column.key in result.settings:
                 settings.setdefault(result.settings[column.key], {})[result.row] = None
+        letters = judges_of(ours, column.key)
         for setting, names in sorted(settings.items()):
-            of = f" ({_listed(list(names))})" if len(settings) > 1 else ""
+            of = letters.get(setting, f" ({_listed(list(names))})") if len(settings) > 1 else ""
             columns.setdefault(setting, []).append(column.header + of)
     for setting, headers in columns.items():
         yield f"{_listed(headers)}: {setting}"
@@ -309,27 +319,27 @@ def _texts(ours: Ours) -> Iterator[str]:
 
 def verdicts_of(ours: Ours, comparisons: Sequence[SystemComparison]) -> Extra:
     """Each pair of systems that the table names, a line a pair."""
-    kinds = ("wins", "loses", "undecided", "not compared")
+    kinds = get_args(Verdict)
     rows = []
     for row in ours.definition.rows:
         for other in row.against:
             items = [item for item in comparisons if (item.row, item.other) == (row.name, other)]
-            cells = [_listed([_gain(ours, each) for each in items if each.verdict == kind]) for kind in kinds]
+            cells = ["; ".join(_gain(ours, each) for each in items if each.verdict == kind) for kind in kinds]
             if items:
                 rows.append((row.name, other, *cells))
     return Extra("Verdicts", ("System", "against", *kinds), tuple(rows))
 
 
 def _gain(ours: Ours, item: SystemComparison) -> str:
-    """A gain with its interval and p-values; of figures that do not compare the measure's name alone."""
+    """A gain with its p-values and interval; of figures that do not compare the measure's name alone."""
     column = ours.definition.column(item.column)
     if item.incomparable is not None:
         return column.header
-    parts = [] if item.margin is None else [f"± {item.margin:.{column.decimals}f}"]
+    parts = [] if item.p_seeds is None else [f"seeds {_p_value(item.p_seeds)}"]
     if item.interval is not None:
         low, high = (f"{end:+.{column.decimals}f}" for end in item.interval)
         parts.append(f"[{low}, {high}]")
-    parts += [] if item.p_items is None else [_p_value(item.p_items)]
+    parts += [] if item.p_items is None else [f"items {_p_value(item.p_items)}"]
     if item.untested is not None and column.test != "none":
         parts.append(f"not tested: {item.untested}")
     parts += [] if item.published_z is None else [f"published z {item.published_z:.2f}"]

@@ -92,7 +92,7 @@ def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str 
     if cell.interval is not None:
         low, high = (f"{end:.{cell.decimals}f}" for end in cell.interval)
         text += f" [{low}, {high}]"
-    return text + cell.mark.replace("*", star) + (partial if cell.partial else "")
+    return text + cell.mark.replace("*", star) + (partial if cell.partial else "") + cell.judge
 
 
 def head_of(layout: Layout) -> list[str]:
@@ -155,7 +155,7 @@ def _csv(layout: Layout) -> str:
     """One number a line."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    head = ["table", "size", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "star"]
+    head = ["table", "size", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "mark"]
     writer.writerow([*head, "word"])
     for line in layout.lines:
         for column, cell in zip(layout.definition.columns, line.cells, strict=True):
@@ -165,7 +165,7 @@ def _csv(layout: Layout) -> str:
             numbers = ["" if number is None else f"{number:.10g}" for number in values]
             seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
             place = [layout.definition.table, layout.size, line.row.name, line.numbers, column.key]
-            writer.writerow([*place, *numbers, seeds, int(cell.mark == "*"), cell.word])
+            writer.writerow([*place, *numbers, seeds, cell.mark, cell.word])
     return stream.getvalue()
 
 

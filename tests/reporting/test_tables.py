@@ -132,9 +132,35 @@ def test_the_runs_have_their_origin(results, store):
 def test_verdicts_name_measure_gain_and_tests(results):
     found = verdict()
     assert found["wins"].startswith("B-1 +0.75")
-    assert "PPL +5.00" in found["wins"]
+    assert found["undecided"].startswith("PPL +5.00 (seeds p 0.1")
     assert "p" in found["wins"]
-    assert found["loses"] == found["undecided"] == ""
+    assert found["loses"] == ""
+    assert re.search(r"B-1 \+0.75 \(seeds p 0.0\d+, .*items p 0.000\d+\)", found["wins"])
+
+
+def test_numbers_of_several_judges_have_letters(store):
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 5.0}, settings={"bleu1": "scorer a"})
+    assert shown("Base", "bleu1") == "10.00"
+    store("DM-Base", 1, {"bleu1": 11.0}, settings={"bleu1": "scorer b"})
+    assert (shown("Base", "bleu1"), shown("DM-Base", "bleu1")) == ("10.00ᵃ", "11.00ᵇ")
+    assert shown("Base", "perplexity") == "5.00"
+    assert all(each in notes()["Settings"] for each in ("B-1ᵃ: scorer a", "B-1ᵇ: scorer b"))
+
+
+def test_figures_that_do_not_compare_with_the_papers_have_no_difference(store, change):
+    store("Base", 1, {"bleu1": 10.0, "selfbleu2": 80.0})
+    assert shown("Base", "bleu1", "difference") == "0.00"
+    change("higher_better: true, test: paired_t", "higher_better: true, comparable: false, test: paired_t")
+    assert shown("Base", "bleu1", "difference") == ""
+    assert shown("Base", "selfbleu2", "difference") == "-10.0"
+
+
+def test_one_seed_gets_another_mark_than_two(store):
+    for row, items in (("Base", SAME), ("DM-Base", HIGHER)):
+        store(row, 1, {"bleu1": float(np.mean(items))}, {"bleu1": items})
+    assert shown("DM-Base", "bleu1").endswith("°")
+    assert verdict()["ahead over items only"].startswith("B-1 +0.55")
+    assert "°" in notes()["Marks"]
 
 
 def test_unequal_shares_of_unknown_words_are_called_so(store):
@@ -164,8 +190,7 @@ def test_perplexity_is_tested_over_stories_and_lower_wins(store, change):
     assert shown("DM-Base", "perplexity").endswith("*")
     for seed in (1, 2):
         store("Base", seed, {"perplexity": 50.0 + seed / 100})
-    assert not shown("DM-Base", "perplexity").endswith("*")
-    assert "no per-item scores of Base" in verdict()["wins"]
+    assert "no per-item scores of Base" in verdict()["wins"], "seeds alone decide"
 
 
 def test_the_tables_own_perplexity_is_tested_and_its_keys_are_those_of_the_measures(monkeypatch):
@@ -249,7 +274,7 @@ def test_files_are_written_where_they_are_wanted(results, project):
 def test_csv_holds_one_number_a_line(results):
     rows = list(csv.DictReader(io.StringIO(table("toy", size="small", format="csv"))))
     (mine,) = [row for row in rows if (row["system"], row["numbers"], row["measure"]) == ("DM-Base", "local", "bleu1")]
-    assert (float(mine["value"]), mine["seeds"], mine["star"]) == (11.0, "2", "1")
+    assert (float(mine["value"]), mine["seeds"], mine["mark"]) == (11.0, "2", "*")
     (missing,) = [row for row in rows if row["word"] and row["system"] == "Base"]
     assert (missing["measure"], missing["value"], missing["word"]) == ("selfbleu2", "", "n/c")
 
@@ -318,7 +343,7 @@ def test_the_notes_name_the_rows_of_each_judge(store):
         store("Base", seed, {"bleu1": 10.0}, settings={"bleu1": "scorer a", "selfbleu2": "by n"})
         store("DM-Base", seed, {"bleu1": 11.0}, settings={"bleu1": "scorer b", "selfbleu2": "by n"})
     found = notes()["Settings"]
-    assert all(each in found for each in ("B-1 (Base): scorer a", "B-1 (DM-Base): scorer b", "SB-2: by n"))
+    assert all(each in found for each in ("B-1ᵃ: scorer a", "B-1ᵇ: scorer b", "SB-2: by n"))
 
 
 def test_a_number_over_part_of_the_seeds_is_marked(store):
