@@ -14,16 +14,13 @@ from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import write_atomically
-from depgen.reporting.coherence import measure_coherence
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.numbers import Numbers
-from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
+from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.parses import measure_floor, treebank_of
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
-from depgen.reporting.scoring import OWN, measure_scores
-from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
@@ -49,18 +46,16 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     trained = fit(job, depgen, wait=wait)
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
-    if job.definition.generation is not None:
-        found.add(measure_texts(job, trained, data.corpus, options, depgen))
-    for measured in (measure_trees, measure_correlations, measure_coherence):
-        found.add(measured(job, trained.run))
     facts, record = facts_of(trained.run, data), read_record(trained.run)
-    scored = measure_scores(job, trained.run, facts)
-    found = found.without(OWN) if scored.metrics else found
-    found.add(scored)
+    row = TrainedRow(job, trained, data.corpus, facts, options, depgen)
+    for each in job.definition.measures:
+        measured = each.measure(row)
+        found = found.without(each.replaces) if measured.metrics else found
+        found.add(measured)
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
-        _result(job, sift(found.read_by(job.row.reads)), facts.data),
+        _result(job, sift(found), facts.data),
         **{name: getattr(facts, name) for name in _OF_THE_RUN},
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),

@@ -1,10 +1,17 @@
 """What is measured of a row, before it becomes a result."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from depgen.evaluation.text import TextOptions
+    from depgen.reporting.jobs import Job
+    from depgen.reporting.run_facts import RunFacts
+    from depgen.training.experiment_runs import Depgen, FinishedRun
 
 
 @dataclass(frozen=True)
@@ -32,24 +39,23 @@ class Numbers:
             dict(self.not_computed),
         )
 
-    def read_by(self, sources: Mapping[str, str]) -> "Numbers":
-        """The same with other measures, and all that is named after them, under some names in place of what was there.
 
-        >>> Numbers({"mean": 2.0, "mean_low": 1.5, "unseen": 1.0}).read_by({"mean": "unseen"}).metrics
-        {'unseen': 1.0, 'mean': 1.0}
-        """
-        found = Numbers()
-        for kept, given in zip(vars(found).values(), vars(self).values(), strict=True):
-            kept.update(
-                {key: value for key, value in given.items() if not any(_belongs(key, name) for name in sources)}
-            )
-            for name, source in sources.items():
-                kept.update({name + key[len(source) :]: v for key, v in given.items() if _belongs(key, source)})
-        missing = [name for name, source in sources.items() if source not in {**self.metrics, **self.not_computed}]
-        found.not_computed.update(dict.fromkeys(missing, "the run's test gave no such figure"))
-        return found
+@dataclass(frozen=True)
+class TrainedRow:
+    """What the measures of a table are given.
 
+    Attributes:
+        job: the row at a size and seed.
+        trained: its finished run.
+        corpus: that it was trained on.
+        facts: of the run.
+        options: models and policies of the text measures.
+        depgen: runs a command.
+    """
 
-def _belongs(key: str, name: str) -> bool:
-    """Whether a key is a measure's name, or is named after it, as `bleu1_low` and `bleu1_documents` are."""
-    return key == name or key.startswith(f"{name}_")
+    job: "Job"
+    trained: "FinishedRun"
+    corpus: Any
+    facts: "RunFacts"
+    options: "TextOptions"
+    depgen: "Depgen"
