@@ -60,7 +60,7 @@ class Trees(Measure):
         """The accuracies, and the share of unknown words."""
         from depgen.reporting.parses import measure_trees
 
-        return measure_trees(row, self.treebank)
+        return measure_trees(row.job, row.trained.run, self.treebank)
 
 
 class Correlations(Measure):
@@ -77,7 +77,7 @@ class Correlations(Measure):
         """A correlation a direction and relation."""
         from depgen.reporting.parses import measure_correlations
 
-        return measure_correlations(row, self.treebank)
+        return measure_correlations(row.job, row.trained.run, self.treebank)
 
 
 class Coherence(Measure):
@@ -94,7 +94,7 @@ class Coherence(Measure):
         """The measures of all tasks."""
         from depgen.reporting.coherence import measure_coherence
 
-        return measure_coherence(row, self.tasks)
+        return measure_coherence(row.trained.run, self.tasks)
 
 
 class Scores(Measure):
@@ -113,4 +113,4 @@ class Scores(Measure):
         """Perplexity per word, speeds and sizes."""
         from depgen.reporting.scoring import measure_scores
 
-        return measure_scores(row, self.text)
+        return measure_scores(row.trained.run, self.text, row.facts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import read_settings, settings_path
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.numbers import Numbers
 
 DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}
 """How columns and `depgen parsing-scores` call what heads are decoded by; few systems have a rule of their own."""
@@ -74,14 +75,14 @@ def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
 
 
-def measure_trees(row: TrainedRow, name: str) -> Numbers:
+def measure_trees(job: Job, run: Path, name: str) -> Numbers:
     """DDA and UDA of a run's trees by each decoding against a treebank, per cent, and the share of unknown words."""
-    trained = load_trained(row.trained.run)
+    trained = load_trained(run)
     treebank = _read_by(trained, treebank_of(name))
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
-    found, keys = Numbers(), {column.key for column in row.job.definition.columns}
+    found, keys = Numbers(), {column.key for column in job.definition.columns}
     for decoding, called in DECODINGS.items():
         if called in scores.counts:
             _add(found, decoding, scores.counts[called], _judged_by(treebank, scores.sentences))
@@ -113,9 +114,9 @@ def measure_floor(job: Job) -> Numbers:
     return found
 
 
-def measure_correlations(row: TrainedRow, name: str) -> Numbers:
+def measure_correlations(job: Job, run: Path, name: str) -> Numbers:
     """The best head's correlation with each relation, in both directions, before the mask between words."""
-    trained = load_trained(row.trained.run)
+    trained = load_trained(run)
     treebank = _read_by(trained, treebank_of(name))
     if len(treebank.splits) != 1:
         raise UserError(f"{settings_path(name)}: expected one split, found {', '.join(treebank.splits)}.")
@@ -128,7 +129,7 @@ def measure_correlations(row: TrainedRow, name: str) -> Numbers:
             key = f"{direction}_{relation}"
             numbers.metrics[key] = value
             numbers.settings[key] = _judged_by(treebank, len(sentences))
-    for column in row.job.definition.ours:
+    for column in job.definition.ours:
         direction, _, relation = column.key.rpartition("_")
         if direction in get_args(Direction) and relation not in found.relations:
             numbers.not_computed[column.key] = f"{treebank.corpus.name} has no such relation"

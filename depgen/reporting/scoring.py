@@ -1,6 +1,7 @@
 """How likely each row's system finds one and the same text, how fast it scores it, and how fast it was trained."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.reporting.definition import TOKENS
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import ParsedTreebank, treebank_of
 from depgen.reporting.run_facts import RunFacts
 from depgen.trees.sentence import Document
@@ -19,10 +20,10 @@ TOKENS_PER_BATCH = 32_768
 """About a dozen of Brown's documents, so that systems of documents read several at once too."""
 
 
-def measure_scores(row: TrainedRow, text: str) -> Numbers:
+def measure_scores(run: Path, text: str, facts: RunFacts) -> Numbers:
     """The numbers of `scores_of` on the text that every row of a table is scored on."""
     scored = treebank_of(text, what="the text that every row of a table is scored on")
-    return scores_of(load_trained(row.trained.run), scored, row.facts)
+    return scores_of(load_trained(run), scored, facts)
 
 
 def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:

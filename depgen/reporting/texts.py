@@ -15,6 +15,7 @@ from depgen.reporting.experiments import experiment_of
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
 from depgen.reporting.numbers import Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
+from depgen.training.experiment_runs import Depgen
 from depgen.training.runs import best_checkpoint
 
 _Value = TypeVar("_Value")
@@ -55,7 +56,7 @@ def measure_texts(row: TrainedRow) -> Numbers:
         evaluation = text_metrics(
             list(written),
             None if prompts is None else list(prompts.references),
-            options_for(row, columns),
+            options_for(job, columns, row.options, row.depgen),
             prompts=None if prompts is None else prompts.prompts,
         )
         texts, empty = texts + evaluation.texts, empty + evaluation.empty
@@ -67,26 +68,25 @@ def measure_texts(row: TrainedRow) -> Numbers:
     return found
 
 
-def options_for(row: TrainedRow, columns: Sequence[Column]) -> TextOptions:
+def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depgen: Depgen) -> TextOptions:
     """The options for some columns: no model is loaded, and no oracle trained, for a measure that has none.
 
     Raises:
         UserError: a column wants an oracle and the table names none, or it can't be trained.
     """
     measures = {column.measure or column.key for column in columns}
-    options = row.options
     if measures.isdisjoint(OF_AN_ORACLE):
         oracle = None
     elif options.oracle is not None:
         oracle = options.oracle
-    elif row.job.definition.oracle is None:
+    elif job.definition.oracle is None:
         raise UserError(
-            f"Table {row.job.definition.table} has columns of an oracle, but its texts name no `oracle`: name its "
+            f"Table {job.definition.table} has columns of an oracle, but its texts name no `oracle`: name its "
             "experiment."
         )
     else:
-        experiment = experiment_of(row.job.definition.oracle, size=row.job.size)
-        oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=row.depgen))
+        experiment = experiment_of(job.definition.oracle, size=job.size)
+        oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
     return dataclasses.replace(
         options,
         bertscore_model=options.bertscore_model if "bertscore" in measures else None,

@@ -383,7 +383,9 @@ def test_a_floor_has_no_spread(store, change):
 
 
 def test_a_table_without_texts_names_no_way_to_measure_them(results, change):
-    change("generation: {prompt_sentences: 4, seed: 10}\n", "")
+    change(
+        "measures: [{class_path: depgen.reporting.measures.Texts, init_args: {prompt_sentences: 4, seed: 10}}]\n", ""
+    )
     assert "SB-2" in notes()["Not computed"]
     assert "`depgen" not in notes()["Not computed"]
 
