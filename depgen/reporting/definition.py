@@ -3,7 +3,6 @@
 import dataclasses
 import re
 import shlex
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
 from depgen.reporting.experiments import experiment_of, table_names, table_path
 from depgen.reporting.fields import entries, part, parts, read_yaml
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
@@ -42,7 +41,7 @@ class Column:
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
-        published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
+        published_test: the paper's own, shown next to ours and without a part in verdicts: `z_test`, over
             resampled test sets.
         published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
         comparable: whether ours compare with the paper's; if not, no difference is printed.
@@ -95,7 +94,7 @@ class Row:
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        x: where the row stands in a picture of the table as a series.
+        x: the row's place on the axis of `depgen series`.
         note: one line for the notes.
     """
 
@@ -166,77 +165,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Generation:
-    """How the texts of a table are made.
-
-    Attributes:
-        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
-        top_p: nucleus.
-        temperature: of the mixed distribution.
-        seed: of sampling; the seed of the run is added to it.
-        max_new_tokens: length at which a text without an end is cut.
-        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
-    """
-
-    prompt_sentences: int = 4
-    top_p: float = 0.5
-    temperature: float = 1.0
-    seed: int = 0
-    max_new_tokens: int = 60
-    samples: int | Mapping[str, int] | None = None
-
-    def at(self, size: str) -> "Generation":
-        """The same at one size."""
-        if not isinstance(self.samples, Mapping):
-            return self
-        return dataclasses.replace(self, samples=self.samples[size])
-
-    def file_of(self, top_p: float | None) -> str:
-        """The name of the file that holds a row's texts of a nucleus; None stands for the table's own.
-
-        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
-        ('texts.txt', 'texts-p0.7.txt')
-        """
-        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
-
-
-class Measure(ABC):
-    """Numbers of a trained row beyond those of its own test; a table names its measures by class path.
-
-    Attributes:
-        replaces: metrics of the row's own test that these numbers replace.
-        generation: how texts are made; None where the measure needs none.
-        oracle: the experiment of the language model that judges texts; None where the measure needs none.
-        trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
-    """
-
-    replaces: Sequence[str] = ()
-    generation: Generation | None = None
-    oracle: str | None = None
-    trees: str | None = None
-
-    @abstractmethod
-    def measure(self, row: TrainedRow) -> Numbers:
-        """The numbers of a row."""
-
-
-@dataclass(frozen=True)
 class TableDefinition:
     """A whole table.
 
     Attributes:
         table: its name, as in `results/<table>/`.
         caption: printed over it.
-        source: where the published numbers stand.
+        source: of the published numbers.
         sizes: those that it can be made at; a single one leaves no choice.
-        seeds: the seeds unless others are asked for; by size where that differs.
+        seeds: of training, unless a command names others; by size where that differs.
         columns: measures, in order.
         rows: systems, in order.
         measures: numbers beyond those of each row's own test.
         sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
         pictures: what draws it: verbs of depgen with their options, such as `series`.
-        given: the name or path that the table was asked for by; no part of its file.
+        given: the name or path that the user gave; no part of its file.
     """
 
     table: str
@@ -368,7 +312,7 @@ def _check(definition: TableDefinition, where: str) -> None:
     keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
-            raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
+            raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
     if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.sizes):
         expected, found = ", ".join(definition.sizes), ", ".join(definition.seeds)
         raise UserError(f"{where}: seeds: expected those of the sizes {expected}, found those of {found}.")

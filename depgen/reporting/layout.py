@@ -6,8 +6,9 @@ from typing import Literal
 
 from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
+from depgen.reporting.extras import Extra, runs_of, verdicts_of
 from depgen.reporting.intervals import intervals, with_intervals
-from depgen.reporting.notes import Extra, judges_of, notes_of, reason_of, runs_of, verdicts_of
+from depgen.reporting.notes import judges_of, notes_of, reason_of
 from depgen.reporting.store import Bounds, Figure, Ours
 
 Whose = Literal["paper", "measured", "local", "joined", "difference"]

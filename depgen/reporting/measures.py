@@ -5,8 +5,8 @@ Each imports what it needs once it measures, so that a table is read and printed
 
 from collections.abc import Sequence
 
-from depgen.reporting.definition import TOKENS, WORDS, Generation, Measure
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.definition import TOKENS, WORDS
+from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
 
 OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
 """What a system's own test gives is of other items, or of another kind of likelihood, than `Scores`."""

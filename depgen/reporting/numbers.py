@@ -1,6 +1,8 @@
-"""What is measured of a row, before it becomes a result."""
+"""What is measured of a row: numbers, the measures that give them, and how its texts are made."""
 
-from collections.abc import Collection
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from depgen.evaluation.text import TextOptions
+    from depgen.evaluation.text.measures import TextOptions
     from depgen.reporting.jobs import Job
     from depgen.reporting.run_facts import RunFacts
     from depgen.training.experiment_runs import Depgen, FinishedRun
@@ -59,3 +61,58 @@ class TrainedRow:
     facts: "RunFacts"
     options: "TextOptions"
     depgen: "Depgen"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How the texts of a table are made.
+
+    Attributes:
+        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
+        top_p: nucleus.
+        temperature: of the mixed distribution.
+        seed: of sampling; the seed of the run is added to it.
+        max_new_tokens: length at which a text without an end is cut.
+        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
+    """
+
+    prompt_sentences: int = 4
+    top_p: float = 0.5
+    temperature: float = 1.0
+    seed: int = 0
+    max_new_tokens: int = 60
+    samples: int | Mapping[str, int] | None = None
+
+    def at(self, size: str) -> "Generation":
+        """The same at one size."""
+        if not isinstance(self.samples, Mapping):
+            return self
+        return dataclasses.replace(self, samples=self.samples[size])
+
+    def file_of(self, top_p: float | None) -> str:
+        """The name of the file that holds a row's texts of a nucleus; None is the table's own.
+
+        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
+        ('texts.txt', 'texts-p0.7.txt')
+        """
+        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
+
+
+class Measure(ABC):
+    """Gives numbers of a trained row that its own test does not; a table names its measures by class path.
+
+    Attributes:
+        replaces: metrics of the row's own test that these numbers replace.
+        generation: how texts are made; None where the measure needs none.
+        oracle: the experiment of the language model that judges texts; None where the measure needs none.
+        trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
+    """
+
+    replaces: Sequence[str] = ()
+    generation: Generation | None = None
+    oracle: str | None = None
+    trees: str | None = None
+
+    @abstractmethod
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The numbers of a row."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.asked import asked_for
+from depgen.reporting.chosen import chosen_tables
 from depgen.reporting.compare import SystemComparison, compare, scored
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.intervals import intervals
@@ -42,7 +42,7 @@ def record(table: str | None = None, *, size: str | None = None) -> str:
         UserError: there are no results at that size, or tracked seeds are of another training.
     """
     written = []
-    for definition, chosen, reason in asked_for(table, size):
+    for definition, chosen, reason in chosen_tables(table, size):
         ours = read_ours(definition, size=chosen)
         if ours.local:
             written += [f"{definition.table}. {reason}" if table is None else reason, _record(ours)]

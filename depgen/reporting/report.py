@@ -15,8 +15,8 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.experiments import table_names
+from depgen.reporting.extras import Extra
 from depgen.reporting.layout import Cell, Layout, lay_out
-from depgen.reporting.notes import Extra
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result

@@ -17,9 +17,10 @@ from jaxtyping import Float, Int
 from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Generation, Row
+from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import mapping, part
+from depgen.reporting.numbers import Generation
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.asked import asked_for
+from depgen.reporting.chosen import chosen_tables
 from depgen.reporting.definition import TableDefinition
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.store import read_ours
@@ -43,7 +43,7 @@ def table(
     if table is None and output is not None:
         raise UserError("--output takes one table: name it.")
     shown: list[str] = []
-    for definition, chosen, reason in asked_for(table, size):
+    for definition, chosen, reason in chosen_tables(table, size):
         layout = layout_of(definition, chosen)
         text = render(layout, format=format)
         if files:

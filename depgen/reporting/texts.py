@@ -10,10 +10,10 @@ from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_me
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.locations import file_sha256
-from depgen.reporting.definition import Column, Generation, TableDefinition
+from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.numbers import Generation, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
 from depgen.training.experiment_runs import Depgen
 from depgen.training.runs import best_checkpoint

@@ -12,7 +12,7 @@ from filelock import Timeout
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.reporting import jobs
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import (
     Job,
     Prompts,
@@ -23,6 +23,7 @@ from depgen.reporting.jobs import (
     run_of_row,
 )
 from depgen.reporting.measures import Texts
+from depgen.reporting.numbers import Generation
 from depgen.training.experiment_runs import SplitNumbers, measure_test, run_depgen
 from depgen.training.scores import ItemScoreWriter
 from depgen.trees.sentence import Document, Sentence

@@ -10,11 +10,11 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
-from depgen.reporting.definition import TOKENS, Generation, load_definition
+from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell
 from depgen.reporting.measurement import sift
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Generation, Numbers
 from depgen.reporting.record import record
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.tables import layout_of, show, table

@@ -9,9 +9,10 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import TextLosses
 from depgen.reporting import jobs, reproduce, texts
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures import Texts
+from depgen.reporting.numbers import Generation
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
 from tests.reporting.stub import Stub

@@ -1,4 +1,4 @@
-"""Which tables are asked for, each at which size."""
+"""The tables that a command is about, each at one size."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,13 @@ from depgen.reporting.experiments import table_names
 from depgen.reporting.provenance import choose_size
 
 
-def asked_for(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
-    """One table by its name, or all: each with its size, and a line that says why this one.
+def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
+    """The table of that name, or every table: each with its size, and a line that says why this one.
 
-    Of all tables each stands at the size asked for, or at the only one that it has; those with several others are
-    left out.
+    Of all tables, each is at the given size or at its only one; tables without either are left out.
 
     Raises:
-        UserError: there is no such table, or it has, or none of all has, no such size.
+        UserError: there is no such table, or it has no such size, or no table has it.
     """
     if table is not None:
         definition = load_definition(table)
@@ -28,5 +27,4 @@ def asked_for(table: str | None, size: str | None) -> Iterator[tuple[TableDefini
         raise UserError(f"No table has a size {size!r}.{meant} Expected one of {', '.join(known)}.")
     for definition in definitions:
         if not size or size in definition.sizes or len(definition.sizes) == 1:
-            asked = size if size in definition.sizes else None
-            yield definition, *choose_size(definition.sizes, asked)
+            yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
