@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
-from depgen.reporting.compare import SystemComparison, scored
+from depgen.reporting.compare import SystemComparison
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.results import item_documents, seed_scores
 from depgen.reporting.store import Bounds, Ours
@@ -120,7 +120,7 @@ def _scored(ours: Ours, row: Row, column: Column) -> _Scored | None:
     """A number with its items; None where a seed lacks them, or they give another number."""
     results, figure = ours.results_of(row.name, column.key), ours.figure(row.name, column.key)
     name = column.items or column.key
-    if figure is None or len(scored(results, column)) < len(results):
+    if figure is None:
         return None
     scores = seed_scores(results, name)
     weights = scores if column.weighed_by is None else seed_scores(results, column.weighed_by)

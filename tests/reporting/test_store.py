@@ -7,6 +7,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.reporting.definition import load_definition
+from depgen.reporting.intervals import intervals
 from depgen.reporting.record import record
 from depgen.reporting.store import ItemTest, measured_path, read_ours, recorded_test
 from tests.reporting.conftest import OTHER_DATA
@@ -140,3 +141,14 @@ def test_a_broken_line_is_named(project, line, named):
     path.write_text(f"{path.read_text()}{line}\n")
     with pytest.raises(UserError, match=named):
         toy()
+
+
+@pytest.mark.parametrize(("seeds", "kept"), [([1], False), ([1, 2], True)])
+def test_a_recorded_interval_of_some_of_the_seeds_is_not_of_the_mean_of_all(project, seeds, kept):
+    tracked(
+        project,
+        RESULT,
+        {**RESULT, "seed": 2, "metrics": {"bleu1": 11.0}},
+        {"row": "Base", "size": "small", "seeds": seeds, "intervals": {"bleu1": [8.0, 12.0]}},
+    )
+    assert (("Base", "bleu1") in intervals(toy())) == kept
