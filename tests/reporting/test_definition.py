@@ -35,7 +35,7 @@ def test_reads_columns_rows_and_slugs(project):
             "values: {bleu1: nine}",
             r"rows\[0\] .*: values: expected a number for bleu1, found 'nine'",
         ),
-        ("name: Later", "name: Old", "a row stands twice"),
+        ("name: Later", "name: Old", "a row is listed twice"),
         ("name: Later", "name: DM-Base left chain", "'DM-Base, left chain' and 'DM-Base left chain' share the folder"),
         ("seeds: [1, 2]", "seeds: 1", "seeds: expected a list, found 1"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds: expected a list of int, found 'one'"),
