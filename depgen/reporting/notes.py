@@ -86,6 +86,8 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
                 f"{tests} tests; a recorded test keeps its correction"
             )
             yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
+    if any(len(judges_of(ours, column.key)) > 1 for column in definition.columns):
+        yield "ᵃ ᵇ: judged by different models (see Settings), not compared with one another"
     if partial:
         yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):

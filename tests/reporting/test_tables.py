@@ -145,6 +145,7 @@ def test_numbers_of_several_judges_have_letters(store):
     assert (shown("Base", "bleu1"), shown("DM-Base", "bleu1")) == ("10.00ᵃ", "11.00ᵇ")
     assert shown("Base", "perplexity") == "5.00"
     assert all(each in notes()["Settings"] for each in ("B-1ᵃ: scorer a", "B-1ᵇ: scorer b"))
+    assert "ᵃ" in notes()["Marks"]
 
 
 def test_figures_that_do_not_compare_with_the_papers_have_no_difference(store, change):
