@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from depgen.reporting.definition import load_definition
-from depgen.reporting.measured import measured_page, read_measured
+from depgen.reporting.store import measured_page, read_tracked
 from depgen.reporting.tables import tracked_page
 
-TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})
+TABLES = sorted(path.stem for path in Path("experiments/measured").glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)
-    tracked = [size for size in definition.sizes if read_measured(definition, size=size)]
+    tracked = [size for size in definition.sizes if read_tracked(definition, size=size)[0]]
     assert tracked
     for size in tracked:
         page = measured_page(table, size).read_text(encoding="utf-8")

@@ -46,8 +46,10 @@ PARSED = {
     "caption": "Invented trees",
     "source": "an invented paper, Table 2",
     "seeds": [1],
-    "parsing": "parsing_stories",
-    "correlations": "correlations_stories",
+    "measures": [
+        {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_stories"}},
+        {"class_path": "depgen.reporting.measures.Correlations", "init_args": {"treebank": "correlations_stories"}},
+    ],
     "columns": [
         *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),
         column("child_to_parent_det"),
@@ -147,11 +149,11 @@ def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
         assert cell.split()[0] == f"{metrics[key]:.2f}"
         assert ("[" in cell) == (key != "child_to_parent_det"), "intervals where sentences have scores"
     assert cells["UDGN", "difference"][0] == f"{metrics['dda_tree'] - 49.9:+.2f}"
-    assert any(note.startswith("UDGN against next word: undecided dda_tree") for note in notes)
-    (judge,) = [note for note in notes if note.startswith("dda_tree, uda_tree, dda_argmax, uda_argmax settings: ")]
-    assert judge.endswith("settings: generated, train+test, 40 sentences.")
+    assert cells["UDGN", "next word"], "a verdict"
+    (judge,) = [note for note in notes if note.startswith("Settings: ")]
+    assert "dda_tree, uda_tree, dda_argmax, uda_argmax: generated, train+test, 40 sentences" in judge
     (missing,) = [note for note in notes if note.startswith("Not computed")]
-    assert missing.endswith("(next word, random tree): a rule gives heads and nothing else.")
+    assert "(next word, random tree): a rule gives heads and nothing else" in missing
 
 
 def test_sentences_weighed_by_their_words_give_the_figure(made):
@@ -182,4 +184,4 @@ def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):
     cells, notes = table_of(made, "tuned", capsys)
     assert cells["UDGN", "paper"][-1] == "76.77"
     assert cells["UDGN", "local"][-1] == f"{tested['test/mean_spearman']:.2f}"
-    assert any(note.startswith("Trained on less data than was published (UDGN)") for note in notes)
+    assert any("less data than was published (all rows)" in note for note in notes)

@@ -1,4 +1,4 @@
-"""Is the difference between two systems more than chance: tests on item scores, intervals, and a rule over seeds.
+"""Is the difference between two systems more than chance: tests on item scores and over seeds, and intervals.
 
 Which test where: the paired t-test for measures with an item score (BLEU, BERTScore); the paired bootstrap for
 Self-BLEU, as in the DMLM paper, although it takes items for independent and those of Self-BLEU are not (each text is
@@ -34,10 +34,12 @@ class Comparison:
     Attributes:
         difference: first minus second.
         p_value: probability of a difference at least as large if there were none.
+        items: how many were compared; of independent samples, those of both.
     """
 
     difference: float
     p_value: float
+    items: int
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ def paired_t_test(first: Scores, second: OtherScores) -> Comparison:
     first, second = _defined_pairs(first, second)
     differences = first - second
     if np.ptp(differences) == 0.0:  # no variance: scipy would divide zero by zero
-        return _constant(float(differences[0]))
-    return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue))
+        return _constant(float(differences[0]), len(differences))
+    return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue), len(differences))
 
 
 def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
@@ -79,8 +81,9 @@ def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
     _check_enough(min(len(kept), len(others)), len(first) + len(second) - len(kept) - len(others))
     difference = float(kept.mean() - others.mean())
     if np.ptp(kept) == 0.0 and np.ptp(others) == 0.0:
-        return _constant(difference)
-    return Comparison(difference, float(ttest_ind(kept, others, equal_var=False).pvalue))
+        return _constant(difference, len(kept) + len(others))
+    p_value = float(ttest_ind(kept, others, equal_var=False).pvalue)
+    return Comparison(difference, p_value, len(kept) + len(others))
 
 
 def paired_bootstrap(
@@ -105,7 +108,7 @@ def paired_bootstrap(
     differences = first - second
     resampled = _resampled_means(differences, resamples, seed, groups)
     observed = float(differences.mean())
-    return Comparison(observed, _bootstrap_p_value(observed, resampled))
+    return Comparison(observed, _bootstrap_p_value(observed, resampled), len(differences))
 
 
 def bootstrap_interval(
@@ -127,8 +130,19 @@ def bootstrap_interval(
     if not len(defined):
         return Interval(math.nan, math.nan, math.nan)
     means = _resampled_means(defined, resamples, seed, None if groups is None else groups[is_defined])
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(defined.mean()), float(low), float(high))
+    return Interval(float(defined.mean()), *percentile_interval(means, confidence=confidence))
+
+
+def percentile_interval(resampled: Float[np.ndarray, " resamples"], *, confidence: float = 0.95) -> tuple[float, float]:
+    """Low and high end of the bootstrap percentile interval of a figure, given its value on each resample.
+
+    Resamples on which the figure is not defined (NaN) are left out.
+
+    >>> percentile_interval(np.arange(101.0), confidence=0.5)
+    (25.0, 75.0)
+    """
+    low, high = np.nanquantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
 
 
 def bootstrap_means(
@@ -182,41 +196,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def standard_error_over_seeds(first: Sequence[float], second: Sequence[float]) -> float:
-    """The standard error of the difference of two systems' means over seeds; NaN when one has fewer than two seeds.
+def welch_over_seeds(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The two-sided p-value of Welch's t-test between two systems' figures over seeds, which are independent runs.
 
-    The seeds of two systems are independent runs, not pairs: it is sqrt(s1²/n1 + s2²/n2).
+    None where a system has fewer than two seeds, or none of the two varies: then there is nothing to test by.
 
-    Raises:
-        ValueError: a system has no value.
-
-    >>> standard_error_over_seeds([50.0, 52.0], [48.0, 48.0])
-    1.0
+    >>> round(welch_over_seeds([50.0, 52.0], [44.0, 45.0]), 3)
+    0.059
     """
-    if not first or not second:
-        raise ValueError(f"Expected at least one seed each, found {len(first)} and {len(second)}.")
-    if min(len(first), len(second)) < 2:
-        return math.nan
-    return math.sqrt(sum(float(np.var(values, ddof=1)) / len(values) for values in (first, second)))
+    from scipy.stats import ttest_ind_from_stats
 
-
-def false_positive_rate(first: int, second: int) -> float:
-    """How often two equal systems lie more than two standard errors apart, given so many seeds of each; in [0, 1].
-
-    The two tails of Student's t beyond 2 with n1 + n2 - 2 degrees of freedom: exact for normal figures of equal
-    spread and as many seeds of both, else an approximation.
-
-    Raises:
-        ValueError: a system has fewer than two seeds.
-
-    >>> [round(false_positive_rate(seeds, seeds), 3) for seeds in (2, 3, 5)]
-    [0.184, 0.116, 0.081]
-    """
-    from scipy.stats import t
-
-    if min(first, second) < 2:
-        raise ValueError(f"Expected at least two seeds each, found {first} and {second}.")
-    return float(2 * t.sf(2.0, df=first + second - 2))
+    if min(len(first), len(second)) < 2 or np.ptp(first) == np.ptp(second) == 0:
+        return None
+    # The same as ttest_ind(first, second, equal_var=False), which warns where one system's figures are all alike.
+    moments = ((np.mean(each), np.std(each, ddof=1), len(each)) for each in (first, second))
+    return float(ttest_ind_from_stats(*(number for each in moments for number in each), equal_var=False).pvalue)
 
 
 def _defined_pairs(
@@ -238,9 +232,9 @@ def _check_enough(items: int, excluded: int) -> None:
         raise ValueError(f"A test wants at least 2 items, found {items} ({excluded} left out as undefined).")
 
 
-def _constant(difference: float) -> Comparison:
+def _constant(difference: float, items: int) -> Comparison:
     """The outcome when scores have no variance: certain when they differ, none when they do not."""
-    return Comparison(difference, 0.0 if difference else 1.0)
+    return Comparison(difference, 0.0 if difference else 1.0, items)
 
 
 def by_group(
@@ -262,17 +256,11 @@ def by_group(
 def _resampled_means(
     scores: Scores, resamples: int, seed: int, groups: Groups | None = None
 ) -> Float[np.ndarray, " resamples"]:
-    """The means of `resamples` samples with replacement, in chunks that bound the memory; of groups whole ones."""
+    """The means of samples with replacement, of groups whole ones."""
+    weights = np.ones_like(scores)
     if groups is not None:
-        means, sizes = by_group(scores, np.ones_like(scores), groups)
-        return bootstrap_means(means[:, None], sizes[:, None], resamples=resamples, seed=seed)[:, 0]
-    generator = np.random.default_rng(seed)
-    rows = max(1, _CHUNK // len(scores))
-    means = np.empty(resamples)
-    for start in range(0, resamples, rows):
-        stop = min(start + rows, resamples)
-        means[start:stop] = scores[generator.integers(0, len(scores), (stop - start, len(scores)))].mean(axis=1)
-    return means
+        scores, weights = by_group(scores, weights, groups)
+    return bootstrap_means(scores[:, None], weights[:, None], resamples=resamples, seed=seed)[:, 0]
 
 
 def _bootstrap_p_value(observed: float, resampled: Float[np.ndarray, " resamples"]) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
 from depgen.metrics.precise import PreciseMetric
-from depgen.metrics.significance import Interval
+from depgen.metrics.significance import Interval, percentile_interval
 from depgen.nn.precise import precise
 
 _CHUNK = 1 << 21
@@ -60,9 +60,8 @@ def spearman_interval(
         weights = np.bincount(places.ravel(), minlength=count * pairs).reshape(count, pairs).astype(np.float64)
         ranks = [each.ranks(weights) for each in rankings]
         drawn.append(_weighted_pearson(ranks[0], ranks[1], weights))
-    means = np.concatenate(drawn)
-    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(value, 100 * float(low), 100 * float(high))
+    low, high = percentile_interval(np.concatenate(drawn), confidence=confidence)
+    return Interval(value, 100 * low, 100 * high)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """How surely a row's system prefers documents to other arrangements of sentences, as `depgen coherence` asks it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,6 @@ from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import read_settings, settings_path
-from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS, RESAMPLED
 
@@ -34,17 +34,15 @@ def task_of(name: str) -> CoherenceTask:
     return asked
 
 
-def measure_coherence(job: Job, run: Path) -> Numbers:
-    """A run's accuracy at each task of the table, its deviation over resampled test sets, ties; per cent, and places.
+def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:
+    """A run's accuracy at each task, its deviation over resampled test sets, ties; per cent, and places.
 
     Items are each piece's accuracy; named by `DOCUMENTS`, the number of the document that it is of; and by `RESAMPLED`,
     the accuracy of each resampled test set.
     """
-    found = Numbers()
-    if job.definition.coherence:
-        trained = load_trained(run)
-        for name in job.definition.coherence:
-            _add(found, assess(trained, task_of(name)))
+    found, trained = Numbers(), load_trained(run)
+    for name in tasks:
+        _add(found, assess(trained, task_of(name)))
     return found
 
 

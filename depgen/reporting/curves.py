@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.measured import read_ours
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
+from depgen.reporting.store import read_ours
 from depgen.training.runs import experiment_name, find_run
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def draw_curves(
 ) -> str:
     """Validation perplexity of a table's systems, or of any runs, in one picture: a line a run, its best point marked.
 
-    Returns where the picture went, and the best point of each line. Local results go before tracked ones of the same
+    Returns where the picture went, and the best point of each line. A local result replaces the tracked one of its
     seed. Phases that measure no perplexity leave a gap at the left.
 
     Args:
         table: the table's name, or a YAML file of one.
-        size: whose results; unset: `small`, or the only one of the table.
+        size: whose results; unset: `small`, or the table's only one.
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
@@ -132,7 +132,7 @@ def _of_table(definition: TableDefinition, size: str, rows: Sequence[str], cost:
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
     ours = read_ours(definition, size=size)
     for name in wanted:
-        results = ours[name].of_one_training
+        results = ours.of(name)
         drawn = [(result, points) for result in results if (points := _points(result, cost))]
         if not drawn and rows:
             logger.warning("%s has no validation curve at size %s and is not drawn.", name, size)

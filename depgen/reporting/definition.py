@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
 from depgen.reporting.experiments import experiment_of, table_names, table_path
 from depgen.reporting.fields import entries, part, parts, read_yaml
+from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
@@ -40,9 +41,10 @@ class Column:
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
-        published_test: the paper's own, shown beside ours for comparison with it and nothing more: `z_test`, over
-            resampled test sets (`depgen.reporting.resamples`).
+        published_test: the paper's own, shown next to ours and without a part in verdicts: `z_test`, over
+            resampled test sets.
         published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
+        comparable: whether ours compare with the paper's; if not, no difference is printed.
     """
 
     key: str
@@ -57,6 +59,7 @@ class Column:
     top_p: float | None = None
     published_test: PublishedTest | None = None
     published_only: bool = False
+    comparable: bool = True
 
     @property
     def weighed_by(self) -> str | None:
@@ -91,8 +94,7 @@ class Row:
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        reads: by column key, the measure of the run that stands there in place of the one named like the column.
-        x: where the row stands in a picture of the table as a series.
+        x: the row's place on the axis of `depgen series`.
         note: one line for the notes.
     """
 
@@ -110,7 +112,6 @@ class Row:
     deviations: Mapping[str, float] = field(default_factory=dict)
     stars: Sequence[str] = ()
     quoted: str | None = None
-    reads: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     note: str | None = None
 
@@ -164,65 +165,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Generation:
-    """How the texts of a table are made.
-
-    Attributes:
-        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
-        top_p: nucleus.
-        temperature: of the mixed distribution.
-        seed: of sampling; the seed of the run is added to it.
-        max_new_tokens: length at which a text without an end is cut.
-        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
-    """
-
-    prompt_sentences: int = 4
-    top_p: float = 0.5
-    temperature: float = 1.0
-    seed: int = 0
-    max_new_tokens: int = 60
-    samples: int | Mapping[str, int] | None = None
-
-    def at(self, size: str) -> "Generation":
-        """The same at one size."""
-        if not isinstance(self.samples, Mapping):
-            return self
-        return dataclasses.replace(self, samples=self.samples[size])
-
-    def file_of(self, top_p: float | None) -> str:
-        """The name of the file that holds a row's texts of a nucleus; None stands for the table's own.
-
-        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
-        ('texts.txt', 'texts-p0.7.txt')
-        """
-        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
-
-
-@dataclass(frozen=True)
 class TableDefinition:
     """A whole table.
 
     Attributes:
         table: its name, as in `results/<table>/`.
         caption: printed over it.
-        source: where the published numbers stand.
+        source: of the published numbers.
         sizes: those that it can be made at; a single one leaves no choice.
-        seeds: the seeds unless others are asked for; by size where that differs.
+        seeds: of training, unless a command names others; by size where that differs.
         columns: measures, in order.
         rows: systems, in order.
-        generation: how texts are made; None where no measure needs any.
-        oracle: the experiment of the language model that judges texts; None where no measure needs one.
-        parsing: the YAML in `experiments/` (without its ending) of the trees that rows are judged by, as `depgen
-            parsing-scores` reads it; None where no column is of trees.
-        correlations: the same of the treebank that attention heads are correlated with, as `depgen head-correlations`
-            reads it.
-        coherence: the same of what systems are asked about documents, as `depgen coherence` reads it; one task each.
-        scoring: the same of the text that every row is scored on, whatever it was trained on: perplexities are then of
-            this text, and exact ones apart from others.
+        measures: numbers beyond those of each row's own test.
         sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
         pictures: what draws it: verbs of depgen with their options, such as `series`.
-        given: the name or path that the table was asked for by; no part of its file.
+        given: the name or path that the user gave; no part of its file.
     """
 
     table: str
@@ -232,12 +190,7 @@ class TableDefinition:
     rows: tuple[Row, ...]
     sizes: tuple[str, ...] = SIZES
     seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
-    generation: Generation | None = None
-    oracle: str | None = None
-    parsing: str | None = None
-    correlations: str | None = None
-    coherence: tuple[str, ...] = ()
-    scoring: str | None = None
+    measures: tuple[Measure, ...] = ()
     sizes_vary: bool = False
     notes: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
@@ -264,6 +217,21 @@ class TableDefinition:
         known = ", ".join(row.slug for row in self.rows)
         meant = did_you_mean(name, [each for row in self.rows for each in (row.name, row.slug)])
         raise UserError(f"Table {self.table} has no row {name!r}.{meant} Its rows: {known}.")
+
+    @property
+    def generation(self) -> Generation | None:
+        """How the texts of the table are made; None where no measure needs any."""
+        return next((each.generation for each in self.measures if each.generation is not None), None)
+
+    @property
+    def oracle(self) -> str | None:
+        """The experiment of the language model that judges texts; None where no measure needs one."""
+        return next((each.oracle for each in self.measures if each.oracle is not None), None)
+
+    @property
+    def parsing(self) -> str | None:
+        """The settings of the trees that rows are judged by; None where no measure is of trees."""
+        return next((each.trees for each in self.measures if each.trees is not None), None)
 
     @property
     def ours(self) -> tuple[Column, ...]:
@@ -305,17 +273,32 @@ def load_definition(name: str) -> TableDefinition:
 def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
     """The checked table of a parsed file."""
     where, content = str(path), dict(given)
-    generation = content.get("generation")
     content |= {
         "columns": parts(Column, content.get("columns"), f"{where}: columns"),
         "rows": parts(Row, content.get("rows"), f"{where}: rows"),
-        "generation": None if generation is None else part(Generation, generation, f"{where}: generation"),
+        "measures": _measures(content.get("measures") or [], f"{where}: measures"),
     }
     if "seeds" in content:
         content["seeds"] = _seeds(content["seeds"], f"{where}: seeds")
     definition = part(TableDefinition, content, where)
     _check(definition, where)
     return definition
+
+
+def _measures(given: object, where: str) -> tuple[Measure, ...]:
+    """The measures of a list of class paths and arguments."""
+    if not given:
+        return ()
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--measures", type=list[Measure])
+    try:
+        with user_errors_unwrapped():
+            found = parser.instantiate(parser.parse_object({"measures": given})).measures
+    except (ArgumentError, UserError) as error:
+        raise UserError(f"{where}: {error}") from error
+    return tuple(found)
 
 
 def _seeds(given: object, where: str) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
@@ -329,7 +312,7 @@ def _check(definition: TableDefinition, where: str) -> None:
     keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
-            raise UserError(f"{where}: a {kind} stands twice among {', '.join(given)}.")
+            raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
     if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.sizes):
         expected, found = ", ".join(definition.sizes), ", ".join(definition.seeds)
         raise UserError(f"{where}: seeds: expected those of the sizes {expected}, found those of {found}.")
@@ -348,7 +331,7 @@ def _check(definition: TableDefinition, where: str) -> None:
                 f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
             )
     if definition.generation is not None:
-        _check_generation(definition.generation, definition.sizes, f"{where}: generation")
+        _check_generation(definition.generation, definition.sizes, f"{where}: measures")
     for column in definition.columns:
         if column.decimals < 0:
             raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
@@ -388,14 +371,14 @@ def _check_row(
     definition: TableDefinition, row: Row, keys: Collection[str], names: Collection[str], where: str
 ) -> None:
     if row.floor is not None and definition.parsing is None:
-        raise UserError(f"{where}: floor: expected `parsing`, the trees that it is judged by.")
+        raise UserError(
+            f"{where}: floor: expected a measure of trees (depgen.reporting.measures.Trees), by which it is judged."
+        )
     if row.options and row.made_from is None:
         raise UserError(f"{where}: options: expected an experiment, whose options they are.")
     for size in definition.sizes:
         row.options_at(size)
-    if row.reads and row.experiment is None:
-        raise UserError(f"{where}: reads: expected an experiment, whose run is read.")
-    strangers = sorted({*row.values, *row.stars, *row.reads} - set(keys))
+    strangers = sorted({*row.values, *row.stars} - set(keys))
     if strangers:
         raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
     alone = sorted(set(row.deviations) - set(row.values))

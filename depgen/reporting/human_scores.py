@@ -160,7 +160,7 @@ def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -
             key = f"{aspect}_{name}"
             star = name == better and each.over_items.p_value < LEVEL
             word = "n/c" if value is None else ""
-            cells[key] = Cell(value, star=star, word=word, decimals=definition.column(key).decimals)
+            cells[key] = Cell(value, mark="*" if star else "", word=word, decimals=definition.column(key).decimals)
     return cells
 
 
@@ -168,7 +168,9 @@ def _table_lines(definition: TableDefinition, row: Row, ours: Mapping[str, Cell]
     head: Head | None = Head(row.name, "" if row.in_paper else "†")
     columns = definition.columns
     if row.values:
-        cells = tuple(Cell(row.values.get(c.key), star=c.key in row.stars, decimals=c.decimals) for c in columns)
+        cells = tuple(
+            Cell(row.values.get(c.key), mark="*" if c.key in row.stars else "", decimals=c.decimals) for c in columns
+        )
         yield Line(row, "paper", cells, head=head)
         head = None
     if ours is not None:

@@ -11,9 +11,10 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.evaluation.text.generation import generate as write_texts
 from depgen.locations import below_runs, write_atomically
-from depgen.reporting.definition import Generation, Row, TableDefinition, load_definition
+from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
 from depgen.reporting.needs import runs_in
+from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
 from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import result_path

@@ -1,69 +1,46 @@
-"""A table's numbers put side by side: the paper's, the tracked, the local, and the difference."""
+"""A table laid out: the paper's numbers, ours, and the difference, a line each."""
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from depgen.reporting.comparison import Summary, compare, starred, summarise
+from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
-from depgen.reporting.intervals import Bounds, intervals, with_intervals
-from depgen.reporting.measured import Ours, tracked_stars
-from depgen.reporting.notes import notes_of, why_missing
-from depgen.reporting.results import Result
+from depgen.reporting.extras import Extra, runs_of, verdicts_of
+from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.notes import judges_of, notes_of, reason_of
+from depgen.reporting.store import Bounds, Figure, Ours
 
 Whose = Literal["paper", "measured", "local", "joined", "difference"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number with its spread and star, or a word in its place.
+    """One number with its spread and mark, or a word in its place.
 
     Attributes:
         value: the number; None for a word or nothing.
         deviation: standard deviation over seeds, or the paper's over its runs.
-        star: whether it is significantly better than the best other one.
+        mark: what the comparison with the best other system gave.
+        judge: a letter where the column has numbers of several judges.
         signed: whether a plus is printed (differences).
         word: what stands in place of a number.
         decimals: digits after the point.
-        seeds: how many seeds the number is over; None where that is not asked.
+        seeds: how many seeds the number is over; None for the paper's and for differences.
         partial: whether the row has more seeds than that.
         interval: low and high end of the bootstrap interval over items; None where there is none.
     """
 
     value: float | None = None
     deviation: float | None = None
-    star: bool = False
+    mark: Mark = ""
+    judge: str = ""
     signed: bool = False
     word: str = ""
     decimals: int = 2
     seeds: int | None = None
     partial: bool = False
-    interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line: a system's numbers of one kind, over so many seeds.
-
-    Attributes:
-        row: the system.
-        numbers: whose.
-        cells: one a column.
-        seeds: how many; None for the paper's and for differences.
-        head: what the system's first line says before its numbers; None in its other lines.
-    """
-
-    row: Row
-    numbers: Whose
-    cells: tuple[Cell, ...]
-    seeds: int | None = None
-    head: "Head | None" = None
-
-    @property
-    def label(self) -> str:
-        """The head in words; empty where there is none."""
-        return "" if self.head is None else str(self.head)
+    interval: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +67,38 @@ class Head:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One line: a system's numbers of one kind.
+
+    Attributes:
+        row: the system.
+        numbers: whose.
+        cells: one a column.
+        seeds: over how many seeds; None for the paper's and for differences.
+        head: what the system's first line says before its numbers; None in its other lines.
+    """
+
+    row: Row
+    numbers: Whose
+    cells: tuple[Cell, ...]
+    seeds: int | None = None
+    head: Head | None = None
+
+    @property
+    def label(self) -> str:
+        """The head in words; empty where there is none."""
+        return "" if self.head is None else str(self.head)
+
+
+@dataclass(frozen=True)
 class Layout:
-    """A whole table before it takes a format."""
+    """A whole table before it takes a format; `extras` are the tables below it."""
 
     definition: TableDefinition
     size: str
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
+    extras: tuple[Extra, ...] = ()
 
     @property
     def caption(self) -> str:
@@ -104,71 +106,53 @@ class Layout:
         return self.definition.caption + (f" (size {self.size})" if self.size else "")
 
 
-def lay_out(definition: TableDefinition, *, size: str, ours: Mapping[str, Ours]) -> Layout:
-    """The table of local and tracked results, by row name, beside the published ones."""
-    results = {name: each.results for name, each in ours.items()}
-    comparisons, tests = compare(definition, results)
-    bounds = intervals(definition, results)
-    stars = starred(definition, results, comparisons)
-    comparisons = with_intervals(definition, results, comparisons)
-    lines: list[Line] = []
+def lay_out(ours: Ours) -> Layout:
+    """The table of our numbers next to the published ones."""
+    definition = ours.definition
+    comparisons, tests = compare(ours)
+    comparisons = with_intervals(ours, comparisons)
+    lines = tuple(_lines(ours, comparisons))
+    notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)))
+    extras = (verdicts_of(ours, comparisons), runs_of(ours))
+    return Layout(definition, ours.size, lines, tuple(notes), tuple(each for each in extras if each.rows))
+
+
+def _lines(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[Line]:
+    definition = ours.definition
+    found, bounds = marked(ours, comparisons), intervals(ours)
     published = any(row.values for row in definition.rows)
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
-        won = {key for name, key in stars if name == row.name}
-        recorded = tracked_stars(definition, row, ours)
-        first, *others = _lines(
-            definition, row, ours[row.name], _Found(won, bounds.get(row.name, {})), recorded=recorded
+        ran = asked_of_people or bool(ours.of(row.name))
+        made = is_made(row, size=ours.size)
+        head = _head(row, ran=ran, made=made, published=published)
+        marks = {key: mark for (name, key), mark in found.items() if name == row.name}
+        first, *others = _lines_of(
+            ours, row, marks, {key: each for (name, key), (each, _) in bounds.items() if name == row.name}
         )
-        ran = asked_of_people or bool(ours[row.name].shown)
-        made = is_made(row, size=size)
-        lines += [dataclasses.replace(first, head=_head(row, ran=ran, made=made, published=published)), *others]
-    notes = notes_of(definition, size=size, ours=ours, comparisons=comparisons, tests=tests)
-    return Layout(definition, size, tuple(lines), (*_partial(definition, lines), *notes))
+        yield from (replace(first, head=head), *others)
 
 
-def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:
-    """Which numbers are over fewer seeds than their row has."""
-    cells = [
-        f"{line.row.name} ({line.numbers}) {column.header}: {cell.seeds} of {line.seeds}"
-        for line in lines
-        for column, cell in zip(definition.columns, line.cells, strict=True)
-        if cell.partial
-    ]
-    if cells:
-        yield f"‡: over some of the row's seeds only: {'; '.join(cells)}."
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What was found of a row's numbers: wins and intervals, by column."""
-
-    stars: set[str]
-    intervals: Bounds
-
-
-def _lines(definition: TableDefinition, row: Row, ours: Ours, found: _Found, *, recorded: set[str]) -> list[Line]:
-    """A row's lines; one that has no numbers at all keeps a line that says so."""
-    columns = definition.columns
-    lines = []
+def _lines_of(ours: Ours, row: Row, marks: dict[str, Mark], bounds: dict[str, Bounds]) -> list[Line]:
+    """A row's lines; one that has no numbers at all keeps an empty line."""
+    columns, lines = ours.definition.columns, []
     if row.values:
         cells = tuple(
-            Cell(row.values.get(c.key), row.deviations.get(c.key), star=c.key in row.stars, decimals=c.decimals)
+            Cell(
+                row.values.get(c.key), row.deviations.get(c.key), "*" if c.key in row.stars else "", decimals=c.decimals
+            )
             for c in columns
         )
         lines.append(Line(row, "paper", cells))
-    if ours.apart is not None:
-        tracked = _Found(recorded, ours.apart.intervals)
-        lines.append(_line(row, columns, ours.apart.results, tracked, "measured"))
-    if ours.results:
-        lines.append(_line(row, columns, ours.results, found, "joined" if ours.joined else "local"))
-    if row.values and ours.shown:
-        cells = tuple(_difference(row, column, summarise(ours.shown, column.key)) for column in columns)
-        if any(cell.value is not None for cell in cells):
-            lines.append(Line(row, "difference", cells))
-    if not lines:
-        lines.append(Line(row, "local", tuple(Cell() for _ in columns)))
-    return lines
+    if results := ours.of(row.name):
+        cells = tuple(
+            replace(_cell(ours, row, c), mark=marks.get(c.key, ""), interval=bounds.get(c.key)) for c in columns
+        )
+        lines.append(Line(row, ours.source(row.name), cells, len(results)))
+        differences = tuple(_difference(row, c, ours.figure(row.name, c.key)) for c in columns)
+        if any(cell.value is not None for cell in differences):
+            lines.append(Line(row, "difference", differences))
+    return lines or [Line(row, "local", tuple(Cell() for _ in columns))]
 
 
 def _head(row: Row, *, ran: bool, made: bool, published: bool) -> Head:
@@ -179,32 +163,32 @@ def _head(row: Row, *, ran: bool, made: bool, published: bool) -> Head:
     return Head(row.name, mark, tuple(each for each in (quoted, missing) if each is not None), missing)
 
 
-def _line(row: Row, columns: Sequence[Column], results: Sequence[Result], found: _Found, numbers: Whose) -> Line:
-    cells = []
-    for column in columns:
-        if column.published_only:
-            cells.append(Cell())
-            continue
-        summary = summarise(results, column.key)
-        if summary is not None:
-            cells.append(
-                Cell(
-                    summary.mean,
-                    summary.deviation,
-                    star=column.key in found.stars,
-                    decimals=column.decimals,
-                    seeds=summary.seeds,
-                    partial=summary.seeds < len(results),
-                    interval=found.intervals.get(column.key),
-                )
-            )
-        else:
-            cells.append(Cell(word="n/c" if why_missing(row, column, results) else ""))
-    return Line(row, numbers, tuple(cells), len(results))
-
-
-def _difference(row: Row, column: Column, summary: Summary | None) -> Cell:
-    """Ours less the paper's."""
-    if summary is None or column.key not in row.values:
+def _cell(ours: Ours, row: Row, column: Column) -> Cell:
+    if column.published_only:
         return Cell()
-    return Cell(summary.mean - row.values[column.key], signed=True, decimals=column.decimals)
+    figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
+    if figure is None:
+        return Cell(word="n/c" if reason_of(ours, row, column) else "")
+    return Cell(
+        figure.mean,
+        figure.deviation,
+        judge=judges_of(ours, column.key).get(figure.judge, ""),
+        decimals=column.decimals,
+        seeds=len(figure.values),
+        partial=len(figure.values) < seeds,
+    )
+
+
+def _difference(row: Row, column: Column, figure: Figure | None) -> Cell:
+    """Ours less the paper's."""
+    if figure is None or column.key not in row.values or column.published_only or not column.comparable:
+        return Cell()
+    return Cell(figure.mean - row.values[column.key], signed=True, decimals=column.decimals)
+
+
+def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:
+    """Which numbers are over fewer seeds than their row has."""
+    for line in lines:
+        for column, cell in zip(definition.columns, line.cells, strict=True):
+            if cell.partial:
+                yield f"{line.row.name} {column.header}: {cell.seeds} of {line.seeds}"

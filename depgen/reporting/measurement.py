@@ -14,16 +14,13 @@ from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import write_atomically
-from depgen.reporting.coherence import measure_coherence
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.numbers import Numbers
-from depgen.reporting.parses import measure_correlations, measure_floor, measure_trees, treebank_of
+from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.parses import measure_floor, treebank_of
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
-from depgen.reporting.scoring import OWN, measure_scores
-from depgen.reporting.texts import measure_texts
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
 from depgen.training.runs import read_record
@@ -49,18 +46,16 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     trained = fit(job, depgen, wait=wait)
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
-    if job.definition.generation is not None:
-        found.add(measure_texts(job, trained, data.corpus, options, depgen))
-    for measured in (measure_trees, measure_correlations, measure_coherence):
-        found.add(measured(job, trained.run))
     facts, record = facts_of(trained.run, data), read_record(trained.run)
-    scored = measure_scores(job, trained.run, facts)
-    found = found.without(OWN) if scored.metrics else found
-    found.add(scored)
+    row = TrainedRow(job, trained, data.corpus, facts, options, depgen)
+    for each in job.definition.measures:
+        measured = each.measure(row)
+        found = found.without(each.replaces) if measured.metrics else found
+        found.add(measured)
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
-        _result(job, sift(job, found.read_by(job.row.reads)), facts.data),
+        _result(job, sift(found), facts.data),
         **{name: getattr(facts, name) for name in _OF_THE_RUN},
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
@@ -138,7 +133,7 @@ def _floor_of_trees(job: Job) -> Result:
     others = [column.key for column in job.definition.ours if column.key not in found.metrics]
     found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
     assert job.definition.parsing is not None
-    return _result(job, sift(job, found), source_of(treebank_of(job.definition.parsing).corpus))
+    return _result(job, sift(found), source_of(treebank_of(job.definition.parsing).corpus))
 
 
 def _floor_of_source(job: Job) -> Result:
@@ -158,15 +153,11 @@ def _floor_of_source(job: Job) -> Result:
     return _result(job, Numbers(metrics), source_of(corpus))
 
 
-def sift(job: Job, found: Numbers) -> Numbers:
-    """The numbers that are numbers, and for every column without one the reason."""
+def sift(found: Numbers) -> Numbers:
+    """The finite numbers, and the reasons for those that are not there."""
     kept = {name: value for name, value in found.metrics.items() if math.isfinite(value)}
     reasons = {name: f"it came out as {value}" for name, value in found.metrics.items() if not math.isfinite(value)}
-    reasons |= found.not_computed
-    for column in job.definition.ours:
-        if column.key not in kept:
-            reasons.setdefault(column.key, "nothing here computes it yet")
-    return Numbers(kept, found.items, found.settings, reasons)
+    return Numbers(kept, found.items, found.settings, {**reasons, **found.not_computed})
 
 
 def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:

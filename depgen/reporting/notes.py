@@ -1,341 +1,316 @@
-"""The lines under a table: what the marks mean, who wins, what is missing, and where every number comes from."""
+"""What is printed below a table: its marks, what does not compare, what is missing, verdicts, and the runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from depgen.reporting.comparison import LEVEL, Results, SystemComparison, empty_texts, judges, seeds_scored, summarise
-from depgen.reporting.definition import Column, Generation, Row, TableDefinition
+from depgen.reporting.compare import LEVEL, SystemComparison
+from depgen.reporting.definition import Column, Row
 from depgen.reporting.digests import change_since
-from depgen.reporting.measured import Ours
-from depgen.reporting.resamples import differences
-from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN, Result
-from depgen.reporting.verdicts import verdicts
+from depgen.reporting.extras import mean_of, tokens_of
+from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
+from depgen.reporting.numbers import Generation
+from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN
+from depgen.reporting.store import Ours
 
 MATCHED = 0.01
+"""How far, relative, the training tokens of compared systems may lie apart."""
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
+UNMEASURED = "not measured; --remeasure computes it where the run is kept"
+SEVERAL_JUDGES = "its seeds were judged by different models, over which there is no mean"
 
 
 def notes_of(
-    definition: TableDefinition,
-    *,
-    size: str,
-    ours: Mapping[str, Ours],
-    comparisons: Sequence[SystemComparison],
-    tests: int,
+    ours: Ours, comparisons: Sequence[SystemComparison], tests: int, *, partial: Sequence[str] = ()
 ) -> list[str]:
-    """Every line under the table, in order."""
-    results = {name: each.results for name, each in ours.items()}
-    shown = {name: each.shown for name, each in ours.items()}
-    lines = list(_marks(definition, ours, tests))
-    lines += _scored(definition, ours)
-    lines += _before_changes(definition, shown)
-    lines += _reduced(definition, shown)
-    lines += verdicts(definition, comparisons)
-    lines += differences(definition, results)
-    lines += _not_computed(definition, size, shown)
-    if alone := [column.header for column in definition.columns if column.published_only]:
-        lines.append(f"Only the paper has {_listed(alone)}: the data are not at hand, and ours stay empty.")
-    lines += _empty(definition, comparisons, shown)
-    for column in definition.columns:
-        if column.explanation is not None:
-            lines.append(f"{column.header}: {column.explanation}.")
-        lines += _unknown(column, definition, shown)
-    lines += _unknown_to_judges(definition, shown)
-    lines += _settings(definition, shown)
-    lines += [f"{row.name}: {row.note}." for row in definition.rows if row.note is not None]
-    for row in definition.rows:
-        lines += _floor(row, shown.get(row.name, ()))
-    lines += _budget(definition, shown)
-    lines += _time(definition, shown)
-    lines += _data(definition, shown)
-    lines += _weights(definition, shown)
-    lines += _precision(definition, shown)
-    for row in definition.rows:
-        each = ours[row.name]
-        lines += _origin(row, "local and measured" if each.joined else "local", each.results)
-    for row in definition.rows:
-        lines += _origin(row, "measured", () if (apart := ours[row.name].apart) is None else apart.results)
-    lines += _texts(definition, shown)
-    if any(shown.get(row.name) for row in definition.rows if not row.is_floor):
-        lines.append("Seeds vary weights, dropout and sampling; the order of the data is the same for all.")
-    if not any(shown.values()) and any(row.experiment is not None for row in definition.rows):
-        lines.append(f"Nothing of ours yet at size {size}: depgen reproduce {definition.argument}.")
-    return lines + [f"{note.rstrip('.')}." for note in definition.notes]
+    """At most ten lines, each of one kind; `partial` are the numbers over some of their row's seeds only."""
+    definition = ours.definition
+    kinds: Sequence[tuple[str, Iterable[str]]] = (
+        ("Numbers", _sources(ours)),
+        ("Marks", _marks(ours, tests, partial)),
+        ("Compare with care", _care(ours)),
+        ("Not computed", _not_computed(ours)),
+        ("Not compared", _not_compared(ours, comparisons)),
+        ("Columns", [f"{each.header}: {each.explanation}" for each in definition.columns if each.explanation]),
+        ("Settings", _settings(ours)),
+        ("Rows", _rows(ours)),
+        ("Texts", _texts(ours)),
+        ("Notes", definition.notes),
+    )
+    return [
+        f"{kind}: {'; '.join(each.rstrip('.') for each in lines)}." for kind, given in kinds if (lines := list(given))
+    ]
 
 
-def _marks(definition: TableDefinition, ours: Mapping[str, Ours], tests: int) -> Iterator[str]:
+def _sources(ours: Ours) -> Iterator[str]:
+    """Where the numbers of each line come from."""
+    definition = ours.definition
+    found = {ours.source(result.row) for result in ours.results}
+    published = any(row.values for row in definition.rows)
+    if published:
+        yield f"paper: {definition.source}, with its own marks"
+    if found & {"measured", "joined"}:
+        yield "measured: tracked in experiments/measured"
+    if found & {"local", "joined"}:
+        yield f"local: from results/{definition.table}"
+    if "joined" in found:
+        yield "joined: local seeds and tracked ones of the same training"
+    if published and found:
+        yield "difference: ours less the paper's"
+    if not found and any(row.experiment is not None for row in definition.rows):
+        yield f"nothing of ours yet at size {ours.size}: depgen reproduce {definition.argument}"
+
+
+_TESTS = {
+    "paired_t": "paired t-test",
+    "paired_bootstrap": "paired bootstrap",
+    "welch_t": "Welch's t-test",
+    "none": "none",
+}
+
+
+def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
     """What the signs in the cells mean."""
-    local = any(each.results for each in ours.values())
-    measured = any(each.apart is not None for each in ours.values())
-    if any(row.values for row in definition.rows):
-        yield f"paper: {definition.source}; * there is the paper's own mark."
-    sizes = all(column.higher_better is None for column in definition.columns)
-    if measured:
-        best = "; * significantly better than the best other system of its block, by a test when recorded"
-        yield f"measured: tracked in experiments/measured{'' if sizes else best}."
-    if local and sizes:
-        yield f"local: from results/{definition.table}."
-    elif local:
-        star = (
-            f"local: from results/{definition.table}, mean over seeds; * significantly better than the best other "
-            f"system of its block, p < {LEVEL}"
-        )
-        correction = (
-            f", Holm's correction over the table's {tests} test{'' if tests == 1 else 's'}"
-            if tests
-            else "; nothing to test yet"
-        )
-        how = "two-sided; paired over items, their scores averaged over seeds, unless said otherwise"
-        yield f"{star} ({how}{correction})."
-        by_test: dict[str, list[str]] = {"paired_t": [], "paired_bootstrap": [], "welch_t": []}
-        by_test |= {"none": []}
-        for column in definition.ours:
-            if column.higher_better is not None:
-                by_test[column.test].append(column.header)
-        names = {
-            "paired_t": "paired t-test",
-            "paired_bootstrap": "paired bootstrap",
-            "welch_t": "Welch's t-test for independent samples, those of all seeds together",
-            "none": "not tested",
-        }
-        yield "Tests: " + "; ".join(f"{names[test]}: {', '.join(on)}" for test, on in by_test.items() if on) + "."
-    if any(row.values for row in definition.rows) and (measured or local):
-        yield "difference: ours (local if there is one, else measured) less the paper's. n/c: not computed, see below."
-    if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
-        yield "†: not in the paper."
-
-
-def _scored(definition: TableDefinition, ours: Mapping[str, Ours]) -> Iterator[str]:
-    """What joined lines are, and which rows have intervals and tests by some of their seeds only."""
-    if any(each.joined for each in ours.values()):
+    definition = ours.definition
+    if ours.results:
+        yield "±: standard deviation over seeds"
         yield (
-            "joined: local seeds and those of the same configuration tracked in experiments/measured, as one system; "
-            "tracked seeds keep no per-item scores, so that intervals and tests are by those of the local ones."
+            f"[low, high]: {100 * CONFIDENCE:.0f} % bootstrap percentile interval over test items ({RESAMPLES:,} "
+            f"resamples, seed {SEED}), the models held fixed"
         )
-    for name, each in ours.items():
-        seeds = dict.fromkeys(seeds_scored(definition, each.results) if each.results else ())
-        if each.apart is not None and not each.results:
-            seeds = dict.fromkeys(each.apart.scored_seeds)
-        if seeds and len(seeds) < len(each.shown):
-            of = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))} alone (of {len(each.shown)})"
-            yield f"{name}: intervals, around the mean of all, and tests by the items of {of}."
+        directed = [column for column in definition.ours if column.higher_better is not None]
+        by_test = {name: [each.header for each in directed if each.test == name] for name in _TESTS}
+        used = "; ".join(f"{_TESTS[name]}: {_listed(headers)}" for name, headers in by_test.items() if headers)
+        if directed:
+            yield (
+                f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds (Welch's t-test) "
+                f"and, where items are tested, over items ({used}), corrected by Holm's method over the table's "
+                f"{tests} tests; a recorded test keeps its correction"
+            )
+            yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
+    if any(len(judges_of(ours, column.key)) > 1 for column in definition.columns):
+        yield "ᵃ ᵇ: judged by different models (see Settings), not compared with one another"
+    if partial:
+        yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
+    if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
+        yield "†: not in the paper"
+    if ours.results:
+        yield "n/c: not computed"
 
 
-def _not_computed(definition: TableDefinition, size: str, shown: Results) -> Iterator[str]:
-    """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
-    missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for column in definition.ours:
-        reasons: dict[str, list[str]] = {}
-        for row in definition.rows:
-            for reason in why_missing(row, column, shown.get(row.name, ())):
-                reasons.setdefault(reason, []).append(row.name)
-        for reason, names in reasons.items():
-            missing.setdefault((reason, tuple(names)), []).append(column.header)
-    if missing and definition.generation is not None:
-        command = f"depgen reproduce {definition.argument} --size {size} --remeasure"
-        yield f"n/c: `{command}` measures the texts again once what was missing is there, without training."
-    for (reason, rows), headers in missing.items():
-        yield f"Not computed: {_listed(headers)} ({_listed(rows)}): {reason.rstrip('.')}."
-
-
-def why_missing(row: Row, column: Column, results: Sequence[Result]) -> list[str]:
-    """Why seeds of a row have no figure of a measure of ours, each reason once.
-
-    What is measured has a figure or a reason for every column that the table has then; sizes of a corpus and the
-    perplexity under a source are all that their rows are asked for.
-    """
-    said = [result.not_computed[column.key] for result in results if column.key in result.not_computed]
-    asked = row.corpus_of is None and row.floor_of is None
-    if asked and any(column.key not in {*result.metrics, *result.not_computed} for result in results):
-        said.append("measured before the table had this column (--remeasure computes it where the run is kept)")
-    if len(judges(results, column.key)) > 1:
-        said.append("its seeds were judged by different models, over which there is no mean")
-    return list(dict.fromkeys(said))
-
-
-def _empty(definition: TableDefinition, comparisons: Sequence[SystemComparison], shown: Results) -> Iterator[str]:
-    """How many texts of each row are empty, if any is; and which measures of which systems do not compare for that."""
-    counted = {row.name: count for row in definition.rows if (count := empty_texts(shown.get(row.name, ())))}
-    written = "texts" if definition.generation is not None and definition.generation.samples else "endings"
-    if any(empty for empty, _ in counted.values()):
-        for name, (empty, texts) in counted.items():
-            yield f"{name}: {empty:,} of {texts:,} {written} are empty."
-    headers: dict[str, dict[str, None]] = {}
-    for item in comparisons:
-        if item.incomparable is not None:
-            headers.setdefault(item.incomparable, {})[definition.column(item.column).header] = None
-    for reason, names in headers.items():
-        yield f"Not compared: {_listed(list(names))}, since {reason}; no star and no verdict between these two."
-
-
-def _texts(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """How texts were made, rows that made them alike together."""
-    if definition.generation is None:
-        return
-    ways: dict[Generation | None, list[str]] = {}
-    for row in definition.rows:
-        for result in shown.get(row.name, ()) if not row.is_floor else ():
-            names = ways.setdefault(result.generation, [])
-            if row.name not in names:
-                names.append(row.name)
-    for way, names in ways.items():
-        made = way or definition.generation
-        of = f" of {_listed(names)}" if len(ways) > 1 else ""
-        begun = (
-            f"prompted with the first {made.prompt_sentences} sentences of each test document, the next one is the "
-            "reference"
-            if made.samples is None
-            else f"{made.samples:,} from nothing, for each seed"
-        )
-        own = sorted({column.top_p for column in definition.columns if column.top_p is not None})
-        nucleus = ", ".join(map(str, own)) or made.top_p
-        line = (
-            f"Texts{of}: {begun}; top-p {nucleus}, temperature {made.temperature}, sampling seed {made.seed} + the "
-            f"run's, at most {made.max_new_tokens} tokens"
-        )
-        kept = "" if way is not None else " (as the table says now; these results do not keep their settings)"
-        yield f"{line}{kept}."
-
-
-def _settings(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """What a measure depends on, once for each different setting, with its rows where a measure has several."""
-    columns: dict[str, list[str]] = {}
-    for column in definition.columns:
-        settings: dict[str, dict[str, None]] = {}
-        for row in definition.rows:
-            for result in shown.get(row.name, ()):
-                if column.key in result.settings:
-                    settings.setdefault(result.settings[column.key], {})[row.name] = None
-        for setting, names in sorted(settings.items()):
-            of = f" ({_listed(list(names))})" if len(settings) > 1 else ""
-            columns.setdefault(setting, []).append(column.header + of)
-    for setting, headers in columns.items():
-        yield f"{_listed(headers)} settings: {setting}."
-
-
-def _unknown(column: Column, definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """How many of the tokens that a perplexity, or of the words that a judgement of documents, is over are `<unk>`.
-
-    Systems of the same share stand together.
-    """
-    likelihood = column.key == "perplexity"
-    key, shares = "unk_rate" if likelihood else column.key + OF_DOCUMENTS, dict[str, list[str]]()
-    for row in definition.rows:
-        found = [result.metrics[key] for result in shown.get(row.name, ()) if key in result.metrics]
-        if found:
-            shares.setdefault(f"{100 * sum(found) / len(found):.2f} %", []).append(row.name)
-    if shares:
-        each = "; ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
-        unequal = "; perplexities with unequal shares do not compare" if likelihood and len(shares) > 1 else ""
-        yield f"{column.header}: {'test tokens' if likelihood else 'words'} that are <unk>: {each}{unequal}."
-
-
-def _unknown_to_judges(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """How much of each row's texts the judge of a measure could not read, by which it spares them."""
-    for row in definition.rows:
-        means = ((each.header, summarise(shown.get(row.name, ()), each.key + UNKNOWN)) for each in definition.columns)
-        shares = [f"{header} {100 * share.mean:.2f} %" for header, share in means if share is not None]
-        if shares:
-            yield f"{row.name}: words of its texts that the oracle reads as <unk>: {', '.join(shares)}."
-
-
-def _floor(row: Row, results: Sequence[Result]) -> Iterator[str]:
-    """The source's perplexity on the test stories, and its own."""
-    if not row.is_floor or not results or "perplexity" not in results[0].metrics:
-        return
-    metrics = results[0].metrics
-    line = f"{row.name}: perplexity of the test stories under the source {metrics['perplexity']:.2f}"
-    if "source_perplexity" in metrics:
-        line += f"; of the source itself {metrics['source_perplexity']:.2f} (exact entropy per token)"
-    yield f"{line}."
-
-
-def _before_changes(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """The rows whose numbers were made before a change that touches them, and have not been made again."""
+def _care(ours: Ours) -> Iterator[str]:
+    """What keeps rows from being compared with one another or with the paper."""
+    yield from _reduced(ours)
+    yield from _other_data(ours)
+    yield from _budgets(ours)
+    yield from _weights(ours)
+    yield from _unknown(ours)
+    for row in ours.definition.rows:
+        if len({result.config_sha256 for result in ours.of(row.name)}) > 1:
+            yield f"the seeds of {row.name} are of different configurations"
     rows: dict[str, list[str]] = {}
-    for row in definition.rows:
-        for change in {change_since(result.config_sha256) for result in shown.get(row.name, ())}:
-            if change is not None:
-                rows.setdefault(change, []).append(row.name)
+    for row in ours.definition.rows:
+        for change in {change_since(result.config_sha256) for result in ours.of(row.name)} - {None}:
+            rows.setdefault(str(change), []).append(row.name)
     for change, names in sorted(rows.items()):
-        yield f"Before {change}: {'; '.join(names)}."
+        yield f"made before {change}: {_rows_listed(ours, names)}"
 
 
-def _reduced(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """A warning where published numbers stand beside ones from less data, unless sizes are what the table is about."""
+def _reduced(ours: Ours) -> Iterator[str]:
+    """A warning where ours saw less data than the published systems, unless sizes are what the table is about."""
+    definition = ours.definition
     trained = [row for row in definition.rows if row.corpus_of is None and not definition.sizes_vary]
-    names = [row.name for row in trained if any(result.data.reduced for result in shown.get(row.name, ()))]
+    names = [row.name for row in trained if any(result.data.reduced for result in ours.of(row.name))]
     if names and any(row.values for row in definition.rows):
         yield (
-            f"Trained on less data than was published ({_listed(names)}): compare these rows with one another; their "
-            "difference from the paper is no verdict on the system."
+            f"trained on less data than was published ({_rows_listed(ours, names)}), so that differences from the "
+            "paper are no verdict on a system"
         )
 
 
-def _budget(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """Whether the systems of each block saw the same number of training tokens."""
-    groups: dict[str | None, list[Row]] = {}
-    for row in definition.rows:
-        groups.setdefault(row.group, []).append(row)
-    for group, rows in groups.items():
-        seen = {row.name: tokens for row in rows if (tokens := _tokens(shown.get(row.name, ()))) is not None}
-        if len(seen) < 2:
-            continue
-        matched = max(seen.values()) <= (1 + MATCHED) * min(seen.values())
-        each = ", ".join(f"{name} {tokens:,.0f}" for name, tokens in seen.items())
-        words = "matched (within 1 %)" if matched else "NOT matched"
-        yield f"Budget{f' of {group}' if group else ''}, training tokens seen over all phases: {words}: {each}."
-
-
-def _time(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """What training took on processors, by which rows compare that ran beside other work; on a GPU that says little."""
-    taken = {}
-    for row in definition.rows:
-        on_cpu = [each for each in shown.get(row.name, ()) if each.hardware.startswith("CPU")]
-        minutes = [each.processor_seconds / 60 for each in on_cpu if each.processor_seconds is not None]
-        if minutes:
-            taken[row.name] = f"{row.name} {sum(minutes) / len(minutes):.0f}"
-    if taken:
-        yield f"Training, minutes of processor time, validation included: {_listed(list(taken.values()))}."
-
-
-def _data(definition: TableDefinition, shown: Results) -> Iterator[str]:
+def _other_data(ours: Ours) -> Iterator[str]:
     """A warning where not all systems saw the same data, or parts of one corpus; a floor's rule saw none."""
+    definition = ours.definition
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
         if row.floor is not None or row.corpus_of is not None or row.other_data:
             continue
-        sources = [result.data for result in shown.get(row.name, ())]
+        sources = [result.data for result in ours.of(row.name)]
         for version in dict.fromkeys(each.corpus if definition.sizes_vary else each.fingerprint for each in sources):
             versions.setdefault(version, []).append(row.name)
     if len(versions) > 1:
-        parts = " | ".join(", ".join(names) for names in versions.values())
-        yield f"NOT the same data (text or reading options differ), so these don't compare: {parts}."
+        yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
 
 
-def _weights(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """A warning where systems of a block that may be pretrained began from different weights."""
-    groups: dict[str | None, dict[str, list[str]]] = {}
-    for row in definition.rows:
-        for beginning in dict.fromkeys(result.beginning for result in shown.get(row.name, ())):
-            if beginning is not None:
-                groups.setdefault(row.group, {}).setdefault(beginning, []).append(row.name)
-    for begun in groups.values():
+def _budgets(ours: Ours) -> Iterator[str]:
+    """The groups whose systems saw different numbers of training tokens."""
+    for group, rows in _groups(ours).items():
+        seen = {row.name: tokens for row in rows if (tokens := mean_of(ours, row, tokens_of)) is not None}
+        if len(seen) > 1 and max(seen.values()) > (1 + MATCHED) * min(seen.values()):
+            each = _listed([f"{name} {tokens:,.0f}" for name, tokens in seen.items()])
+            yield f"training tokens{f' of {group}' if group else ''} NOT matched: {each}"
+
+
+def _weights(ours: Ours) -> Iterator[str]:
+    """The groups whose systems began from different weights."""
+    for rows in _groups(ours).values():
+        begun: dict[str, list[str]] = {}
+        for row in rows:
+            for beginning in dict.fromkeys(result.beginning for result in ours.of(row.name)):
+                if beginning is not None:
+                    begun.setdefault(beginning, []).append(row.name)
         if len(begun) > 1:
             parts = " | ".join(f"{_listed(names)} ({beginning})" for beginning, names in begun.items())
-            yield f"NOT begun from the same weights, so these don't compare: {parts}."
+            yield f"NOT begun from the same weights: {parts}"
 
 
-def _precision(definition: TableDefinition, shown: Results) -> Iterator[str]:
-    """Which rows were trained in another precision than their experiments ask for, and by which seeds."""
-    for row in definition.rows:
-        others: dict[str, list[str]] = {}
-        for result in shown.get(row.name, ()):
-            if result.precision is not None:
-                others.setdefault(result.precision, []).append(str(result.seed))
-        for precision, seeds in others.items():
-            yield (
-                f"{row.name}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}: trained in {precision}, not in "
-                "the precision of the experiment; networks differ by rounding, as they do between machines."
+def _groups(ours: Ours) -> dict[str | None, list[Row]]:
+    groups: dict[str | None, list[Row]] = {}
+    for row in ours.definition.rows:
+        groups.setdefault(row.group, []).append(row)
+    return groups
+
+
+def _unknown(ours: Ours) -> Iterator[str]:
+    """Perplexities over different shares of unknown words, and shares of them that a judge reads."""
+    for column in ours.definition.columns:
+        if column.key == "perplexity":
+            shares = _shares(ours, "unk_rate")
+            if len(shares) > 1:
+                yield f"{column.header} over unequal shares of <unk>: {_by_share(shares)}"
+        elif shares := _shares(ours, column.key + OF_DOCUMENTS):
+            yield f"{column.header}: words that are <unk>: {_by_share(shares)}"
+        if shares := _shares(ours, column.key + UNKNOWN):
+            yield f"{column.header}: words of the texts that the oracle reads as <unk>: {_by_share(shares)}"
+
+
+def _shares(ours: Ours, key: str) -> dict[str, list[str]]:
+    """The systems of each share, per cent."""
+    shares: dict[str, list[str]] = {}
+    for row in ours.definition.rows:
+        if (figure := ours.figure(row.name, key)) is not None:
+            shares.setdefault(f"{100 * figure.mean:.2f} %", []).append(row.name)
+    return shares
+
+
+def _by_share(shares: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
+
+
+def _not_computed(ours: Ours) -> Iterator[str]:
+    """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
+    definition = ours.definition
+    missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for column in definition.ours:
+        reasons: dict[str, list[str]] = {}
+        for row in definition.rows:
+            if (reason := reason_of(ours, row, column)) is not None:
+                reasons.setdefault(reason, []).append(row.name)
+        for reason, names in reasons.items():
+            missing.setdefault((reason, tuple(names)), []).append(column.header)
+    for (reason, rows), headers in missing.items():
+        yield f"{_listed(headers)} ({_rows_listed(ours, rows)}): {reason.rstrip('.')}"
+    if missing and definition.generation is not None:
+        command = f"depgen reproduce {definition.argument} --size {ours.size} --remeasure"
+        yield f"`{command}` measures the texts again without training"
+    if alone := [column.header for column in definition.columns if column.published_only]:
+        yield f"{_listed(alone)}: the data are not at hand"
+
+
+def reason_of(ours: Ours, row: Row, column: Column) -> str | None:
+    """Why a row has no figure of a measure of ours; None where it has one, or is not expected to.
+
+    What is measured has a figure or a reason for every column of the table at that time; the sizes of a corpus and the
+    perplexity under a source are all that their rows have.
+    """
+    results = ours.of(row.name)
+    if not results or column.published_only or ours.figure(row.name, column.key) is not None:
+        return None
+    if any(column.key in result.metrics for result in results):
+        return SEVERAL_JUDGES
+    said = dict.fromkeys(result.not_computed[column.key] for result in results if column.key in result.not_computed)
+    if said:
+        return "; ".join(said)
+    return UNMEASURED if row.corpus_of is None and row.floor_of is None else None
+
+
+def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[str]:
+    """Which measures of which systems do not compare, and why."""
+    headers: dict[tuple[str, frozenset[str]], dict[str, None]] = {}
+    for item in comparisons:
+        if item.incomparable is not None:
+            pair = (item.incomparable, frozenset((item.row, item.other)))
+            headers.setdefault(pair, {})[ours.definition.column(item.column).header] = None
+    pairs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    order = [row.name for row in ours.definition.rows]
+    for (reason, names), measures in headers.items():
+        pairs.setdefault((reason, tuple(measures)), []).append(" / ".join(sorted(names, key=order.index)))
+    for (reason, kinds), each in pairs.items():
+        yield f"{_listed(kinds)}, {reason}: {_listed(each)}"
+
+
+def judges_of(ours: Ours, measure: str) -> dict[str, str]:
+    """A letter for each judge of a measure's numbers; empty where there is one, with whom all compare."""
+    judges = dict.fromkeys(figure.judge for (_, key), figure in ours.figures.items() if key == measure)
+    return dict(zip(judges, _LETTERS, strict=False)) if len(judges) > 1 else {}
+
+
+def _settings(ours: Ours) -> Iterator[str]:
+    """What a measure depends on, once for each different setting, with its letter where a measure has several."""
+    columns: dict[str, list[str]] = {}
+    for column in ours.definition.columns:
+        settings: dict[str, dict[str, None]] = {}
+        for result in ours.results:
+            if column.key in result.settings:
+                settings.setdefault(result.settings[column.key], {})[result.row] = None
+        letters = judges_of(ours, column.key)
+        for setting, names in sorted(settings.items()):
+            of = letters.get(setting, f" ({_listed(list(names))})") if len(settings) > 1 else ""
+            columns.setdefault(setting, []).append(column.header + of)
+    for setting, headers in columns.items():
+        yield f"{_listed(headers)}: {setting}"
+
+
+def _rows(ours: Ours) -> Iterator[str]:
+    """What is to be known of single rows."""
+    for row in ours.definition.rows:
+        if row.note is not None:
+            yield f"{row.name}: {row.note}"
+        found = {name: ours.figure(row.name, name) for name in ("perplexity", "source_perplexity")}
+        own, source = found["perplexity"], found["source_perplexity"]
+        if row.floor_of is not None and own is not None:
+            said = f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}"
+            yield said + (
+                "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"
             )
+
+
+def _texts(ours: Ours) -> Iterator[str]:
+    """How texts were made, rows with the same settings together."""
+    definition = ours.definition
+    if definition.generation is None:
+        return
+    ways: dict[Generation | None, dict[str, None]] = {}
+    for result in ours.results:
+        if not definition.row(result.row).is_floor:
+            ways.setdefault(result.generation, {})[result.row] = None
+    own = sorted({column.top_p for column in definition.columns if column.top_p is not None})
+    for way, names in ways.items():
+        made = way or definition.generation
+        begun = (
+            f"each prompt is the first {made.prompt_sentences} sentences of a test document, the next is the reference"
+            if made.samples is None
+            else f"{made.samples:,} without a prompt, for each seed"
+        )
+        of = f"{_rows_listed(ours, list(names))}: " if len(ways) > 1 else ""
+        yield (
+            f"{of}{begun}, top-p {', '.join(map(str, own)) or made.top_p}, temperature {made.temperature}, sampling "
+            f"seed {made.seed} + the run's, at most {made.max_new_tokens} tokens"
+            + ("" if way is not None else " (the table's settings of today; these results do not keep theirs)")
+        )
+
+
+def _rows_listed(ours: Ours, names: Sequence[str]) -> str:
+    """The names of rows; `all rows` where these are all that have results."""
+    return "all rows" if set(names) >= {each.row for each in ours.results} else _listed(names)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -345,36 +320,3 @@ def _listed(names: Sequence[str]) -> str:
     'DM-Transformer; DM-Transformer, left chain'
     """
     return ("; " if any("," in name for name in names) else ", ").join(names)
-
-
-def _tokens(results: Sequence[Result]) -> float | None:
-    counts = [result.budget.train_tokens for result in results if result.budget.train_tokens is not None]
-    return sum(counts) / len(counts) if counts else None
-
-
-def _origin(row: Row, source: str, results: Sequence[Result]) -> Iterator[str]:
-    """Data, trees, seeds, size, machine, day and code of a row's numbers."""
-    if not results:
-        return
-    first, seeds = results[0], ", ".join(str(result.seed) for result in results)
-    data = first.data.corpus + (" (reduced)" if first.data.reduced else "")
-    if first.data.train_documents is not None:
-        data += f", {first.data.train_documents:,} training documents"
-    parts = [data]
-    if not row.is_floor:
-        parts += [f"trees: {first.trees or 'none'}", f"seeds: {seeds}"]
-    begun = dict.fromkeys(result.beginning for result in results if result.beginning is not None)
-    if begun:
-        parts.append(f"from {' / '.join(begun)}")
-    if first.parameters is not None:
-        parts.append(f"{first.parameters / 1e6:.1f} M parameters")
-    if first.budget.epochs is not None:
-        parts.append(f"{first.budget.epochs} epochs")
-    for name in ("hardware", "date", "commit"):
-        parts.append(" / ".join(dict.fromkeys(str(getattr(result, name)) for result in results)))
-    measured_with = dict.fromkeys(result.measured_commit for result in results if result.measured_commit is not None)
-    if measured_with and set(measured_with) != {result.commit for result in results}:
-        parts.append(f"measured by {' / '.join(measured_with)}")
-    yield f"{row.name} ({source}): " + "; ".join(parts) + "."
-    if len({result.config_sha256 for result in results}) > 1:
-        yield f"{row.name} ({source}): its seeds were made from different configurations."

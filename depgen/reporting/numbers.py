@@ -1,10 +1,19 @@
-"""What is measured of a row, before it becomes a result."""
+"""What is measured of a row: numbers, the measures that give them, and how its texts are made."""
 
-from collections.abc import Collection, Mapping
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from depgen.evaluation.text.measures import TextOptions
+    from depgen.reporting.jobs import Job
+    from depgen.reporting.run_facts import RunFacts
+    from depgen.training.experiment_runs import Depgen, FinishedRun
 
 
 @dataclass(frozen=True)
@@ -32,24 +41,78 @@ class Numbers:
             dict(self.not_computed),
         )
 
-    def read_by(self, sources: Mapping[str, str]) -> "Numbers":
-        """The same with other measures, and all that is named after them, under some names in place of what was there.
 
-        >>> Numbers({"mean": 2.0, "mean_low": 1.5, "unseen": 1.0}).read_by({"mean": "unseen"}).metrics
-        {'unseen': 1.0, 'mean': 1.0}
+@dataclass(frozen=True)
+class TrainedRow:
+    """What the measures of a table are given.
+
+    Attributes:
+        job: the row at a size and seed.
+        trained: its finished run.
+        corpus: that it was trained on.
+        facts: of the run.
+        options: models and policies of the text measures.
+        depgen: runs a command.
+    """
+
+    job: "Job"
+    trained: "FinishedRun"
+    corpus: Any
+    facts: "RunFacts"
+    options: "TextOptions"
+    depgen: "Depgen"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How the texts of a table are made.
+
+    Attributes:
+        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
+        top_p: nucleus.
+        temperature: of the mixed distribution.
+        seed: of sampling; the seed of the run is added to it.
+        max_new_tokens: length at which a text without an end is cut.
+        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
+    """
+
+    prompt_sentences: int = 4
+    top_p: float = 0.5
+    temperature: float = 1.0
+    seed: int = 0
+    max_new_tokens: int = 60
+    samples: int | Mapping[str, int] | None = None
+
+    def at(self, size: str) -> "Generation":
+        """The same at one size."""
+        if not isinstance(self.samples, Mapping):
+            return self
+        return dataclasses.replace(self, samples=self.samples[size])
+
+    def file_of(self, top_p: float | None) -> str:
+        """The name of the file that holds a row's texts of a nucleus; None is the table's own.
+
+        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
+        ('texts.txt', 'texts-p0.7.txt')
         """
-        found = Numbers()
-        for kept, given in zip(vars(found).values(), vars(self).values(), strict=True):
-            kept.update(
-                {key: value for key, value in given.items() if not any(_belongs(key, name) for name in sources)}
-            )
-            for name, source in sources.items():
-                kept.update({name + key[len(source) :]: v for key, v in given.items() if _belongs(key, source)})
-        missing = [name for name, source in sources.items() if source not in {**self.metrics, **self.not_computed}]
-        found.not_computed.update(dict.fromkeys(missing, "the run's test gave no such figure"))
-        return found
+        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
 
 
-def _belongs(key: str, name: str) -> bool:
-    """Whether a key is a measure's name, or is named after it, as `bleu1_low` and `bleu1_documents` are."""
-    return key == name or key.startswith(f"{name}_")
+class Measure(ABC):
+    """Gives numbers of a trained row that its own test does not; a table names its measures by class path.
+
+    Attributes:
+        replaces: metrics of the row's own test that these numbers replace.
+        generation: how texts are made; None where the measure needs none.
+        oracle: the experiment of the language model that judges texts; None where the measure needs none.
+        trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
+    """
+
+    replaces: Sequence[str] = ()
+    generation: Generation | None = None
+    oracle: str | None = None
+    trees: str | None = None
+
+    @abstractmethod
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The numbers of a row."""

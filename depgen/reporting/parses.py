@@ -75,22 +75,20 @@ def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
 
 
-def measure_trees(job: Job, run: Path) -> Numbers:
-    """DDA and UDA of a run's trees by each decoding, where the table has columns of them; per cent."""
-    if job.definition.parsing is None:
-        return Numbers()
+def measure_trees(job: Job, run: Path, name: str) -> Numbers:
+    """DDA and UDA of a run's trees by each decoding against a treebank, per cent, and the share of unknown words."""
     trained = load_trained(run)
-    treebank = _read_by(trained, treebank_of(job.definition.parsing))
+    treebank = _read_by(trained, treebank_of(name))
     chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
     sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
     scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
-    found, asked = Numbers(), {column.key for column in job.definition.columns}
-    for decoding, name in DECODINGS.items():
-        if name in scores.counts:
-            _add(found, decoding, scores.counts[name], _judged_by(treebank, scores.sentences))
+    found, keys = Numbers(), {column.key for column in job.definition.columns}
+    for decoding, called in DECODINGS.items():
+        if called in scores.counts:
+            _add(found, decoding, scores.counts[called], _judged_by(treebank, scores.sentences))
         else:
-            keys = asked & {f"{measure}_{decoding}" for measure in ("dda", "uda")}
-            found.not_computed.update(dict.fromkeys(keys, f"the system has no {name}"))
+            lacking = keys & {f"{measure}_{decoding}" for measure in ("dda", "uda")}
+            found.not_computed.update(dict.fromkeys(lacking, f"the system has no {called}"))
     found.metrics["unknown_words"] = 100 * scores.unknown_words
     found.settings.update(chosen)
     return found
@@ -116,16 +114,12 @@ def measure_floor(job: Job) -> Numbers:
     return found
 
 
-def measure_correlations(job: Job, run: Path) -> Numbers:
+def measure_correlations(job: Job, run: Path, name: str) -> Numbers:
     """The best head's correlation with each relation, in both directions, before the mask between words."""
-    if job.definition.correlations is None:
-        return Numbers()
     trained = load_trained(run)
-    treebank = _read_by(trained, treebank_of(job.definition.correlations))
+    treebank = _read_by(trained, treebank_of(name))
     if len(treebank.splits) != 1:
-        raise UserError(
-            f"{settings_path(job.definition.correlations)}: expected one split, found {', '.join(treebank.splits)}."
-        )
+        raise UserError(f"{settings_path(name)}: expected one split, found {', '.join(treebank.splits)}.")
     sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
     found = correlations_of(trained, sentences)
     numbers = Numbers()

@@ -18,8 +18,8 @@ from depgen.locations import cache_root, data_root, made_once
 from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job
-from depgen.reporting.measured import read_ours
 from depgen.reporting.needs import parsers_in
+from depgen.reporting.store import read_ours
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 
@@ -191,11 +191,10 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
 def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:
     """How long a training of each row took, in minutes, by its newest seed here or among the tracked results."""
     found = {}
-    for row, ours in read_ours(definition, size=size).items():
-        for result in ours.of_one_training:
-            seconds = result.clock[-1][1] if result.clock else result.processor_seconds
-            if seconds is not None:
-                found[row] = seconds / 60
+    for result in read_ours(definition, size=size).results:
+        seconds = result.clock[-1][1] if result.clock else result.processor_seconds
+        if seconds is not None:
+            found[result.row] = seconds / 60
     return found
 
 

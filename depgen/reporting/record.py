@@ -1,66 +1,58 @@
-"""Results that are worth keeping, copied into the tracked tree."""
+"""Results that are worth keeping, written to the tracked tree."""
 
-import logging
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import yaml
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.asked import asked_for
-from depgen.reporting.comparison import Results, SystemComparison, compare, scored, seeds_scored
+from depgen.reporting.chosen import chosen_tables
+from depgen.reporting.compare import SystemComparison, compare, scored
 from depgen.reporting.definition import Row, TableDefinition
-from depgen.reporting.intervals import intervals, with_intervals
-from depgen.reporting.measured import (
+from depgen.reporting.intervals import intervals
+from depgen.reporting.results import Result, packed
+from depgen.reporting.store import (
     Ours,
-    judged_otherwise,
     measured_page,
     measured_path,
-    read_measured,
-    read_measured_file,
+    read_lines,
     read_ours,
+    read_tracked,
+    training_of,
 )
-from depgen.reporting.results import Result
 from depgen.reporting.tables import tracked_page
 
-logger = logging.getLogger(__name__)
 CURVE_POINTS = 40
+MAX_BYTES = 1_000_000
+"""The size up to which a table's file keeps item scores."""
 
 
 def record(table: str | None = None, *, size: str | None = None) -> str:
-    """Which tracked files were written: `experiments/measured/<table>/<row>.yaml`, a size's entry in each.
+    """Which tracked files were written: `experiments/measured/<table>.jsonl` and its page `<table>-<size>.md`.
 
-    Beside them `table-<size>.md` shows the table of all tracked results; it is written anew where the table's
-    definition has changed alone, too.
-
-    Seeds that are tracked already stay beside the local ones; a local result goes before a tracked one of its seed.
-    Figures are over both, intervals and tests by the seeds whose per-item scores are here, which the file names. A
-    comparison that the table tests but of which no seed has such scores is left out and named in the log.
+    The file has a line for each row, size and seed. Item scores are kept, compressed, as long as the file stays below
+    1 MB; else the intervals and tests that they gave. A local result replaces the tracked one of its seed; other
+    tracked seeds stay. The page is written again if the table's definition has changed, too.
 
     Args:
-        table: the table's name; unset: every table that has results, each at the size asked for or at its only one.
-        size: whose results to copy; unset: `small`, or the only one of the table.
+        table: the table's name; unset: every table that has results, each at the given size or at its only one.
+        size: whose results to copy; unset: `small`, or the table's only one.
 
     Raises:
-        UserError: there are no results at that size, or tracked seeds are of another configuration.
+        UserError: there are no results at that size, or tracked seeds are of another training.
     """
     written = []
-    for definition, chosen, reason in asked_for(table, size):
+    for definition, chosen, reason in chosen_tables(table, size):
         ours = read_ours(definition, size=chosen)
-        if any(each.results for each in ours.values()):
-            written += [
-                f"{definition.table}. {reason}" if table is None else reason,
-                *_record(definition, chosen, ours),
-            ]
-        tracked = read_measured(definition, size=chosen)
-        if tracked:
-            written += _show(definition, chosen)
-        elif table is not None:
+        if ours.local:
+            written += [f"{definition.table}. {reason}" if table is None else reason, _record(ours)]
+        elif not ours.results and table is not None:
             raise UserError(
                 f"No results of size {chosen} under {results_root() / definition.table}. "
                 f"Make them first: depgen reproduce {definition.argument} --size {chosen}."
             )
+        if ours.results:
+            written += _show(definition, chosen)
     return "\n".join(written) or f"No results under {results_root()}: nothing to record."
 
 
@@ -73,120 +65,100 @@ def _show(definition: TableDefinition, size: str) -> list[str]:
     return [f"{path}: the tracked results, size {size}"]
 
 
-def _record(definition: TableDefinition, size: str, ours: Mapping[str, Ours]) -> list[str]:
-    """The tracked files of one table, written; one line each.
+def _record(ours: Ours) -> str:
+    """The tracked file of one table, written; one line that says so.
 
     Raises:
-        UserError: tracked seeds that have no local result do not go with the local ones of their row.
+        UserError: tracked seeds are of another training than the local ones of their row.
     """
-    rows = [row for row in definition.rows if ours[row.name].results]
-    for row in rows:
-        _check_that_none_is_lost(definition, row, ours[row.name])
-    results = {name: each.shown for name, each in ours.items()}
-    compared = [each for each in compare(definition, results)[0] if ours[each.row].results]
-    kept = [each for each in compared if _is_recorded(definition, each, results)]
-    comparisons = with_intervals(definition, results, kept)
-    bounds = intervals(definition, results)
-    written = []
-    for row in rows:
-        path = measured_path(definition.table, row.slug)
-        content = read_measured_file(path)
-        sizes = dict(content.get("profiles", {}))
-        having = seeds_scored(definition, results[row.name])
-        sizes[size] = {
-            "seeds": {result.seed: _plain(result) for result in results[row.name]},
-            "intervals": {key: [float(f"{end:.6g}") for end in each] for key, each in bounds.get(row.name, {}).items()},
-            "comparisons": _plain_comparisons(row, comparisons),
-            **({"scored_seeds": having} if 0 < len(having) < len(results[row.name]) else {}),
-        }
-        text = yaml.safe_dump({"row": row.name, "table": definition.table, "profiles": sizes}, sort_keys=False)
-        write_atomically(path, text)
-        seeds = ", ".join(str(result.seed) for result in results[row.name])
-        written.append(f"{path}: {row.name}, size {size}, seeds {seeds}")
-    return written
-
-
-def _check_that_none_is_lost(definition: TableDefinition, row: Row, ours: Ours) -> None:
-    """Whether every tracked seed is among the results to be written, or has a local one in its place.
-
-    Raises:
-        UserError: one is not: it is of another configuration than the local ones, or other models judged it.
-    """
-    if ours.apart is None or row.is_floor:
-        return
-    seeds = {result.seed for result in ours.results}
-    for tracked in ours.apart.results:
-        if tracked.seed not in seeds:
-            raise _one_row_holds_one(definition, row, ours.results, tracked)
-
-
-def _one_row_holds_one(definition: TableDefinition, row: Row, local: Sequence[Result], lost: Result) -> UserError:
-    """Why a tracked seed does not go with the local ones, and what to do."""
-    where = f"{measured_path(definition.table, row.slug)}: seed {lost.seed} of size {lost.size}"
-    again = f"depgen reproduce {definition.argument} --row {row.slug} --size {lost.size} --seeds [{lost.seed}]"
-    digests = {result.config_sha256 for result in local}
-    if lost.config_sha256 not in digests:
-        return UserError(
-            f"{where} was made with the configuration {lost.config_sha256}, but the local results with "
-            f"{', '.join(sorted(digests))}; one row holds one configuration. Make the seed again ({again} --redo) or "
-            "delete the tracked entry."
-        )
-    if judged := judged_otherwise(local, lost):
-        return UserError(
-            f"{where} was judged by other models than the local results ({', '.join(judged)}); one row holds one "
-            f"judge. Measure the seed again ({again} --remeasure) or delete the tracked entry."
-        )
-    return UserError(
-        f"{where} was trained on other data, by other trees or from other weights than the local results; one row "
-        f"holds one training. Make the seed again ({again} --redo) or delete the tracked entry."
+    definition, path = ours.definition, measured_path(ours.definition.table)
+    for row in definition.rows:
+        _check_that_none_is_lost(ours, row)
+    names = {row.name for row in definition.rows}
+    others = [line for _, line in read_lines(path) if line["size"] != ours.size or line["row"] not in names]
+    comparisons = compare(ours)[0]
+    whole, bare = (
+        _text([*others, *(_plain(each, items=items) for each in ours.results), *_found(ours, comparisons, items=items)])
+        for items in (True, False)
     )
+    write_atomically(path, whole if len(whole.encode()) < MAX_BYTES else bare)
+    rows = sorted({row for row, _ in ours.local}, key=[row.name for row in definition.rows].index)
+    return f"{path}: size {ours.size}, {'; '.join(rows)}"
 
 
-def _is_recorded(definition: TableDefinition, item: SystemComparison, results: Results) -> bool:
-    """Whether a comparison that the table tests could be tested; what is left out is logged with the reason."""
-    column = definition.column(item.column)
-    if column.test == "none" or item.incomparable is not None:
-        return True
-    for row in (item.row, item.other):
-        if not scored(results[row], column):
-            logger.warning(
-                "%s against %s in %s is not recorded: no per-item scores of %s on this machine.",
-                item.row, item.other, column.header, row,
-            )  # fmt: skip
-            return False
-    return True
+def _text(lines: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for line in lines)
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    """A result without what its place says already, per-item files left out and the curve thinned."""
-    content = result.to_dict()
-    for name in ("table", "row", "size", "seed", "items"):
-        del content[name]
+def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
+    """Raises UserError if a tracked seed would be lost, being of another training than the local seeds."""
+    definition, size = ours.definition, ours.size
+    mine = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
+    if not mine or row.is_floor:
+        return
+    seeds = {each.seed for each in ours.of(row.name)}
+    for lost in read_tracked(definition, size=size)[0]:
+        if lost.row != row.name or lost.seed in seeds:
+            continue
+        names = ("configuration", "data", "trees", "initial weights")
+        pairs = zip(names, training_of(lost), training_of(mine[0]), strict=True)
+        differ = ", ".join(f"{name} ({theirs} before, {own} here)" for name, theirs, own in pairs if theirs != own)
+        raise UserError(
+            f"{measured_path(definition.table)}: {row.name}, size {size}: seed {lost.seed} is of another training than "
+            f"the local results: {differ}. Make it again (depgen reproduce {definition.argument} --row {row.slug} "
+            f"--size {size} --seeds [{lost.seed}] --redo), or delete its line."
+        )
+
+
+def _plain(result: Result, *, items: bool) -> dict[str, Any]:
+    """A result's line: numbers to six digits, the curve thinned, empty values left out."""
+    content = {"row": result.row, "size": result.size, "seed": result.seed, **result.to_dict()}
+    del content["table"]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
     kept = thin(result.curve, CURVE_POINTS)
     for name, points in (("curve", result.curve), ("clock", result.clock)):
         content[name] = [[float(f"{each:.6g}") for each in points[index]] for index in kept if points]
-    return content
+    content["items"] = packed(result) if items else {}
+    return {name: value for name, value in content.items() if value not in (None, {}, [])}
 
 
-def _plain_comparisons(row: Row, comparisons: Sequence[SystemComparison]) -> list[dict[str, Any]]:
-    return [
-        {
-            "against": item.other,
-            "column": item.column,
+def _found(ours: Ours, comparisons: Sequence[SystemComparison], *, items: bool) -> list[dict[str, Any]]:
+    """The intervals and tests that the items of the file's lines do not give."""
+    definition = ours.definition
+    kept = {(row.name, column.key): items and _is_scored(ours, row.name, column.key)
+            for row in definition.rows for column in definition.columns}  # fmt: skip
+    bounds: dict[tuple[str, tuple[int, ...]], dict[str, list[float]]] = {}
+    for (row, column), (ends, seeds) in intervals(ours).items():
+        if not kept[row, column]:
+            bounds.setdefault((row, tuple(sorted(seeds))), {})[column] = [float(f"{end:.6g}") for end in ends]
+    lines: list[dict[str, Any]] = [
+        {"row": row, "size": ours.size, "seeds": list(seeds), "intervals": each}
+        for (row, seeds), each in bounds.items()
+    ]
+    tests: dict[tuple[str, str], dict[str, Any]] = {}
+    for item in comparisons:
+        if item.p_items is None or (kept[item.row, item.column] and kept[item.other, item.column]):
+            continue
+        if item.column in tests.get((item.other, item.row), {}):
+            continue  # the same test in the other direction
+        tests.setdefault((item.row, item.other), {})[item.column] = {
             "gain": float(f"{item.gain:.4g}"),
-            "two_standard_errors": None if item.margin is None else float(f"{item.margin:.4g}"),
-            "p_value": None if item.p_value is None else float(f"{item.p_value:.3g}"),
-            "verdict": item.verdict,
-            **({} if item.interval is None else {"interval": [float(f"{end:.4g}") for end in item.interval]}),
+            "n": item.items,
+            "p": float(f"{item.p_items:.3g}"),
         }
-        for item in comparisons
-        if item.row == row.name
+    return lines + [
+        {"row": row, "size": ours.size, "other": other, "tests": each} for (row, other), each in tests.items()
     ]
 
 
+def _is_scored(ours: Ours, row: str, column: str) -> bool:
+    """Whether all seeds of a figure have its item scores."""
+    results = ours.results_of(row, column)
+    return bool(results) and len(scored(results, ours.definition.column(column))) == len(results)
+
+
 def thin(curve: Sequence[tuple[float, float]], points: int) -> list[int]:
-    """Which points of a curve to keep, at most so many, evenly by rank: both ends and the lowest value stay.
+    """Which points of a curve to keep, at most `points`, evenly by rank: both ends and the lowest value stay.
 
     >>> thin([(0.0, 9.0), (1.0, 3.0), (2.0, 4.0), (3.0, 5.0), (4.0, 6.0)], 3)
     [0, 1, 4]

@@ -15,13 +15,14 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.experiments import table_names
-from depgen.reporting.layout import Cell, Layout, Line, lay_out
-from depgen.reporting.measured import read_ours
+from depgen.reporting.extras import Extra
+from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
-from depgen.reporting.tables import head_of, show, with_spread
+from depgen.reporting.store import read_ours
+from depgen.reporting.tables import head_of, show
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Section:
     systems: tuple[ShownSystem, ...]
     provenance: tuple[str, ...]
     notes: tuple[str, ...]
+    extras: tuple[Extra, ...]
     pictures: tuple[Picture, ...]
 
 
@@ -163,10 +165,9 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
         caption, anchor = f"{definition.caption} ({size})", f"{definition.table}-{size}"
         try:
             ours = read_ours(definition, size=size)
-            results = [result for each in ours.values() for result in each.shown]
-            if not results:
+            if not ours.results:
                 continue
-            layout = with_spread(lay_out(definition, size=size, ours=ours), "bounds")
+            layout = lay_out(ours)
         except UserError as error:
             gaps.append(Gap(caption, "", (str(error),)))
             continue
@@ -179,8 +180,9 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
                 size=size,
                 head=head_of(layout)[2:],
                 systems=tuple(_systems(layout)),
-                provenance=tuple(_provenance(definition, results)),
+                provenance=tuple(_provenance(definition, ours.results)),
                 notes=layout.notes,
+                extras=layout.extras,
                 pictures=(*_drawn(definition, size), *kept),
             )
         )
@@ -192,30 +194,20 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
 def _systems(layout: Layout) -> Iterator[ShownSystem]:
     for _, group in groupby(layout.lines, key=lambda line: line.row.name):
         every = list(group)
-        first, lines = every[0], _telling(every)
-        shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in lines)
+        first = every[0]
+        shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in every)
         ours = min(
-            (line for line in lines if line.numbers in _OURS), key=lambda line: _OURS.index(line.numbers), default=None
+            (line for line in every if line.numbers in _OURS), key=lambda line: _OURS.index(line.numbers), default=None
         )
         assert first.head is not None
         values = [None] * len(first.cells) if ours is None else [cell.value for cell in ours.cells]
         yield ShownSystem(first.head.name + first.head.mark, "; ".join(first.head.remarks), shown, tuple(values))
 
 
-def _telling(lines: Sequence[Line]) -> list[Line]:
-    """A system's lines less a tracked one that the local one repeats."""
-    local = next((_words(line) for line in lines if line.numbers == "local"), None)
-    return [line for line in lines if not (line.numbers == "measured" and _words(line) == local)]
-
-
-def _words(line: Line) -> list[tuple[str, tuple[str, ...]]]:
-    return [(cell.text, cell.spread) for cell in map(shown_cell, line.cells)]
-
-
 def shown_cell(cell: Cell) -> ShownCell:
     """A cell's number, and apart from it its deviation and interval.
 
-    >>> shown_cell(Cell(21.494, 0.3, star=True, interval=(21.0, 22.0)))
+    >>> shown_cell(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
     ShownCell(text='21.49*', spread=('± 0.30', '[21.00, 22.00]'), value=21.494)
     """
     text = show(dataclasses.replace(cell, deviation=None, interval=None))
@@ -251,7 +243,7 @@ def _lacking(layout: Layout) -> Iterator[str]:
             rows.setdefault(line.head.missing, []).append(line.row.name)
     for reason, names in rows.items():
         yield f"{reason}: {'; '.join(names)}"
-    yield from (note for note in layout.notes if note.startswith("Not computed:"))
+    yield from (note for note in layout.notes if note.startswith("Not computed"))
 
 
 def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:

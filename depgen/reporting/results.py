@@ -1,8 +1,11 @@
 """One result: a row of a table at one size and seed, as a JSON file that a stranger can read."""
 
+import base64
+import binascii
 import dataclasses
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +17,10 @@ from jaxtyping import Float, Int
 from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Generation, Row
+from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import mapping, part
+from depgen.reporting.numbers import Generation
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,11 @@ class Result:
     Attributes:
         table: the table's name.
         row: the system's name, as in the paper.
-        size: `small`, `paper` or the table's only one.
+        size: `small` or `paper`.
         seed: of training.
         metrics: numbers by measure.
         not_computed: reasons by measure.
-        items: per-item scores by measure: `.npy` files, relative to the result's folder.
+        items: per-item scores by measure: `.npy` files, relative to the result's folder; in tracked files the scores.
         settings: what a measure depends on (model, layer, version), by measure.
         data: what it was trained on.
         trees: the annotation scheme, or None for a system without trees.
@@ -109,12 +113,14 @@ class Result:
     def from_dict(cls, content: object, *, where: str) -> "Result":
         """The checked result, with the digest that its configuration has today.
 
+        Results of before call the size `profile`.
+
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
         values = dict(mapping(content, where))
-        if "profile" in values:  # the size, in results of before
-            values["size"] = values.pop("profile")
+        if "profile" in values:
+            values.setdefault("size", values.pop("profile"))
         for name, kind in (("data", DataSource), ("budget", Budget), ("generation", Generation)):
             if name in values and not (name == "generation" and values[name] is None):
                 values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
@@ -184,8 +190,13 @@ def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
 
 
 def with_items(results: Sequence[Result], *names: str) -> list[Result]:
-    """Those whose per-item scores of these names are on this machine; tracked results have none."""
-    return [each for each in results if all(name in each.items and _items(each, name).is_file() for name in names)]
+    """Those that have the per-item scores of these names, in files or packed."""
+    return [each for each in results if all(_has(each, name) for name in names)]
+
+
+def _has(result: Result, name: str) -> bool:
+    held = result.items.get(name)
+    return held is not None and (held.startswith(_PACKED) or _items(result, name).is_file())
 
 
 def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "items seeds"] | None:
@@ -199,7 +210,7 @@ def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "item
         return None
     if len({len(array) for array in scores}) != 1:
         files = "; ".join(
-            f"{len(array)} of seed {each.seed} ({_items(each, name)})"
+            f"{len(array)} of seed {each.seed} ({_place(each, name)})"
             for each, array in zip(results, scores, strict=True)
         )
         raise UserError(
@@ -241,14 +252,21 @@ def pooled_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, " i
 def _arrays(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " items"]] | None:
     """The scores of each seed; None where there is no seed, or one that lacks them."""
     having = with_items(results, name)
-    return [_array(_items(each, name)) for each in having] if having and len(having) == len(results) else None
+    return [_array(each, name) for each in having] if having and len(having) == len(results) else None
 
 
 def _items(result: Result, name: str) -> Path:
     return row_folder(result.table, Row(result.row).slug) / result.items[name]
 
 
-def _array(path: Path) -> Float[np.ndarray, " items"]:
+def _place(result: Result, name: str) -> str:
+    return "tracked" if result.items[name].startswith(_PACKED) else str(_items(result, name))
+
+
+def _array(result: Result, name: str) -> Float[np.ndarray, " items"]:
+    if result.items[name].startswith(_PACKED):
+        return _unpacked(result, name)
+    path = _items(result, name)
     try:
         found = np.load(path, allow_pickle=False).astype(np.float64)
     except (OSError, EOFError, ValueError, AttributeError) as error:
@@ -257,3 +275,28 @@ def _array(path: Path) -> Float[np.ndarray, " items"]:
             "the row again (depgen reproduce ... --remeasure)."
         ) from error
     return np.atleast_1d(found)
+
+
+_PACKED = "zlib:"
+"""The beginning of scores that are kept in a tracked file: float32, compressed, in base64."""
+
+
+def packed(result: Result) -> dict[str, str]:
+    """The per-item scores of a result as text, by measure; single precision."""
+    found = {}
+    for each in sorted(result.items):
+        if _has(result, each):
+            scores = _array(result, each).astype("<f4").tobytes()
+            found[each] = _PACKED + base64.b64encode(zlib.compress(scores, 9)).decode()
+    return found
+
+
+def _unpacked(result: Result, name: str) -> Float[np.ndarray, " items"]:
+    try:
+        content = zlib.decompress(base64.b64decode(result.items[name].removeprefix(_PACKED), validate=True))
+        return np.frombuffer(content, "<f4").astype(np.float64)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise UserError(
+            f"{result.table}, {result.row}, seed {result.seed}: {name}: expected packed scores ({error}). "
+            "Restore the tracked file (git checkout experiments/measured)."
+        ) from error

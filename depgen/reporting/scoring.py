@@ -10,28 +10,20 @@ from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.reporting.definition import TOKENS, WORDS
-from depgen.reporting.jobs import Job
+from depgen.reporting.definition import TOKENS
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import ParsedTreebank, treebank_of
 from depgen.reporting.run_facts import RunFacts
 from depgen.trees.sentence import Document
 
-OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
-"""What a system's own test gives is of other items, or of another kind of likelihood."""
 TOKENS_PER_BATCH = 32_768
 """About a dozen of Brown's documents, so that systems of documents read several at once too."""
 
 
-def measure_scores(job: Job, run: Path, facts: RunFacts) -> Numbers:
-    """Nothing where the table names no text to score; else the numbers of `scores_of`."""
-    if job.definition.scoring is None:
-        return Numbers()
-    return scores_of(
-        load_trained(run),
-        treebank_of(job.definition.scoring, what="the text that every row of a table is scored on"),
-        facts,
-    )
+def measure_scores(run: Path, text: str, facts: RunFacts) -> Numbers:
+    """The numbers of `scores_of` on the text that every row of a table is scored on."""
+    scored = treebank_of(text, what="the text that every row of a table is scored on")
+    return scores_of(load_trained(run), scored, facts)
 
 
 def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:

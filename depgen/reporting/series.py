@@ -1,17 +1,16 @@
 """A table as a picture: its measures against what the rows vary, such as the number of attention heads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.comparison import Summary, summarise
-from depgen.reporting.definition import Column, TableDefinition, load_definition
-from depgen.reporting.measured import read_ours
+from depgen.reporting.definition import Column, load_definition
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.provenance import choose_size
-from depgen.reporting.results import Result
+from depgen.reporting.store import Figure as Measured
+from depgen.reporting.store import Ours, read_ours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 PANEL = 3.2
 """Width and height of a panel, inches."""
 
-Points = Mapping[float, Summary]
+Points = Mapping[float, Measured]
 
 
 def draw_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
@@ -27,12 +26,12 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
 
     Floors are dashed lines.
 
-    Local results go before tracked ones of the same seed; tracked ones of another judge are left out. Returns where the
-    picture went and which rows lack results.
+    A local result replaces the tracked one of its seed; tracked ones of another judge are left out. Returns the path of
+    the picture and the rows without results.
 
     Args:
         table: the table's name, or a YAML file of one.
-        size: whose results; unset: `small`, or the only one of the table.
+        size: whose results; unset: `small`, or the table's only one.
         axis: what stands below the panels; unset: the table's caption.
         output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
 
@@ -43,37 +42,35 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     size, _ = choose_size(definition.sizes, size)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
-    results = {name: each.shown for name, each in read_ours(definition, size=size).items()}
-    shown = {column: points for column in definition.columns if (points := _points(definition, results, column))}
-    floors = {column: _floors(definition, results, column) for column in shown}
+    ours = read_ours(definition, size=size)
+    shown = {column: points for column in definition.columns if (points := _points(ours, column))}
+    floors = {column: _floors(ours, column) for column in shown}
     if not shown:
         command = f"depgen reproduce {definition.argument} --size {size}"
         raise UserError(f"No result of {definition.table} at size {size}. Make one: {command}.")
     path = output or results_root() / definition.table / f"series-{size}.png"
     save(series_figure(shown, floors, axis=axis or definition.caption), path)
-    lacking = [row.name for row in definition.rows if row.x is not None and not results[row.name]]
+    lacking = [row.name for row in definition.rows if row.x is not None and not ours.of(row.name)]
     drawn = f"{path}: {', '.join(column.header for column in shown)}."
     return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
 
 
-def _points(
-    definition: TableDefinition, results: Mapping[str, Sequence[Result]], column: Column
-) -> dict[float, Summary]:
+def _points(ours: Ours, column: Column) -> dict[float, Measured]:
     """A measure at each x that has it, from left to right."""
     found = {
-        row.x: summary
-        for row in definition.rows
-        if row.x is not None and (summary := summarise(results[row.name], column.key)) is not None
+        row.x: figure
+        for row in ours.definition.rows
+        if row.x is not None and (figure := ours.figure(row.name, column.key)) is not None
     }
     return dict(sorted(found.items()))
 
 
-def _floors(definition: TableDefinition, results: Mapping[str, Sequence[Result]], column: Column) -> dict[str, float]:
+def _floors(ours: Ours, column: Column) -> dict[str, float]:
     """A measure of each floor that has it."""
     return {
-        row.name: summary.mean
-        for row in definition.rows
-        if row.is_floor and (summary := summarise(results[row.name], column.key)) is not None
+        row.name: figure.mean
+        for row in ours.definition.rows
+        if row.is_floor and (figure := ours.figure(row.name, column.key)) is not None
     }
 
 

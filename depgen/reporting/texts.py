@@ -3,19 +3,19 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.locations import file_sha256
-from depgen.reporting.definition import Column, Generation, TableDefinition
+from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
 from depgen.reporting.jobs import Job, generate, how_written, prompts_of
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Generation, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
-from depgen.training.experiment_runs import Depgen, FinishedRun
+from depgen.training.experiment_runs import Depgen
 from depgen.training.runs import best_checkpoint
 
 _Value = TypeVar("_Value")
@@ -39,36 +39,24 @@ def _renamed(found: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str,
     return {name: found[measure] for measure, name in names.items() if measure in found}
 
 
-def measure_texts(
-    job: Job,
-    trained: FinishedRun,
-    corpus: Any,  # noqa: ANN401
-    options: TextOptions,
-    depgen: Depgen,
-) -> Numbers:
+def measure_texts(row: TrainedRow) -> Numbers:
     """The text measures of a row, on the texts of each nucleus; `texts` and `empty` count over all of them.
-
-    Args:
-        job: whose.
-        trained: its run.
-        corpus: any; where prompts come from, if there are any.
-        options: models and policies.
-        depgen: trains the table's oracle, unless it is trained.
 
     Raises:
         UserError: the model does not write, or a measure can't be had.
     """
+    job = row.job
     generation = job.generation
     assert generation is not None
-    prompts = None if generation.samples is not None else prompts_of(corpus, generation)
+    prompts = None if generation.samples is not None else prompts_of(row.corpus, generation)
     found = Numbers()
     texts = empty = 0
     for top_p, columns in nuclei(job.definition, generation).items():
-        written = generate(job, trained, prompts, top_p=top_p, device=options.device)
+        written = generate(job, row.trained, prompts, top_p=top_p, device=row.options.device)
         evaluation = text_metrics(
             list(written),
             None if prompts is None else list(prompts.references),
-            options_for(job, columns, options, depgen),
+            options_for(job, columns, row.options, row.depgen),
             prompts=None if prompts is None else prompts.prompts,
         )
         texts, empty = texts + evaluation.texts, empty + evaluation.empty
@@ -78,6 +66,36 @@ def measure_texts(
             found.add(_named(evaluation, {column.measure or column.key: column.key}))
     found.metrics.update(texts=float(texts), empty=float(empty))
     return found
+
+
+def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depgen: Depgen) -> TextOptions:
+    """The options for some columns: no model is loaded, and no oracle trained, for a measure that has none.
+
+    Raises:
+        UserError: a column wants an oracle and the table names none, or it can't be trained.
+    """
+    measures = {column.measure or column.key for column in columns}
+    if measures.isdisjoint(OF_AN_ORACLE):
+        oracle = None
+    elif options.oracle is not None:
+        oracle = options.oracle
+    elif job.definition.oracle is None:
+        raise UserError(
+            f"Table {job.definition.table} has columns of an oracle, but its texts name no `oracle`: name its "
+            "experiment."
+        )
+    else:
+        experiment = experiment_of(job.definition.oracle, size=job.size)
+        oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
+    return dataclasses.replace(
+        options,
+        bertscore_model=options.bertscore_model if "bertscore" in measures else None,
+        perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
+        mauve_model=options.mauve_model if "mauve" in measures else None,
+        union=(options.union or ROCSTORIES) if "union" in measures else None,
+        oracle=oracle,
+        reverse="rlm" in measures,
+    )
 
 
 def are_of_other_weights(job: Job, run: Path) -> bool:
@@ -97,30 +115,3 @@ def nuclei(definition: TableDefinition, generation: Generation) -> dict[float, l
     for column in definition.columns:
         found.setdefault(generation.top_p if column.top_p is None else column.top_p, []).append(column)
     return found
-
-
-def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depgen: Depgen) -> TextOptions:
-    """The options for some columns: no model is loaded, and no oracle trained, for a measure that has none.
-
-    Raises:
-        UserError: a column wants an oracle and the table names none, or it can't be trained.
-    """
-    measures = {column.measure or column.key for column in columns}
-    if measures.isdisjoint(OF_AN_ORACLE):
-        oracle = None
-    elif options.oracle is not None:
-        oracle = options.oracle
-    elif job.definition.oracle is None:
-        raise UserError(f"Table {job.definition.table} has columns of an oracle, but no `oracle`: name its experiment.")
-    else:
-        experiment = experiment_of(job.definition.oracle, size=job.size)
-        oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
-    return dataclasses.replace(
-        options,
-        bertscore_model=options.bertscore_model if "bertscore" in measures else None,
-        perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
-        mauve_model=options.mauve_model if "mauve" in measures else None,
-        union=(options.union or ROCSTORIES) if "union" in measures else None,
-        oracle=oracle,
-        reverse="rlm" in measures,
-    )

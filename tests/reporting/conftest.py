@@ -22,7 +22,7 @@ table: toy
 caption: Invented numbers
 source: an invented paper, Table 1
 seeds: [1, 2]
-generation: {prompt_sentences: 4, seed: 10}
+measures: [{class_path: depgen.reporting.measures.Texts, init_args: {prompt_sentences: 4, seed: 10}}]
 columns:
   - {key: bleu1, header: B-1, higher_better: true, test: paired_t}
   - {key: selfbleu2, header: SB-2, higher_better: false, decimals: 1, test: paired_bootstrap}
@@ -88,6 +88,7 @@ def make_result(row: str, seed: int, metrics: dict[str, float], **changes: objec
     return dataclasses.replace(result, **changes)  # type: ignore[arg-type]
 
 
+OTHER_DATA = DataSource("Stories", reduced=True, train_documents=1000, fingerprint="of other files")
 Store = Callable[..., Result]
 
 

@@ -5,8 +5,9 @@ import pytest
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import prompts_of
+from depgen.reporting.numbers import Generation
 
 STUDY = """
 study: stories

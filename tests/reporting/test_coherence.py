@@ -1,8 +1,6 @@
 """A table of coherence on invented documents, made by the commands that make it: figures, items, notes, refusals."""
 
-import dataclasses
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,13 @@ from depgen.evaluation.coherence.assessment import assess
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.coherence import paired_interval
 from depgen.reporting import reproduce
-from depgen.reporting.coherence import measure_coherence, task_of
+from depgen.reporting.coherence import task_of
+from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
-from depgen.reporting.intervals import intervals
+from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.results import read_result, read_results
+from depgen.reporting.results import read_result
+from depgen.reporting.store import read_ours
 from depgen.reporting.tables import table
 from tests.evaluation.oracles_of_stories import in_process
 from tests.reporting.conftest import ORDER_COLUMN
@@ -51,7 +51,12 @@ COHERENT = {
     "caption": "Invented coherence",
     "source": "an invented paper, Table 3",
     "seeds": [1],
-    "coherence": ["coherence_stories", "insertion_others"],
+    "measures": [
+        {
+            "class_path": "depgen.reporting.measures.Coherence",
+            "init_args": {"tasks": ["coherence_stories", "insertion_others"]},
+        }
+    ],
     "columns": [
         ORDER_COLUMN,
         {"key": "order_deviation", "header": "Deviation", "higher_better": None},
@@ -134,29 +139,25 @@ def test_what_was_asked_stands_beside_the_figures(made):
     words = [word for document in corpus.documents("test") for word in document.words()]
     unknown = np.mean([word not in known for word in words])
     assert read_result(job_of("CODCLM").result).metrics["order_unk_rate_of_documents"] == pytest.approx(unknown)
-    assert f"- Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", size="small")
+    assert f"Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", size="small")
 
 
 def test_the_printed_table_has_intervals_and_paired_differences(made):
     shown = table("coherent", size="small", format="markdown")
-    definition = load_definition("coherent")
-    bounds = intervals(
-        definition, {row.name: read_results("coherent", row.slug, size="small") for row in definition.rows}
-    )
+    ours = read_ours(load_definition("coherent"), size="small")
     metrics = read_result(job_of("CODCLM").result).metrics
-    low, high = bounds["CODCLM"]["order"]
+    (low, high), _ = intervals(ours)["CODCLM", "order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
-    paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6))
-    line = f"CODCLM against RNNLM: Accuracy {paired.value:+.2f} [{paired.low:.2f}, {paired.high:.2f}], published z = "
-    assert line in shown
-    assert "Tests: paired bootstrap: Accuracy, Insertion" in shown
+    (found,) = [
+        each
+        for each in with_intervals(ours, compare(ours)[0])
+        if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
+    ]
+    paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
+    assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
+    assert f"published z {found.published_z:.2f}" in shown
+    assert "paired bootstrap: Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
-
-
-def test_a_table_that_asks_nothing_opens_no_run(made):
-    job = job_of("RNNLM")
-    other = dataclasses.replace(job, definition=dataclasses.replace(job.definition, coherence=()))
-    assert measure_coherence(other, Path("nowhere")).metrics == {}
 
 
 @pytest.mark.parametrize(

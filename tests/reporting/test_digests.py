@@ -10,11 +10,11 @@ from depgen.reporting.definition import load_definition
 from depgen.reporting.digests import change_since, digest_today, digests_path
 from depgen.reporting.experiments import table_names
 from depgen.reporting.jobs import Job
-from depgen.reporting.measured import read_measured
+from depgen.reporting.store import read_tracked
 from depgen.reporting.tables import table
 from depgen.training.experiment import Experiment, sizes_of
 
-TABLES = sorted({path.parent.name for path in Path("experiments/measured").glob("*/*.yaml")})
+TABLES = sorted(path.stem for path in Path("experiments/measured").glob("*.jsonl"))
 
 
 def write(**tables):
@@ -45,10 +45,9 @@ def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
     former = {digest_today(digest) for digest in listed["of_no_file_today"]} | set(listed["before"])
     definition = load_definition(name)
     for size in definition.sizes:
-        for row, tracked in read_measured(definition, size=size).items():
-            for result in tracked.results:
-                config = Job(definition, definition.row(row), size, result.seed).config
-                assert result.config_sha256 in {config.digest, *former}, f"{row}, seed {result.seed}: {config}"
+        for result in read_tracked(definition, size=size)[0]:
+            config = Job(definition, definition.row(result.row), size, result.seed).config
+            assert result.config_sha256 in {config.digest, *former}, f"{result.row}, seed {result.seed}: {config}"
 
 
 def test_successors_are_followed_and_a_circle_is_refused(project):
@@ -63,9 +62,9 @@ def test_successors_are_followed_and_a_circle_is_refused(project):
 def test_rows_made_before_a_change_are_marked_until_they_are_made_again(project, store):
     store("Base", 1, {"bleu1": 10.0}, config_sha256="old")
     store("DM-Base", 1, {"bleu1": 12.0}, config_sha256="fresh")
-    assert "Before " not in table("toy", size="small")
+    assert "made before" not in table("toy", size="small")
     write(today={"old": "older"}, before={"older": "the new plateau"})
     assert change_since("older") == "the new plateau"
-    assert "Before the new plateau: Base." in table("toy", size="small")
+    assert "made before the new plateau: Base" in table("toy", size="small")
     store("Base", 1, {"bleu1": 10.0}, config_sha256="fresh")
-    assert "Before " not in table("toy", size="small")
+    assert "made before" not in table("toy", size="small")

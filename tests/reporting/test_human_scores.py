@@ -56,7 +56,7 @@ def judge(rater, row):
 def numbers(table, system):
     """(measure, value, star) of a system's own line."""
     rows = [row for row in csv.DictReader(io.StringIO(table)) if row["value"]]
-    return {r["measure"]: (float(r["value"]), r["star"] == "1") for r in rows if (r["system"], r["numbers"]) == system}
+    return {r["measure"]: (float(r["value"]), r["mark"] == "*") for r in rows if (r["system"], r["numbers"]) == system}
 
 
 def test_what_raters_think_comes_back(capsys):

@@ -2,20 +2,30 @@ import csv
 import dataclasses
 import io
 import math
+import shutil
 
 import numpy as np
 import pytest
 import yaml
 from scipy import stats
 
-from depgen.reporting.comparison import compare
+from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
 from depgen.reporting.intervals import intervals, with_intervals
-from depgen.reporting.measured import measured_path
 from depgen.reporting.record import record
+from depgen.reporting.store import measured_path, read_ours
 from depgen.reporting.tables import table
 
 ITEMS = 400
+
+
+def toy(definition=None):
+    return read_ours(definition or load_definition("toy"), size="small")
+
+
+def ends(row="Base", column="bleu1", definition=None):
+    """The interval of a number; None where there is none."""
+    return intervals(toy(definition)).get((row, column), (None, None))[0]
 
 
 @pytest.fixture
@@ -24,18 +34,22 @@ def scores():
     return [generator.normal(10, 3, ITEMS) for _ in range(2)]
 
 
+@pytest.fixture(autouse=True)
+def base(project):
+    """A folder without results."""
+
+
 def stored(store, scores):
-    return [
-        store("Base", seed, {"bleu1": float(np.nanmean(each))}, {"bleu1": each}) for seed, each in enumerate(scores)
-    ]
+    for seed, each in enumerate(scores):
+        store("Base", seed, {"bleu1": float(np.nanmean(each))}, {"bleu1": each})
 
 
 def test_a_mean_has_the_interval_of_scipys_bootstrap(store, scores):
     """Over two seeds: of the items' means over seeds."""
-    (found,) = intervals(load_definition("toy"), {"Base": stored(store, scores)})["Base"].values()
+    stored(store, scores)
     mine = np.mean(scores, axis=0)
     expected = stats.bootstrap((mine,), np.mean, n_resamples=20_000, method="percentile", rng=0).confidence_interval
-    assert found == pytest.approx((expected.low, expected.high), abs=0.03)
+    assert ends() == pytest.approx((expected.low, expected.high), abs=0.03)
 
 
 def test_a_perplexity_weighs_its_items_by_their_tokens(store):
@@ -44,8 +58,8 @@ def test_a_perplexity_weighs_its_items_by_their_tokens(store):
     nll = generator.normal(4, 1, ITEMS) / np.sqrt(tokens) + 4
     figure = float(np.exp((nll * tokens).sum() / tokens.sum()))
     kept = {"perplexity": nll, "tokens": tokens}
-    results = {"Base": [store("Base", 1, {"perplexity": figure}, kept)]}
-    (found,) = intervals(load_definition("toy"), results)["Base"].values()
+    store("Base", 1, {"perplexity": figure}, kept)
+    found = ends(column="perplexity")
 
     def perplexity(nll, tokens):
         return np.exp((nll * tokens).sum() / tokens.sum())
@@ -55,8 +69,8 @@ def test_a_perplexity_weighs_its_items_by_their_tokens(store):
     ).confidence_interval
     assert found == pytest.approx((expected.low, expected.high), rel=0.004)
     assert found[0] < figure < found[1]
-    results = {"Base": [store("Base", 1, {"perplexity": figure}, {"perplexity": nll})]}
-    assert intervals(load_definition("toy"), results) == {}
+    store("Base", 1, {"perplexity": figure}, {"perplexity": nll})
+    assert intervals(toy()) == {}
 
 
 def test_a_perplexity_of_words_weighs_its_items_by_their_words(store, project):
@@ -67,12 +81,12 @@ def test_a_perplexity_of_words_weighs_its_items_by_their_words(store, project):
     nll, words = np.array([2.0, 3.0, 4.0, 9.0]), np.array([5.0, 6.0, 7.0, 1.0])
     figure = float(np.exp((nll * words).sum() / words.sum()))
     kept = {"word_perplexity": nll, "words": words}
-    low, high = intervals(load_definition("toy"), {"Base": [store("Base", 1, {"word_perplexity": figure}, kept)]})[
-        "Base"
-    ]["word_perplexity"]
+    store("Base", 1, {"word_perplexity": figure}, kept)
+    low, high = ends(column="word_perplexity")
     assert low < figure < high
     other = {"word_perplexity": nll, "words": np.ones(4)}
-    assert intervals(load_definition("toy"), {"Base": [store("Base", 1, {"word_perplexity": figure}, other)]}) == {}
+    store("Base", 1, {"word_perplexity": figure}, other)
+    assert intervals(toy()) == {}
 
 
 def test_items_are_weighed_by_what_the_column_says(store):
@@ -86,39 +100,40 @@ def test_items_are_weighed_by_what_the_column_says(store):
     definition = load_definition("toy")
     weighed = dataclasses.replace(definition.columns[0], weights="parsed_words")
     of_words = dataclasses.replace(definition, columns=(weighed,))
-    results = {"Base": [store("Base", 1, {"bleu1": share}, kept)]}
-    assert intervals(definition, results) == {}, "the plain mean of the sentences is not the figure"
-    (found,) = intervals(of_words, results)["Base"].values()
+    store("Base", 1, {"bleu1": share}, kept)
+    assert intervals(toy(definition)) == {}, "the plain mean of the sentences is not the figure"
+    found = ends(definition=of_words)
     expected = stats.bootstrap(
         (right, words), lambda a, b: 100 * a.sum() / b.sum(), n_resamples=5_000, paired=True, vectorized=False,
         method="percentile", rng=0,
     ).confidence_interval  # fmt: skip
     assert found == pytest.approx((expected.low, expected.high), abs=0.15)
-    lacking = {"Base": [store("Base", 1, {"bleu1": share}, {"bleu1": kept["bleu1"]})]}
-    assert intervals(of_words, lacking) == {}
+    store("Base", 1, {"bleu1": share}, {"bleu1": kept["bleu1"]})
+    assert intervals(toy(of_words)) == {}
 
 
 def test_pieces_of_a_document_are_drawn_together(store, scores):
     """As if each document were an item that weighs as much as it has pieces: here four each."""
-    definition, mine = load_definition("toy"), scores[0]
-    whole = intervals(definition, {"Base": [store("Base", 1, {"bleu1": float(mine.mean())}, {"bleu1": mine})]})
+    mine = scores[0]
+    store("Base", 1, {"bleu1": float(mine.mean())}, {"bleu1": mine})
+    whole = ends()
 
     def cut(documents):
         items = {"bleu1": np.repeat(mine, 4), "bleu1_documents": documents}
-        return intervals(definition, {"Base": [store("Base", 1, {"bleu1": float(mine.mean())}, items)]})
+        store("Base", 1, {"bleu1": float(mine.mean())}, items)
+        return ends()
 
-    assert cut(np.repeat(np.arange(ITEMS), 4))["Base"]["bleu1"] == pytest.approx(whole["Base"]["bleu1"])
-    apart = cut(np.arange(4 * ITEMS))["Base"]["bleu1"]
-    assert apart[1] - apart[0] == pytest.approx((whole["Base"]["bleu1"][1] - whole["Base"]["bleu1"][0]) / 2, rel=0.1)
-    assert "Base" not in cut(np.zeros(4 * ITEMS)), "one document is no sample"
+    assert cut(np.repeat(np.arange(ITEMS), 4)) == pytest.approx(whole)
+    apart = cut(np.arange(4 * ITEMS))
+    assert apart[1] - apart[0] == pytest.approx((whole[1] - whole[0]) / 2, rel=0.1)
+    assert cut(np.zeros(4 * ITEMS)) is None, "one document is no sample"
 
 
 def test_undefined_items_do_not_count_and_repeats_are_the_same(store, scores):
     holed = [np.where(np.arange(ITEMS) % 5 == 0, np.nan, each) for each in scores[:1]]
-    results = {"Base": stored(store, holed)}
-    definition = load_definition("toy")
-    first = intervals(definition, results)["Base"]["bleu1"]
-    assert first == intervals(definition, results)["Base"]["bleu1"]
+    stored(store, holed)
+    first = ends()
+    assert first == ends()
     assert first[0] < np.nanmean(holed[0]) < first[1]
     width = 2 * 1.96 * np.nanstd(holed[0]) / np.sqrt(ITEMS * 0.8)
     assert first[1] - first[0] == pytest.approx(width, rel=0.1)
@@ -126,62 +141,51 @@ def test_undefined_items_do_not_count_and_repeats_are_the_same(store, scores):
 
 @pytest.mark.parametrize("figure", [11.0, 9.0])
 def test_items_that_give_another_number_give_no_interval(store, scores, figure):
-    results = {"Base": [store("Base", 1, {"bleu1": figure}, {"bleu1": scores[0]})]}
-    assert intervals(load_definition("toy"), results) == {}
+    store("Base", 1, {"bleu1": figure}, {"bleu1": scores[0]})
+    assert intervals(toy()) == {}
 
 
-def test_a_seed_without_items_moves_the_interval_of_the_others_with_the_mean(store, scores):
-    others = stored(store, scores)
-    results = {"Base": [*others, store("Base", 3, {"bleu1": 16.0})]}
-    (low, high), (around, until) = (
-        intervals(load_definition("toy"), found)["Base"]["bleu1"] for found in (results, {"Base": others})
-    )
-    moved = (np.mean(scores) * 2 + 16) / 3 - np.mean(scores)
-    assert (low, high) == pytest.approx((around + moved, until + moved))
-    assert low < (np.mean(scores) * 2 + 16) / 3 < high
-    assert intervals(load_definition("toy"), {"Base": results["Base"][-1:]}) == {}
+def test_a_number_over_a_seed_without_items_has_no_interval(store, scores):
+    stored(store, scores)
+    assert ends() is not None
+    store("Base", 3, {"bleu1": 16.0})
+    assert ends() is None
 
 
 def test_systems_with_other_numbers_of_items_do_not_move_each_others(store, scores):
-    definition = load_definition("toy")
-    alone = intervals(definition, {"Base": stored(store, scores)})["Base"]
-    short = [store("DM-Base", 1, {"bleu1": float(scores[0][:50].mean())}, {"bleu1": scores[0][:50]})]
-    both = intervals(definition, {"Base": stored(store, scores), "DM-Base": short})
-    assert both["Base"] == alone
-    low, high = both["DM-Base"]["bleu1"]
-    assert high - low > 2 * (alone["bleu1"][1] - alone["bleu1"][0])
+    stored(store, scores)
+    alone = ends()
+    store("DM-Base", 1, {"bleu1": float(scores[0][:50].mean())}, {"bleu1": scores[0][:50]})
+    assert ends() == alone
+    low, high = ends("DM-Base")
+    assert high - low > 2 * (alone[1] - alone[0])
 
 
-def test_the_table_shows_bounds_half_widths_or_seeds(store, scores):
-    results = stored(store, scores)
-    low, high = intervals(load_definition("toy"), {"Base": results})["Base"]["bleu1"]
-    mean = np.mean(scores)
-    deviation = np.std([each.mean() for each in scores], ddof=1)
+def test_the_table_shows_deviation_and_interval(store, scores):
+    stored(store, scores)
+    low, high = ends()
+    mean, deviation = np.mean(scores), np.std([each.mean() for each in scores], ddof=1)
     text = table("toy", size="small")
     assert f"| local | {mean:.2f} ± {deviation:.2f} [{low:.2f}, {high:.2f}] |" in text
-    assert "- ±: standard deviation over seeds (none for one seed). [low, high]: 95 % bootstrap percentile" in text
-    text = table("toy", size="small", spread="half_width")
-    assert f"| local | {mean:.2f} ± {(high - low) / 2:.2f} |" in text
-    assert "- ±: half the width of the 95 % bootstrap percentile interval over test items (2,000 resamples" in text
-    text = table("toy", size="small", spread="seeds")
-    assert f"| local | {mean:.2f} ± {deviation:.2f} |" in text
     (row,) = [
         row
-        for row in csv.DictReader(io.StringIO(table("toy", size="small", format="csv", spread="seeds")))
+        for row in csv.DictReader(io.StringIO(table("toy", size="small", format="csv")))
         if (row["numbers"], row["measure"]) == ("local", "bleu1")
     ]
     assert (float(row["low"]), float(row["high"])) == pytest.approx((low, high))
 
 
-def test_tracked_numbers_keep_their_intervals(store, scores, project):
-    results = stored(store, scores)
-    low, high = intervals(load_definition("toy"), {"Base": results})["Base"]["bleu1"]
+@pytest.mark.parametrize("limit", [0, 1_000_000])
+def test_tracked_numbers_keep_their_intervals(store, scores, project, monkeypatch, limit):
+    monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", limit)
+    stored(store, scores)
+    before = ends()
     record("toy", size="small")
-    entry = yaml.safe_load(measured_path("toy", "Base").read_text())["profiles"]["small"]
-    assert entry["intervals"]["bleu1"] == pytest.approx([low, high], rel=1e-5)
-    lines = table("toy", size="small").splitlines()
-    (measured,) = [line for line in lines if "| measured |" in line]
-    assert f"[{low:.2f}, {high:.2f}]" in measured
+    assert ('"intervals"' in measured_path("toy").read_text()) == (limit == 0)
+    shutil.rmtree(project / "results")
+    assert ends() == pytest.approx(before, rel=1e-5)
+    store("Base", 1, {"bleu1": 15.0})
+    assert ends() is None, "it is of another number"
 
 
 TOKENS = np.random.default_rng(8).integers(1, 40, ITEMS).astype(float)
@@ -210,8 +214,8 @@ def two_systems(store, project):
 
 @pytest.mark.parametrize("key", ["perplexity", "selfbleu2"])
 def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, project, key):
-    definition = load_definition("toy")
-    comparisons = with_intervals(definition, two_systems, compare(definition, two_systems)[0])
+    ours = toy()
+    comparisons = with_intervals(ours, compare(ours)[0])
     (gain,) = [each for each in comparisons if (each.row, each.column) == ("DM-Base", key)]
     (loss,) = [each for each in comparisons if (each.row, each.column) == ("Base", key)]
     assert gain.interval == pytest.approx(tuple(-end for end in reversed(loss.interval)))
@@ -230,25 +234,16 @@ def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, 
     width = expected[1] - expected[0]
     assert gain.interval == pytest.approx(tuple(expected), abs=0.06 * width)
     assert gain.interval[0] < gain.gain < gain.interval[1]
-    alone = [intervals(definition, two_systems)[row][key] for row in two_systems]
+    alone = [ends(row, key) for row in two_systems]
     assert width < 0.85 * math.hypot(*(high - low for low, high in alone)), "what is hard for both does not count"
 
 
-def test_gains_are_shown_and_tracked_with_their_intervals(two_systems):
-    definition = load_definition("toy")
-    (gain,) = [
-        each
-        for each in with_intervals(definition, two_systems, compare(definition, two_systems)[0])
-        if (each.row, each.column) == ("DM-Base", "selfbleu2")
-    ]
+def test_gains_are_shown_with_their_intervals(two_systems):
+    ours = toy()
+    found = with_intervals(ours, compare(ours)[0])
+    (gain,) = [each for each in found if (each.row, each.column) == ("DM-Base", "selfbleu2")]
     low, high = gain.interval
-    text = table("toy", size="small")
-    assert f"SB-2 ({gain.gain:+.1f} ± {gain.margin:.1f} [{low:+.1f}, {high:+.1f}], p = " in text
-    assert "[low, high]: the gain's 95 % paired-bootstrap interval over test items" in text
-    record("toy", size="small")
-    entry = yaml.safe_load(measured_path("toy", "DM-Base").read_text())["profiles"]["small"]
-    (tracked,) = [each for each in entry["comparisons"] if each["column"] == "selfbleu2"]
-    assert tracked["interval"] == pytest.approx([low, high], rel=1e-3)
+    assert f"[{low:+.1f}, {high:+.1f}]" in table("toy", size="small").partition("**Verdicts**")[2]
 
 
 def test_items_that_do_not_belong_together_give_a_gain_no_interval(store, scores):
@@ -256,11 +251,10 @@ def test_items_that_do_not_belong_together_give_a_gain_no_interval(store, scores
     pieces = np.repeat(np.arange(ITEMS // 4), 4)
 
     def gain(second, definition=definition, **items):
-        results = {
-            "Base": [store("Base", 1, {"bleu1": figures[0]}, {"bleu1": scores[0], **items})],
-            "DM-Base": [store("DM-Base", 1, {"bleu1": float(second["bleu1"].mean())}, second)],
-        }
-        found = with_intervals(definition, results, compare(definition, results)[0])
+        store("Base", 1, {"bleu1": figures[0]}, {"bleu1": scores[0], **items})
+        store("DM-Base", 1, {"bleu1": float(second["bleu1"].mean())}, second)
+        ours = toy(definition)
+        found = with_intervals(ours, compare(ours)[0])
         return next(each.interval for each in found if each.row == "DM-Base")
 
     assert gain({"bleu1": scores[1]}) is not None

@@ -12,7 +12,7 @@ from filelock import Timeout
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.reporting import jobs
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import (
     Job,
     Prompts,
@@ -22,6 +22,8 @@ from depgen.reporting.jobs import (
     prompts_of,
     run_of_row,
 )
+from depgen.reporting.measures import Texts
+from depgen.reporting.numbers import Generation
 from depgen.training.experiment_runs import SplitNumbers, measure_test, run_depgen
 from depgen.training.scores import ItemScoreWriter
 from depgen.trees.sentence import Document, Sentence
@@ -299,8 +301,8 @@ def test_what_texts_depend_on_stands_beside_them(job, stub, written):
 
 @pytest.mark.parametrize(("name", "value"), [("top_p", 0.9), ("temperature", 0.7), ("seed", 3), ("max_new_tokens", 9)])
 def test_other_settings_write_other_texts(job, stub, written, name, value):
-    settings = dataclasses.replace(job.definition.generation, **{name: value})
-    other = dataclasses.replace(job, definition=dataclasses.replace(job.definition, generation=settings))
+    texts = Texts(**{**dataclasses.asdict(job.definition.generation), name: value})
+    other = dataclasses.replace(job, definition=dataclasses.replace(job.definition, measures=(texts,)))
     generate(other, *written)
     assert [options[name] for options in stub.written] == [
         getattr(job.definition.generation, name) + (2 if name == "seed" else 0), value + (2 if name == "seed" else 0),

@@ -1,7 +1,5 @@
 """Figures of trees and heads in a table: over all words, with their sentences; floors by rule; treebanks from YAML."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import yaml
@@ -24,8 +22,10 @@ TABLE = {
     "table": "trees",
     "caption": "Invented trees",
     "source": "an invented paper",
-    "parsing": "parsing_stories",
-    "correlations": "correlations_stories",
+    "measures": [
+        {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_stories"}},
+        {"class_path": "depgen.reporting.measures.Correlations", "init_args": {"treebank": "correlations_stories"}},
+    ],
     "columns": [{"key": "uda_tree", "header": "UDA", "higher_better": True}],
     "rows": [
         {"name": "UDGN", "experiment": "udgn"},
@@ -99,7 +99,7 @@ def check_accuracies(found, decoding, heads, sentences):
 
 def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     trained = load_trained(run, device="cpu")
-    found, words = measure_trees(job("UDGN"), run), [each.words for each in sentences]
+    found, words = measure_trees(job("UDGN"), run, "parsing_stories"), [each.words for each in sentences]
     seen = [
         check_accuracies(
             found, how, [predicted_heads(trained.model, trained.vocabulary, words, decoding=how)], sentences
@@ -115,12 +115,12 @@ def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
 
 def test_a_system_without_a_rule_of_its_own_says_so_and_one_that_has_is_judged_by_it(run, job, sentences, monkeypatch):
     own = [{"key": "dda_own", "header": "own DDA", "higher_better": True}]
-    found = measure_trees(job("UDGN", columns=own), run)
+    found = measure_trees(job("UDGN", columns=own), run, "parsing_stories")
     assert found.not_computed == {"dda_own": "the system has no own rule"}
     preceding = [list(range(len(each))) for each in sentences]
     monkeypatch.setattr(UDGN, "own_heads", lambda model, tokens, lengths: None, raising=False)
     monkeypatch.setattr("depgen.evaluation.trees.parsing._own_heads", lambda *given: preceding)
-    found = measure_trees(job("UDGN", columns=own), run)
+    found = measure_trees(job("UDGN", columns=own), run, "parsing_stories")
     assert not found.not_computed
     check_accuracies(found, "own", [preceding], sentences)
 
@@ -142,7 +142,7 @@ def test_a_floor_that_is_none_is_refused(job):
 
 
 def test_every_relation_has_its_best_head_in_both_directions(run, job):
-    found, trained = measure_correlations(job("UDGN"), run), load_trained(run, device="cpu")
+    found, trained = measure_correlations(job("UDGN"), run, "correlations_stories"), load_trained(run, device="cpu")
     corpus = GeneratedStories(train=6, valid=2, test=2)
     test = [sentence for document in corpus.documents("test") for sentence in document.sentences]
     relations = {relation for sentence in test for relation in sentence.relations} - {"root"}
@@ -162,7 +162,9 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
 def test_a_relation_that_the_treebank_lacks_is_told_of(run, job):
     keys = ("child_to_parent_nsubj", "parent_to_child_prep", "perplexity")
     found = measure_correlations(
-        job("UDGN", columns=[{"key": key, "header": key, "higher_better": True} for key in keys]), run
+        job("UDGN", columns=[{"key": key, "header": key, "higher_better": True} for key in keys]),
+        run,
+        "correlations_stories",
     )
     assert found.not_computed == {"parent_to_child_prep": "generated has no such relation"}
     assert "child_to_parent_nsubj" in found.metrics
@@ -170,15 +172,9 @@ def test_a_relation_that_the_treebank_lacks_is_told_of(run, job):
 
 def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
     monkeypatch.setattr(forms, "form_of_run", {run: "lower"}.get)
-    for measure in (measure_trees, measure_correlations):
-        judges = set(measure(job("UDGN"), run).settings.values())
+    for measure, name in ((measure_trees, "parsing_stories"), (measure_correlations, "correlations_stories")):
+        judges = set(measure(job("UDGN"), run, name).settings.values())
         assert [judge.partition(", ")[0] for judge in judges] == ["generated (brought into the form `lower`)"]
-
-
-def test_a_table_without_treebanks_asks_no_run(job):
-    other = job("UDGN", parsing=None, correlations=None, rows=TABLE["rows"][:1])
-    for measure in (measure_trees, measure_correlations):
-        assert measure(other, Path("nowhere")).metrics == {}
 
 
 def test_a_treebank_is_what_its_yaml_says(job):

@@ -25,7 +25,8 @@ def needy(project):
     table = yaml.safe_load((folder / "tables/toy.yaml").read_text())
     for key in ("union", "oracle_perplexity"):
         table["columns"].append({"key": key, "header": key, "higher_better": True})
-    (folder / "tables/toy.yaml").write_text(yaml.safe_dump({**table, "oracle": "oracle_toy"}))
+    table["measures"][0]["init_args"]["oracle"] = "oracle_toy"
+    (folder / "tables/toy.yaml").write_text(yaml.safe_dump(table))
     write_experiment(folder / "oracle_toy.yaml")
     (folder / "union_rocstories_small.yaml").write_text(yaml.safe_dump({"data": {"corpus": STORIES, "tagger": TAGGER}}))
     settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())

@@ -9,11 +9,12 @@ import yaml
 from depgen.cli import main
 from depgen.errors import UserError
 from depgen.reporting import series
-from depgen.reporting.comparison import summarise
 from depgen.reporting.definition import load_definition
 from depgen.reporting.record import record
 from depgen.reporting.series import draw_series, series_figure
+from depgen.reporting.store import read_ours
 
+TREES = {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_toy"}}
 PLACES = {"Base": 8.0, "DM-Base": 1.0, "DM-Base, left chain": 2.0}
 
 
@@ -44,13 +45,13 @@ def drawn(monkeypatch):
 
 
 def test_each_measure_is_a_panel_from_left_to_right(table, store):
-    results = {
-        row: [store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base}) for seed in seeds]
-        for row, base, seeds in (("Base", 10.0, (1, 2, 3)), ("DM-Base", 20.0, (1,)))
-    }
+    for row, base, seeds in (("Base", 10.0, (1, 2, 3)), ("DM-Base", 20.0, (1,))):
+        for seed in seeds:
+            store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base})
+    ours = read_ours(table, size="small")
     shown = {
-        column: dict(sorted((PLACES[row], summarise(group, column.key)) for row, group in results.items()))
-        for column in (table.column("bleu1"), table.column("perplexity"))
+        table.column(key): {PLACES[row]: ours.figure(row, key) for row in ("DM-Base", "Base")}
+        for key in ("bleu1", "perplexity")
     }
     figure = series_figure(shown, axis="heads")
     assert [panel.get_title() for panel in figure.axes] == ["B-1", "PPL"]
@@ -80,7 +81,7 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
     path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["rows"].append({"name": "next word", "floor": "next word", "in_paper": False})
-    path.write_text(yaml.safe_dump(content | {"parsing": "parsing_toy"}))
+    path.write_text(yaml.safe_dump(content | {"measures": [TREES]}))
     store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0})
     store("next word", 1, {"bleu1": 3.0})
     line = draw_series("toy", size="small")

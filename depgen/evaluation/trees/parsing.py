@@ -27,7 +27,7 @@ from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.masked import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
-from depgen.metrics.significance import Interval, bootstrap_means
+from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -242,9 +242,11 @@ def accuracies(
     right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
     words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
     means = 100 * bootstrap_means(right / words, words, resamples=resamples, seed=seed)
-    low, high = np.quantile(means, [0.025, 0.975], axis=0)
-    value = 100 * right.sum(0) / words.sum(0)
-    found = {row: Interval(*map(float, bounds)) for row, *bounds in zip(rows, value, low, high, strict=True)}
+    values = 100 * right.sum(0) / words.sum(0)
+    found = {
+        row: Interval(float(value), *percentile_interval(resampled))
+        for row, value, resampled in zip(rows, values, means.T, strict=True)
+    }
     return {name: Accuracy(*(found[name, kind] for kind in kinds)) for name, _ in rows}
 
 

@@ -1,0 +1,124 @@
+"""The tables below a table: verdicts between its systems, and the runs that its numbers come from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from depgen.reporting.compare import SystemComparison, Verdict, empty_texts
+from depgen.reporting.definition import Row
+from depgen.reporting.results import Result
+from depgen.reporting.store import Ours
+
+SMALLEST = 1e-16
+"""Below this, p-values are not told apart."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A table below the table."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def verdicts_of(ours: Ours, comparisons: Sequence[SystemComparison]) -> Extra:
+    """Each pair of systems that the table names, a line a pair."""
+    kinds = get_args(Verdict)
+    rows = []
+    for row in ours.definition.rows:
+        for other in row.against:
+            items = [item for item in comparisons if (item.row, item.other) == (row.name, other)]
+            cells = ["; ".join(_gain(ours, each) for each in items if each.verdict == kind) for kind in kinds]
+            if items:
+                rows.append((row.name, other, *cells))
+    return Extra("Verdicts", ("System", "against", *kinds), tuple(rows))
+
+
+def _gain(ours: Ours, item: SystemComparison) -> str:
+    """A gain with its p-values and interval; of figures that do not compare the measure's name alone."""
+    column = ours.definition.column(item.column)
+    if item.incomparable is not None:
+        return column.header
+    parts = [] if item.p_seeds is None else [f"seeds {_p_value(item.p_seeds)}"]
+    if item.interval is not None:
+        low, high = (f"{end:+.{column.decimals}f}" for end in item.interval)
+        parts.append(f"[{low}, {high}]")
+    parts += [] if item.p_items is None else [f"items {_p_value(item.p_items)}"]
+    if item.untested is not None and column.test != "none":
+        parts.append(f"not tested: {item.untested}")
+    parts += [] if item.published_z is None else [f"published z {item.published_z:.2f}"]
+    return f"{column.header} {item.gain:+.{column.decimals}f}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _p_value(p_value: float) -> str:
+    return f"p {p_value:.2g}" if p_value >= SMALLEST else f"p < {SMALLEST}"
+
+
+def runs_of(ours: Ours) -> Extra:
+    """Where every row's numbers come from; a column that no row has is left out."""
+    rows = [(row.name, *_run(ours, row)) for row in ours.definition.rows if ours.of(row.name)]
+    kept = [number for number, name in enumerate(_RUN) if any(row[number] for row in rows)]
+    return Extra(
+        "Runs", tuple(_RUN[number] for number in kept), tuple(tuple(row[number] for number in kept) for row in rows)
+    )
+
+
+_RUN = (
+    "System", "data", "trees", "seeds", "began from", "parameters (M)", "epochs", "tokens (M)", "minutes",
+    "empty texts", "<unk>", "precision", "machine", "date", "commit", "measured by",
+)  # fmt: skip
+
+
+def _run(ours: Ours, row: Row) -> tuple[str, ...]:
+    results, empty = ours.of(row.name), empty_texts(ours.of(row.name))
+    measured_by = _every(results, lambda each: each.measured_commit)
+    trained_by = _every(results, lambda each: each.commit)
+    unknown = ours.figure(row.name, "unk_rate")
+    return (
+        _every(results, _data),
+        "" if row.is_floor else _every(results, lambda each: each.trees or "none"),
+        "" if row.is_floor else ", ".join(str(each.seed) for each in results),
+        _every(results, lambda each: each.beginning),
+        _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
+        _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
+        _number(mean_of(ours, row, tokens_of), 1e6, 2),
+        _number(mean_of(ours, row, _seconds), 60, 0),
+        f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
+        "" if unknown is None else f"{100 * unknown.mean:.2f} %",
+        _every(results, lambda each: each.precision),
+        _every(results, lambda each: each.hardware),
+        _every(results, lambda each: each.date),
+        trained_by,
+        "" if measured_by == trained_by else measured_by,
+    )
+
+
+def _every(results: Sequence[Result], read: Callable[[Result], str | None]) -> str:
+    """What the results say, each once."""
+    return " / ".join(dict.fromkeys(each for result in results if (each := read(result)) is not None))
+
+
+def _data(result: Result) -> str:
+    data = result.data.corpus + (" (reduced)" if result.data.reduced else "")
+    return data if result.data.train_documents is None else f"{data}, {result.data.train_documents:,} documents"
+
+
+def _seconds(result: Result) -> float | None:
+    """Wall time of training, validation included; where it was not kept, time on processors."""
+    return result.clock[-1][1] if result.clock else result.processor_seconds
+
+
+def _number(value: float | None, unit: float, decimals: int) -> str:
+    return "" if value is None else f"{value / unit:,.{decimals}f}"
+
+
+def mean_of(ours: Ours, row: Row, read: Callable[[Result], float | None]) -> float | None:
+    """The mean over a row's results that have a value; None where none has."""
+    found = [each for result in ours.of(row.name) if (each := read(result)) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def tokens_of(result: Result) -> float | None:
+    """Training tokens seen over all phases."""
+    return result.budget.train_tokens

@@ -1,0 +1,116 @@
+"""What tables name under `measures:`: kinds of numbers of trained rows beyond those of their own tests.
+
+Each imports what it needs once it measures, so that a table is read and printed without torch.
+"""
+
+from collections.abc import Sequence
+
+from depgen.reporting.definition import TOKENS, WORDS
+from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
+
+OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
+"""What a system's own test gives is of other items, or of another kind of likelihood, than `Scores`."""
+
+
+class Texts(Measure):
+    """Measures of the texts that a row writes, on the texts of each nucleus.
+
+    Args:
+        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
+        top_p: nucleus.
+        temperature: of the mixed distribution.
+        seed: of sampling; the seed of the run is added to it.
+        max_new_tokens: length at which a text without an end is cut.
+        samples: how many texts are written without a prompt; by size where that differs. None takes prompts.
+        oracle: the experiment of the language model that judges texts; None where no column needs one.
+    """
+
+    def __init__(
+        self,
+        *,
+        prompt_sentences: int = 4,
+        top_p: float = 0.5,
+        temperature: float = 1.0,
+        seed: int = 0,
+        max_new_tokens: int = 60,
+        samples: int | dict[str, int] | None = None,
+        oracle: str | None = None,
+    ) -> None:
+        self.generation = Generation(prompt_sentences, top_p, temperature, seed, max_new_tokens, samples)
+        self.oracle = oracle
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The text measures of the table's columns."""
+        from depgen.reporting.texts import measure_texts
+
+        return measure_texts(row)
+
+
+class Trees(Measure):
+    """DDA and UDA of a run's trees by each decoding, per cent.
+
+    Args:
+        treebank: the YAML in `experiments/` (without its ending) that `depgen parsing-scores` reads.
+    """
+
+    def __init__(self, treebank: str) -> None:
+        self.trees = self.treebank = treebank
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of unknown words."""
+        from depgen.reporting.parses import measure_trees
+
+        return measure_trees(row.job, row.trained.run, self.treebank)
+
+
+class Correlations(Measure):
+    """The best attention head's correlation with each relation, in both directions, before the mask between words.
+
+    Args:
+        treebank: the YAML in `experiments/` (without its ending) that `depgen head-correlations` reads.
+    """
+
+    def __init__(self, treebank: str) -> None:
+        self.treebank = treebank
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """A correlation a direction and relation."""
+        from depgen.reporting.parses import measure_correlations
+
+        return measure_correlations(row.job, row.trained.run, self.treebank)
+
+
+class Coherence(Measure):
+    """A run's accuracy at each task of documents, its deviation over resampled test sets, ties; per cent, and places.
+
+    Args:
+        tasks: the YAML files in `experiments/` (without their endings) that `depgen coherence` reads.
+    """
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self.tasks = tasks
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The measures of all tasks."""
+        from depgen.reporting.coherence import measure_coherence
+
+        return measure_coherence(row.trained.run, self.tasks)
+
+
+class Scores(Measure):
+    """How likely a run finds one text that every row is scored on, and how fast, in place of its own test's figures.
+
+    Args:
+        text: the YAML in `experiments/` (without its ending) of that text.
+    """
+
+    replaces = OWN
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """Perplexity per word, speeds and sizes."""
+        from depgen.reporting.scoring import measure_scores
+
+        return measure_scores(row.trained.run, self.text, row.facts)

@@ -1,0 +1,398 @@
+import dataclasses
+import math
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+from scipy import stats
+
+from depgen.errors import UserError
+from depgen.metrics.coherence import z_statistic
+from depgen.metrics.significance import paired_bootstrap
+from depgen.reporting.compare import best_other, compare, marked
+from depgen.reporting.definition import TOKENS, load_definition
+from depgen.reporting.record import record
+from depgen.reporting.store import read_ours
+from tests.reporting.conftest import ORDER_COLUMN
+
+ITEMS = 200
+
+
+def toy(definition=None):
+    return read_ours(definition or load_definition("toy"), size="small")
+
+
+def first_column(**changes):
+    """The toy table with its first column alone, changed."""
+    definition = load_definition("toy")
+    return dataclasses.replace(definition, columns=(dataclasses.replace(definition.columns[0], **changes),))
+
+
+def of(comparisons, row, other="Base", column="bleu1"):
+    (found,) = [each for each in comparisons if (each.row, each.other, each.column) == (row, other, column)]
+    return found
+
+
+@pytest.fixture
+def scores():
+    generator = np.random.default_rng(3)
+    base = generator.normal(10, 3, ITEMS)
+    return {
+        "base": base,
+        "better": base + generator.normal(0.5, 1, ITEMS),
+        "same": base + generator.normal(0, 1, ITEMS),
+    }
+
+
+@pytest.fixture
+def put(store):
+    """Stores systems by their items; the measure is the items' mean, each seed a little off."""
+
+    def stored(rows, *, key="bleu1", seeds=(1, 2), metrics=None, settings=None):
+        for row, items in rows.items():
+            for seed in seeds:
+                figures = {key: float(np.nanmean(items)) + 0.01 * seed, **(metrics or {}).get(row, {})}
+                store(row, seed, figures, {key: items}, settings=(settings or {}).get(row, {}))
+
+    return stored
+
+
+def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(project, store):
+    path = project / "experiments/tables/toy.yaml"
+    path.write_text(
+        path.read_text().replace("higher_better: false, expl", "higher_better: false, test: paired_t, expl")
+    )
+    generator = np.random.default_rng(5)
+    tokens = np.repeat([1.0, 50.0], ITEMS // 2)  # worse on each of the short texts, better on each of the long ones
+    base = generator.normal(4, 0.1, ITEMS)
+    nats = {"Base": base, "DM-Base": base + np.where(tokens > 1, -0.1, 0.2) + generator.normal(0, 0.01, ITEMS)}
+    for row, each in nats.items():
+        store(row, 1, {"perplexity": math.exp(np.average(each, weights=tokens))}, {"perplexity": each, TOKENS: tokens})
+    found = of(compare(toy())[0], "DM-Base", column="perplexity")
+    assert found.gain > 0
+    assert not found.contradicted
+    first, second = (nats[row] * tokens / tokens.mean() for row in ("DM-Base", "Base"))
+    assert found.p_items == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert found.items == ITEMS
+    assert nats["DM-Base"].mean() > base.mean(), "each text alike would tell the other direction"
+
+
+def test_the_p_value_is_scipys_after_holm(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["same"]})
+    comparisons, tests = compare(toy())
+    raw = {
+        frozenset(pair): stats.ttest_rel(first, second).pvalue
+        for pair, first, second in (
+            (("DM-Base", "Base"), scores["better"], scores["base"]),
+            (("DM-Base", "DM-Base, left chain"), scores["better"], scores["same"]),
+        )
+    }
+    # the best other of Base and of the chain is DM-Base; DM-Base's is whichever of the two is higher
+    assert tests == 2
+    low, high = sorted(raw.values())
+    expected = {low: 2 * low, high: max(2 * low, high)}
+    for comparison in comparisons:
+        pair = frozenset((comparison.row, comparison.other))
+        assert comparison.p_items == pytest.approx(min(1, expected[raw[pair]]))
+
+
+def test_the_winner_alone_is_starred(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["same"]})
+    ours = toy()
+    comparisons, _ = compare(ours)
+    assert marked(ours, comparisons) == {("DM-Base", "bleu1"): "*"}
+    assert of(comparisons, "DM-Base").verdict == "wins"
+    assert of(comparisons, "Base", "DM-Base").verdict == "loses"
+    assert of(comparisons, "Base", "DM-Base").gain == pytest.approx(-of(comparisons, "DM-Base").gain)
+
+
+def test_chance_wins_no_star(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["same"]})
+    comparisons, _ = compare(toy())
+    assert marked(toy(), comparisons) == {}
+    assert {item.verdict for item in comparisons} == {"undecided"}
+
+
+def test_lower_is_better_where_the_table_says_so(put, scores):
+    put({"Base": scores["better"], "DM-Base": scores["base"]}, key="selfbleu2")
+    comparisons, _ = compare(toy())
+    assert marked(toy(), comparisons) == {("DM-Base", "selfbleu2"): "*"}
+    mine = of(comparisons, "DM-Base", column="selfbleu2")
+    assert mine.gain == pytest.approx((scores["better"] - scores["base"]).mean())
+
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_with_one_seed_items_alone_say_who_is_ahead(put, scores, other):
+    put({"Base": scores["base"]}, seeds=(1,))
+    put({"DM-Base": scores["better"]}, seeds=tuple(range(1, other + 1)))
+    comparisons, _ = compare(toy())
+    assert of(comparisons, "DM-Base").verdict == "ahead over items only"
+    assert of(comparisons, "Base", "DM-Base").verdict == "behind over items only"
+    assert all(item.p_seeds is None and item.significant for item in comparisons)
+    assert marked(toy(), comparisons) == {("DM-Base", "bleu1"): "°"}
+
+
+def test_one_seed_without_items_decides_nothing(store):
+    store("Base", 1, {"perplexity": 50.0})
+    store("DM-Base", 1, {"perplexity": 20.0})
+    assert {item.verdict for item in compare(toy())[0]} == {"undecided"}
+
+
+def test_seeds_that_vary_too_much_undo_what_items_say(put, store, scores):
+    put({"Base": scores["base"], "DM-Base": scores["better"]})
+    assert of(compare(toy())[0], "DM-Base").verdict == "wins"
+    for seed, shift in ((1, -2.0), (2, 2.0)):
+        items = scores["better"] + shift
+        store("DM-Base", seed, {"bleu1": float(items.mean())}, {"bleu1": items})
+    mine = of(compare(toy())[0], "DM-Base")
+    assert mine.significant
+    assert mine.p_seeds == pytest.approx(
+        stats.ttest_ind(
+            [scores["better"].mean() - 2, scores["better"].mean() + 2],
+            [scores["base"].mean() + 0.01, scores["base"].mean() + 0.02],
+            equal_var=False,
+        ).pvalue
+    )
+    assert mine.verdict == "undecided"
+    assert marked(toy(), compare(toy())[0]) == {}
+
+
+def test_seeds_decide_where_no_items_are_tested(store):
+    for row, values in (("Base", (50.0, 50.2)), ("DM-Base", (49.0, 49.2))):
+        for seed, value in enumerate(values):
+            store(row, seed, {"perplexity": value})
+    comparisons, tests = compare(toy())
+    assert tests == 0
+    assert {item.row: item.verdict for item in comparisons} == {"Base": "loses", "DM-Base": "wins"}
+    assert {item.untested for item in comparisons} == {"no test for this measure"}
+
+
+def test_what_cannot_be_tested_says_why(put, store, scores):
+    put({"Base": scores["base"]})
+    for items, said in ((None, "no per-item scores of DM-Base"), ([1.0, 2.0], "200 items and DM-Base 2|2 items and")):
+        for seed in (1, 2):
+            store("DM-Base", seed, {"bleu1": 11.0}, None if items is None else {"bleu1": items})
+        for each in compare(toy())[0]:
+            assert any(part in each.untested for part in said.split("|"))
+
+
+def test_equal_systems_are_not_told_apart(put, scores):
+    put({"Base": scores["base"], "DM-Base": scores["base"]})
+    assert {item.p_items for item in compare(toy())[0]} == {1.0}
+
+
+def test_rivals_are_judged_by_the_same_judge(put, scores):
+    rows = {"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["better"] + 5}
+    judges = {"Base": "a", "DM-Base": "a", "DM-Base, left chain": "b"}
+    put(rows, settings={row: {"bleu1": judge} for row, judge in judges.items()})
+    ours = toy()
+    assert best_other(ours, ours.definition.row("Base"), ours.definition.column("bleu1")).name == "DM-Base"
+    comparisons, _ = compare(ours)
+    assert marked(ours, comparisons) == {("DM-Base", "bleu1"): "*"}
+    assert not [item for item in comparisons if "DM-Base, left chain" in (item.row, item.other)]
+
+
+def test_rivals_come_from_the_same_block(store):
+    store("Old", 1, {"bleu1": 99.0})
+    store("Base", 1, {"bleu1": 1.0})
+    ours = toy()
+    assert best_other(ours, ours.definition.row("Base"), ours.definition.column("bleu1")) is None
+
+
+def test_a_test_that_points_the_other_way_decides_nothing(store, scores):
+    for row, figure, items in (("Base", 12.0, scores["base"]), ("DM-Base", 10.0, scores["better"])):
+        for seed in (1, 2):
+            store(row, seed, {"bleu1": figure + seed / 100}, {"bleu1": items})
+    comparisons, tests = compare(toy())
+    assert tests == 1
+    assert all(item.contradicted and item.untested for item in comparisons)
+    assert {item.verdict for item in comparisons} == {"undecided"}
+    assert marked(toy(), comparisons) == {}
+
+
+@pytest.mark.parametrize(("empty", "verdict"), [(1.0, "wins"), (3.0, "not compared")])
+def test_unequal_shares_of_empty_texts_do_not_compare(put, scores, empty, verdict):
+    counts = {"Base": {"texts": 200.0, "empty": 0.0}, "DM-Base": {"texts": 200.0, "empty": empty}}
+    put({"Base": scores["base"], "DM-Base": scores["better"]}, metrics=counts)
+    comparisons, tests = compare(toy())
+    mine = of(comparisons, "DM-Base")
+    assert mine.verdict == verdict
+    assert tests == (verdict == "wins")
+    assert bool(marked(toy(), comparisons)) == (verdict == "wins")
+    assert (mine.incomparable is None) == (verdict == "wins")
+
+
+@pytest.mark.parametrize(("key", "measure"), [("union", None), ("bertscore", None), ("cold", "distinct2")])
+def test_a_measure_in_which_an_empty_text_scores_nothing_does_not_compare(put, scores, key, measure):
+    counts = {"Base": {"texts": 200.0, "empty": 0.0}, "DM-Base": {"texts": 200.0, "empty": 3.0}}
+    put({"Base": scores["base"], "DM-Base": scores["better"]}, key=key, metrics=counts)
+    comparisons, tests = compare(toy(first_column(key=key, measure=measure)))
+    assert {each.verdict for each in comparisons} == {"not compared"}
+    assert tests == 0
+
+
+def test_figures_of_different_judges_do_not_compare(put, scores):
+    rows = {"Base": scores["base"], "DM-Base": scores["better"]}
+    put(rows, settings={"Base": {"bleu1": "scorer a"}, "DM-Base": {"bleu1": "scorer a"}})
+    alike, tests = compare(toy())
+    assert ({each.verdict for each in alike}, tests) == ({"wins", "loses"}, 1)
+    put(rows, settings={"Base": {"bleu1": "scorer a"}, "DM-Base": {"bleu1": "scorer b"}})
+    comparisons, tests = compare(toy())
+    assert tests == 0
+    assert of(comparisons, "DM-Base").verdict == "not compared"
+    assert "judged by different models" in of(comparisons, "DM-Base").incomparable
+    assert marked(toy(), comparisons) == {}
+
+
+def test_samples_that_belong_to_nothing_are_compared_by_welch_over_all_seeds(store, scores):
+    first = [scores["base"], scores["same"][:150]]
+    second = [scores["better"] + 1, scores["better"][:120] + 1]
+    second[0][3] = np.nan
+    for row, samples in (("Base", first), ("DM-Base", second)):
+        for seed, items in enumerate(samples, start=1):
+            store(row, seed, {"bleu1": float(np.nanmean(items))}, {"bleu1": items})
+    definition = first_column(test="welch_t")
+    comparisons, tests = compare(toy(definition))
+    pooled = np.concatenate(second)
+    expected = stats.ttest_ind(np.concatenate(first), pooled[~np.isnan(pooled)], equal_var=False).pvalue
+    assert tests == 1
+    assert [each.p_items for each in comparisons] == pytest.approx([expected] * len(comparisons))
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 9.0}, {"bleu1": [9.0] if seed == 1 else []})
+    assert all(each.untested.startswith("fewer than two items") for each in compare(toy(definition))[0])
+
+
+def of_words(store, right, words, *, seeds=(1, 2)):
+    """Systems by their right words of each sentence, and the table: sentences weigh by their words."""
+    for row, each in right.items():
+        for seed in seeds:
+            figure = 100 * each.sum() / words.sum() + seed / 1000
+            store(row, seed, {"bleu1": figure}, {"bleu1": 100 * each / words, "parsed_words": words})
+    return first_column(weights="parsed_words")
+
+
+def test_sentences_are_compared_by_their_words(store, project):
+    """Better in all short sentences, worse in the few long ones that hold most words."""
+    words = np.array([2.0] * 150 + [40.0] * 150)
+    generator = np.random.default_rng(8)
+    base = generator.binomial(words.astype(int), 0.5).astype(float)
+    other = base + np.where(words < 10, 1.0, -2.0) * (generator.random(300) < 0.7)
+    other = other.clip(0, words)
+    ours = toy(of_words(store, {"Base": base, "DM-Base": other}, words))
+    plain = (100 * (other - base) / words).mean()
+    share = 100 * (other.sum() - base.sum()) / words.sum()
+    assert plain > 0 > share
+    comparisons, tests = compare(ours)
+    assert tests == 1
+    mine = of(comparisons, "DM-Base")
+    assert mine.gain == pytest.approx(share)
+    # each sentence counts by its share of the words
+    raw = stats.ttest_rel(100 * other / words.mean(), 100 * base / words.mean()).pvalue
+    assert mine.p_items == pytest.approx(raw)
+    assert mine.verdict == "loses"
+    assert marked(ours, comparisons) == {("Base", "bleu1"): "*"}
+
+
+def test_sentences_without_their_weights_are_not_tested(store, project):
+    words = np.arange(1.0, 31.0)
+    definition = of_words(store, {"Base": words / 2, "DM-Base": words / 3}, words, seeds=(1,))
+    store("DM-Base", 1, {"bleu1": 100 / 3}, {"bleu1": np.full(30, 100 / 3)})
+    comparisons, tests = compare(toy(definition))
+    assert tests == 0
+    assert {each.untested for each in comparisons} == {"no per-item scores of DM-Base"}
+
+
+def test_no_seed_varies_a_floor(store, project):
+    definition = load_definition("toy")
+    rows = [
+        dataclasses.replace(row, floor_of="base_toy" if row.name == "Base" else None, against=("Base",))
+        for row in definition.rows
+        if row.name in ("Base", "DM-Base")
+    ]
+    definition = dataclasses.replace(definition, rows=tuple(rows))
+    store("Base", 1, {"perplexity": 50.0})
+    for seed, value in ((1, 48.0), (2, 48.02)):
+        store("DM-Base", seed, {"perplexity": value})
+        ((found,), _) = compare(toy(definition))
+        assert found.verdict == ("undecided", "wins")[seed - 1]
+    assert found.gain == pytest.approx(1.99)
+
+
+def test_a_recorded_test_counts_as_long_as_both_figures_are_those_it_was_of(put, store, scores, project, monkeypatch):
+    monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", 0)
+    put({"Base": scores["base"], "DM-Base": scores["better"]})
+    before = of(compare(toy())[0], "DM-Base")
+    record("toy", size="small")
+    shutil.rmtree(project / "results")
+    after = of(compare(toy())[0], "DM-Base")
+    assert (after.p_items, after.items, after.verdict) == (pytest.approx(before.p_items, rel=0.01), ITEMS, "wins")
+    assert of(compare(toy())[0], "Base", "DM-Base").p_items == after.p_items
+    store("DM-Base", 1, {"bleu1": 30.0})
+    assert of(compare(toy())[0], "DM-Base").p_items is None
+
+
+COHERENCE = {
+    "table": "toy",
+    "caption": "Invented coherence",
+    "source": "an invented paper, Table 3",
+    "columns": [ORDER_COLUMN],
+    "rows": [
+        {"name": "Base", "experiment": "base_toy"},
+        {"name": "DM-Base", "experiment": "dm_toy", "against": ["Base"]},
+        {"name": "DM-Base, left chain", "experiment": "chain_toy", "against": ["Base"]},
+    ],
+}
+DOCUMENTS = np.repeat(np.arange(10), 4)
+
+
+@pytest.fixture
+def of_documents(project, store):
+    """Two seeds each of two systems over pieces of ten documents, and one that does not say what its pieces are of."""
+    (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(COHERENCE))
+    generator = np.random.default_rng(0)
+    draws, documents = generator.normal(scale=3, size=(2, 1000)), generator.normal(scale=5, size=10)[DOCUMENTS]
+    kept, sets = {}, {}
+    for row, accuracy, gain in (("Base", 70.0, 0), ("DM-Base", 72.0, documents + 2)):
+        for seed in (1, 2):
+            pieces, own = 70 + gain + generator.normal(size=40), accuracy + draws[seed - 1]
+            own = own + generator.normal(scale=0.1, size=1000)
+            items = {"order": pieces, "order_resamples": own, "order_documents": DOCUMENTS}
+            store(row, seed, {"order": float(pieces.mean())}, items)
+            kept.setdefault(row, []).append(pieces)
+            sets.setdefault(row, []).append(own)
+    items = {"order": np.full(40, 71.0), "order_resamples": np.full(1000, 71.0)}
+    store("DM-Base, left chain", 1, {"order": 71.0}, items)
+    return {row: np.mean(each, 0) for row, each in kept.items()}, sets
+
+
+def test_our_test_draws_whole_documents(of_documents):
+    kept, _ = of_documents
+    comparisons, tests = compare(toy())
+    pair = of(comparisons, "DM-Base", column="order")
+    expected = paired_bootstrap(kept["DM-Base"], kept["Base"], groups=DOCUMENTS)
+    assert tests == 1
+    assert pair.p_items == expected.p_value
+    assert expected.p_value > 5 * paired_bootstrap(kept["DM-Base"], kept["Base"]).p_value
+    untested = [each for each in comparisons if "DM-Base, left chain" in (each.row, each.other)]
+    assert untested
+    assert all("DM-Base, left chain do not say which are pieces" in each.untested for each in untested)
+    assert not marked(toy(), untested)
+
+
+def test_the_published_z_is_of_the_resampled_sets(of_documents):
+    _, sets = of_documents
+    means = tuple(np.mean(sets[row]) for row in ("DM-Base", "Base"))
+    deviations = tuple(np.sqrt(np.mean(np.var(sets[row], axis=1))) for row in ("DM-Base", "Base"))
+    z = of(compare(toy())[0], "DM-Base", column="order").published_z
+    assert z == pytest.approx(z_statistic(means, deviations))
+    assert z == pytest.approx((means[0] - means[1]) / math.sqrt((deviations[0] ** 2 + deviations[1] ** 2) / 1000))
+    assert deviations[0] > 1.2 * np.std(np.mean(sets["DM-Base"], axis=0)), "the mean of two seeds varies less than one"
+
+
+def test_the_published_test_is_a_z_test_and_no_test_of_ours(project):
+    for key, value in (("test", "z_test"), ("published_test", "paired_t")):
+        content = {**COHERENCE, "columns": [{**COHERENCE["columns"][0], key: value}]}
+        (project / "experiments/tables/toy.yaml").write_text(yaml.safe_dump(content))
+        with pytest.raises(UserError, match=rf"columns\[0\] \(order\): {key}: expected .*, found '{value}'"):
+            load_definition("toy")
