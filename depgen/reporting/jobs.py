@@ -36,6 +36,7 @@ class Job:
         seed: of training.
         pretrained: the weights that it begins from (`depgen.reporting.pretrained`); None: as its experiment says.
         precision: that it is trained in; None: as its experiment says.
+        wandb: `online` or `offline` logs its training to Weights & Biases, in a group of the table's name.
     """
 
     definition: TableDefinition
@@ -44,6 +45,7 @@ class Job:
     seed: int
     pretrained: str | None = None
     precision: str | None = None
+    wandb: str | None = None
 
     @property
     def name(self) -> str:
@@ -90,7 +92,16 @@ def _training(name: str, experiment: Experiment, job: Job) -> Training:
     """The training of an experiment at a job's seed."""
     runs = {option: each.finished() for option, each in _needed(experiment, job).items()}
     needs = {option: below_runs(str(run)) for option, run in runs.items() if run is not None}
-    return Training(name, experiment, job.seed, run_place(experiment, job.seed), needs, precision=job.precision)
+    return Training(
+        name,
+        experiment,
+        job.seed,
+        run_place(experiment, job.seed),
+        needs,
+        precision=job.precision,
+        wandb=job.wandb,
+        group=job.definition.table,
+    )
 
 
 def _needed(experiment: Experiment, job: Job) -> dict[str, Training]:

@@ -4,6 +4,7 @@ import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
@@ -44,6 +45,7 @@ def reproduce(
     redo: bool = False,
     pretrained: str | None = None,
     precision: str | None = None,
+    wandb: Literal["online", "offline"] | None = None,
     text_options: TextOptions | None = None,
 ) -> str:
     """What was done for each row and seed; and, unless one row was named, the table and how to use a trained row.
@@ -68,6 +70,7 @@ def reproduce(
             gives the pieces, the experiment of the paper's size the learning rate, the size the budget.
         precision: of training in place of the experiments', which the table's notes say: `32-true` is up to twice as
             fast as `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision either way.
+        wandb: log trainings to Weights & Biases too, in a group of the table's name; `WANDB_*` variables are honoured.
         text_options: models and policies of the text measures, such as folders of pretrained weights.
 
     Raises:
@@ -83,7 +86,7 @@ def reproduce(
     if list:
         return "\n".join(each.slug for each in rows)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
-    jobs = _jobs(definition, rows, size, seeds, pretrained, precision)
+    jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
     if check:
         return str(plan)
@@ -112,7 +115,9 @@ def _jobs(
     size: str,
     seeds: Sequence[int],
     pretrained: str | None,
+    *,
     precision: str | None,
+    wandb: str | None,
 ) -> list[Job]:
     """Each row at each seed; from the weights that are given where it can begin from them."""
     begun = set[str]()
@@ -126,7 +131,7 @@ def _jobs(
             )
     # No seed varies a floor: it is stored under the table's first one, whatever seeds are given.
     return [
-        Job(definition, row, size, seed, pretrained if row.name in begun else None, precision)
+        Job(definition, row, size, seed, pretrained if row.name in begun else None, precision, wandb)
         for row in rows
         for seed in (seeds if not row.is_floor else definition.seeds_at(size)[:1])
     ]

@@ -126,6 +126,8 @@ class Training:
         needs: options that name runs of other experiments. They are no part of the place, but of what is compared.
         base: what `$DEPGEN_RUNS` is for the commands; None: what it is here.
         precision: of the trainer, in place of the experiment's.
+        wandb: `online` or `offline` logs to Weights & Biases too; None: not.
+        group: of its runs in Weights & Biases, unless `WANDB_RUN_GROUP` names another one.
     """
 
     name: str
@@ -135,6 +137,8 @@ class Training:
     needs: Mapping[str, str] | None = None
     base: Path | None = None
     precision: str | None = None
+    wandb: str | None = None
+    group: str | None = None
 
     @property
     def root(self) -> Path:
@@ -144,7 +148,8 @@ class Training:
     @property
     def environment(self) -> dict[str, str]:
         """What the commands find in their environment."""
-        return {"DEPGEN_RUNS": str((self.base or runs_root()).absolute())}
+        group = {} if self.group is None else {"WANDB_RUN_GROUP": os.environ.get("WANDB_RUN_GROUP") or self.group}
+        return {"DEPGEN_RUNS": str((self.base or runs_root()).absolute()), **group}
 
     @property
     def command(self) -> list[str]:
@@ -154,7 +159,8 @@ class Training:
         begun = [run for run in self.runs() if not is_finished(run) and (checkpoint_folder(run) / RESUME).is_file()]
         where = ["--resume", str(begun[0])] if begun else ["--name", self.place]
         seed = ["--seed_everything", str(self.seed)]
-        return ["fit", *self.experiment.arguments, *seed, *needs, *precision, *where]
+        logged = [] if self.wandb is None else ["--wandb", self.wandb]
+        return ["fit", *self.experiment.arguments, *seed, *needs, *precision, *logged, *where]
 
     def lock(self) -> FileLock:
         """What a process holds that writes or moves its runs."""

@@ -364,3 +364,16 @@ def test_pictures_of_a_table_are_drawn_from_its_rows(stub, project, monkeypatch)
     assert drawn == []
     reproduce.reproduce("toy")
     assert drawn == [["curves", "toy", "--against", "steps", "--size", "small"], ["series", "toy", "--size", "small"]]
+
+
+def test_trainings_are_logged_in_a_group_of_the_table(stub, monkeypatch):
+    monkeypatch.delenv("WANDB_RUN_GROUP", raising=False)
+    run(stub, row="DM-Base", size="small", seeds=[1], wandb="offline")
+    arguments, environment = stub.calls[0]
+    assert arguments[arguments.index("--wandb") + 1] == "offline"
+    assert environment["WANDB_RUN_GROUP"] == "toy"
+    monkeypatch.setenv("WANDB_RUN_GROUP", "mine")
+    run(stub, row="Base", size="small", seeds=[1])
+    arguments, environment = next(call for call in reversed(stub.calls) if call[0][0] == "fit")
+    assert "--wandb" not in arguments
+    assert environment["WANDB_RUN_GROUP"] == "mine"
