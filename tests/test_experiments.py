@@ -151,9 +151,10 @@ def test_it_takes_a_step(number, place, capsys):
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu"]
     if "demo" in experiment.name:
         options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
-    if "encoder" in (data := settings["data"].get("init_args", {})):
+    data = settings["data"].get("init_args", {})
+    if loaded := data.get("encoder") or (data.get("annotator") or {}).get("init_args", {}).get("run"):
         run = place / "runs" / "udgn_table1" / "UDGN" / "small-seed1" / "udgn"
-        shutil.copytree(run, place / "runs" / data["encoder"], dirs_exist_ok=True)
+        shutil.copytree(run, place / "runs" / loaded, dirs_exist_ok=True)
     if "models.udgn" in text:  # quick: the small size has the same code
         options += ["--model.init_args.width=16", "--model.init_args.layers=2"]
     if "CorpusVocabulary" in text:  # of a whole corpus, of which there are a few lines here

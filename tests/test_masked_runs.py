@@ -50,7 +50,7 @@ def fit(folder, content, *more):
 
 
 def checkpoints_in(folder):
-    (found,) = (folder / "runs").glob("*/*/checkpoints")
+    (found,) = (folder / "runs").rglob("checkpoints")
     return found
 
 

@@ -39,7 +39,7 @@ def unbroken(tmp_path_factory):
         patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
         patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
         assert fit() == 0
-        (checkpoints,) = (folder / "runs").glob("*/*/checkpoints")
+        (checkpoints,) = (folder / "runs").rglob("checkpoints")
         yield checkpoints
 
 
@@ -55,7 +55,7 @@ def test_kill_9_and_resume(unbroken, step, workers, tmp_path, monkeypatch):
     process.join(180)
     assert process.exitcode == -signal.SIGKILL
     assert fit("--resume", *collating) == 0
-    (found,) = (tmp_path / "runs").glob("*/*/checkpoints")
+    (found,) = (tmp_path / "runs").rglob("checkpoints")
     for name in ("dependency_modeling-best.ckpt", "best.ckpt", "resume.ckpt"):
         whole, resumed = (load_checkpoint(place / name)["state_dict"] for place in (expected, found))
         assert all(torch.equal(resumed[key], value) for key, value in whole.items()), name
@@ -67,7 +67,7 @@ def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
         monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / f"runs{devices}"))
         spread = ["--trainer.strategy=ddp_fork", "--trainer.devices=2"] if devices == 2 else []
         assert fit("--model.init_args.backbone.init_args.dropout=0.0", *spread) == 0
-        (checkpoints,) = (tmp_path / f"runs{devices}").glob("*/*/checkpoints")
+        (checkpoints,) = (tmp_path / f"runs{devices}").rglob("checkpoints")
         weights = load_checkpoint(checkpoints / "resume.ckpt")["state_dict"]
         with (checkpoints.parent / "metrics.csv").open(newline="") as stream:
             curve = [float(row["val/loss"]) for row in csv.DictReader(stream) if row["val/loss"]]

@@ -69,12 +69,8 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
         type=str,
         help="a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run",
     )
-    parser.add_argument(
-        "--size", type=str, help="the size of the experiment that --config names: paper (its own), small (for a laptop)"
-    )
-    parser.add_argument(
-        "--name", type=str, help="the folder of the run below $DEPGEN_RUNS; by default the experiment's name"
-    )
+    parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
+    parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
     parser.add_argument(
         "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
             *(f"--data.init_args.corpus.init_args.{size}" for size in small),
         ])  # fmt: skip
         assert code == 0
-        yield next((folder / "runs").glob("*/*/run.json")).parent
+        yield next((folder / "runs").rglob("run.json")).parent
 
 
 PROMPTS = ["[FEMALE] was a", "one day", "she", "[MALE]"]
