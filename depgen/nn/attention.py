@@ -98,7 +98,7 @@ class KeyValues:
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "KeyValues":
-        """What is carried after a first pass; nothing is copied."""
+        """The keys and values after a first pass; nothing is copied."""
         return cls(Growing.of(keys, dim=2), Growing.of(values, dim=2))
 
     @property
