@@ -250,7 +250,7 @@ class Transformer(EmbeddingBackbone):
                 no softmax.
         """
         if not self.causal and (carry or state is not None):
-            raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to go on from")
+            raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to continue from")
         if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
             raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
         if attention_layer is not None and weigh is not None:
