@@ -173,7 +173,7 @@ class DocumentLanguageModel(LanguageModel):
     def _whole_log_probs(
         self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """Those of documents in one batch."""
+        """The log-probabilities of the tokens of documents, all in one batch."""
         batch = whole_documents(documents, vocabulary).to(self.device)
         found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
         return [
