@@ -53,9 +53,9 @@ class Writer(Protocol):
 
 
 Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
-"""From tokens [batch length], padding [batch length] (True where there is no token; None: no padding) and the state (None
-at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next state,
-which has `select`."""
+"""From tokens [batch length], padding [batch length] (True where there is no token; None: no padding) and the state
+(None at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next
+state, which has `select`."""
 
 
 def generate(
