@@ -228,7 +228,7 @@ def test_it_learns_a_few_sentences_by_heart():
 
 
 def test_what_it_has_not_is_refused():
-    with pytest.raises(ValueError, match="attention_layer None, found -1"):
+    with pytest.raises(ValueError, match="PRPN has none"):
         small()(words(1, 2), attention_layer=-1)
     with pytest.raises(UserError, match=r"even hidden_size, found .* hidden_size: 7"):
         small(hidden_size=7)

@@ -70,7 +70,7 @@ def test_untied_output_has_the_hidden_size(network):
 
 
 def test_what_they_have_not_is_refused(network):
-    with pytest.raises(ValueError, match="attention_layer None, found -1"):
+    with pytest.raises(ValueError, match="LSTM has none"):
         small(network)(words(1, 2), attention_layer=-1)
     with pytest.raises(UserError, match="one layer at least"):
         small(network, layers=0)
