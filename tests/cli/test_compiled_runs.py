@@ -46,8 +46,8 @@ def process(folder, *arguments):
 
 
 def run_in(folder):
-    (found,) = folder.glob("runs/small/*")
-    return found
+    (found,) = (folder / "runs").rglob("run.json")
+    return found.parent
 
 
 def losses(run):
