@@ -90,7 +90,7 @@ class KeyValues:
     """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice.
 
     As long as no row is repeated, they lie row by row. From the first time on that one is, as by hypotheses of a beam,
-    what a token leaves lies in one slot of a pool that all rows share: see `depgen.nn.branches`.
+    the keys and values of a token are in one slot of a pool that all rows share: see `depgen.nn.branches`.
     """
 
     def __init__(self, keys: Growing, values: Growing, places: Places | None = None) -> None:

@@ -88,7 +88,7 @@ def run_place(experiment: Experiment, seed: int) -> str:
     >>> run_place(Experiment(Path("experiments/udgn_ewt.yaml"), "small"), 1)
     'udgn_ewt/small/seed1'
     >>> run_place(Experiment(Path("udgn_ewt.yaml"), "small", {"model.init_args.mask_rate": 0.1}), 1)
-    'udgn_ewt--mask_rate-0.1-acb07b/small/seed1'
+    'udgn_ewt--mask_rate-0.1-95e716/small/seed1'
     """
     name = experiment.file.stem
     if experiment.options:

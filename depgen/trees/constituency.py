@@ -132,7 +132,7 @@ def bracketing_of_distances(distances: Float[np.ndarray, " words"], *, lone_word
     Args:
         distances: one a word, between it and the word before; the first is that before the whole.
         lone_word: cut x_i from what follows too, whatever the distances there, as published. That leans to the right
-            (Dyer et al., 2019); without it, x is cut into ((x_<i) (x_>=i)), and the first distance is not looked at.
+            (Dyer et al., 2019); without it, x is cut into ((x_<i) (x_>=i)), and the first distance is not used.
 
     >>> distances = np.array([0.0, 0.9, 0.1, 0.2])
     >>> sorted(bracketing_of_distances(distances)), sorted(bracketing_of_distances(distances, lone_word=False))

@@ -1,4 +1,4 @@
-"""What makes a list of heads a tree."""
+"""Checks that a list of heads is a tree, and trees from heads that are none."""
 
 from collections.abc import Callable, Sequence
 
