@@ -30,7 +30,7 @@ def check_at_least(least: int, **numbers: int | None) -> None:
 
 
 def check_one_of(**choices: tuple[object, Any]) -> None:
-    """Nothing, if each value is one of its `Literal` type, or None.
+    """Raises UserError unless each value is one of its `Literal` type; None is not checked.
 
     >>> from typing import Literal
     >>> check_one_of(unit=("bits", Literal["nats", "bits"]), by=(None, Literal["word"]))

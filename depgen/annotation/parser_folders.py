@@ -69,7 +69,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def check_kind(folder: Path, kind: str) -> None:
-    """Nothing, if a parser that was trained here is of this kind; others don't say what they are.
+    """Raises UserError unless a parser that was trained here is of this kind; other parsers don't state a kind.
 
     Raises:
         UserError: it is of another kind.

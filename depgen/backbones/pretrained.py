@@ -8,8 +8,8 @@ Deviations
     D1. Each query sees all earlier tokens. A model with a sliding window, or chunks, reads no text longer than those.
     D2. Rows of the embedding beyond the model's own tokenizer (published models round their number up) are cut off.
     D3. Refused are models whose attention is not a softmax of scaled inner products alone (it is capped, has sinks or
-        biases by position), is computed by code of their own or is missing in some layers: it could not be had before
-        dropout, layer by layer; and models that scale or cap their logits, of which the losses here know nothing.
+        biases by position), is computed by the model's own code or is missing in some layers: its weights before
+        dropout can't be read layer by layer; and models that scale or cap their logits, which the losses here do not.
 """
 
 import json

@@ -409,7 +409,7 @@ class ReadingLayer(nn.Module):
         return RecurrentProjection(F.linear(self.key_dropout(steps), for_inputs, self.key.bias), for_hidden)
 
     def _masks(self, steps: Tensor, *, scale: float = 1.0) -> tuple[Tensor, ...]:
-        """What a vector of the layer's size is multiplied by at each step."""
+        """Dropout masks for vectors of the layer's size, one a step."""
         if not self.training:
             return (steps.new_tensor(scale),) * len(steps)
         return self.key_dropout(steps.new_full((*steps.shape[:2], self.size), scale)).unbind(0)  # type: ignore[no-any-return]
@@ -438,7 +438,7 @@ class Prediction(nn.Module):
         gates: Float[Tensor, "batch length slots"],
         places: Int[Tensor, " tokens"] | None,
     ) -> Float[Tensor, "batch length output_size"]:
-        """What the next tokens are predicted from."""
+        """The vectors from which the next tokens are predicted."""
         keys = self.dropout(self.key(self.dropout(hidden)))  # drop(W drop(h_t) + b)
         positions = torch.arange(hidden.size(1), device=hidden.device)[:, None]
         slots = (positions + torch.arange(gates.size(-1), device=hidden.device)).expand_as(gates)  # of the history

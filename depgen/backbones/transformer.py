@@ -12,15 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
-from depgen.nn.attention import Keys, KeyValues, Visibility
+from depgen.nn.attention import Keys, KeyValues, Scores, SelfAttention, Visibility, Weigh
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions
-from depgen.nn.transformer_layer import TransformerLayer
+
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
 
 ScoreFunction = Callable[[int, Tensor, Keys], Tensor | None]
 """From a layer (0-based), queries [batch heads length size] and keys (`keys.context` is their number, `keys.tensor` is
@@ -250,7 +252,7 @@ class Transformer(EmbeddingBackbone):
                 no softmax.
         """
         if not self.causal and (carry or state is not None):
-            raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to go on from")
+            raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to continue from")
         if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
             raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
         if attention_layer is not None and weigh is not None:
@@ -325,3 +327,73 @@ if TYPE_CHECKING:
     TransformerFactory = Callable[[int], Transformer] | Mapping[str, Any] | str
 else:  # as `depgen.backbones.backbone.BackboneFactory`
     TransformerFactory = Callable[[int], Transformer]
+
+
+class TransformerLayer(nn.Module):
+    """A layer that normalises before each part (pre-LN) or after each residual sum (post-LN).
+
+    Args:
+        width: size of a hidden state.
+        attention_heads: number of heads.
+        feedforward: size of the feed-forward network's inner layer.
+        dropout: of what each part adds to the residual.
+        attention_dropout: of attention probabilities.
+        activation_dropout: inside the feed-forward network.
+        activation: a key of `ACTIVATIONS`.
+        norm_first: pre-LN.
+        affine_norms: the layer norms have trained gains and biases.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        attention_heads: int,
+        *,
+        feedforward: int,
+        dropout: float,
+        attention_dropout: float,
+        activation_dropout: float,
+        activation: str,
+        norm_first: bool,
+        affine_norms: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, attention_heads, dropout=attention_dropout)
+        self.attention_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
+        self.expand = nn.Linear(width, feedforward)
+        self.contract = nn.Linear(feedforward, width)
+        self.feedforward_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
+        self.dropout = Dropout(dropout)
+        self.activation_dropout = Dropout(activation_dropout)
+        self.activation = ACTIVATIONS[activation]
+        self.norm_first = norm_first
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length width"],
+        visibility: Visibility,
+        *,
+        past: KeyValues | None = None,
+        scores: Scores | None = None,
+        weigh: Weigh | None = None,
+        with_attention: bool = False,
+        carry: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch length width"],
+        Float[Tensor, "batch attention_heads length context"] | None,
+        KeyValues | None,
+    ]:
+        """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
+        source = self.attention_norm(hidden) if self.norm_first else hidden
+        mixed, attention, present = self.attention(
+            source, visibility, past=past, scores=scores, weigh=weigh, with_attention=with_attention, carry=carry
+        )
+        hidden = hidden + self.dropout(mixed)
+        if not self.norm_first:
+            hidden = self.attention_norm(hidden)
+        inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
+        inner = self.activation_dropout(inner)
+        hidden = hidden + self.dropout(self.contract(inner))
+        if not self.norm_first:
+            hidden = self.feedforward_norm(hidden)
+        return hidden, attention, present

@@ -18,7 +18,9 @@ MEMO_BYTES = 1 << 28
 
 
 class Memo:
-    """What collates have computed of the items of a split, kept from epoch to epoch in each process that collates.
+    """What collates have computed of the items of a split, kept as long as the process that collates.
+
+    The training process keeps it from epoch to epoch, worker processes for an epoch.
 
     Args:
         limit: bytes of arrays that are kept; what comes later is computed each time.

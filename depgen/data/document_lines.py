@@ -1,12 +1,11 @@
 """Documents in text files, one sentence a line: the form that the authors of document-context models read theirs in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, lowercased
+from depgen.data.corpus import Split
+from depgen.data.files import SplitFiles
 from depgen.errors import UserError
-from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -33,7 +32,7 @@ def read_document_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}: expected documents, a sentence a line and blank lines between, found no sentence.")
 
 
-class DocumentLines:
+class DocumentLines(SplitFiles):
     """Documents of tokenised sentences, a sentence a line, parted by blank lines or lines that begin with `=`.
 
     The latter is the form of Ji et al. (2015), into which a user of their North American News Text (LDC2008T13)
@@ -48,7 +47,7 @@ class DocumentLines:
         name: what results call the corpus; the folder's name if not given.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = "Put one tokenised sentence on each line of a UTF-8 file and a blank line between documents."
 
     def __init__(
         self,
@@ -60,21 +59,9 @@ class DocumentLines:
         lowercase: bool = False,
         name: str | None = None,
     ) -> None:
-        self.folder, self.lowercase = folder, lowercase
-        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
-        self.name = name or Path(folder).name
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are file and first line."""
-        path = self._path(split)
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The documents of a file; identifiers are file and first line."""
         for number, lines in read_document_lines(path):
-            document = Document(tuple(Sentence(tuple(line.split())) for line in lines), f"{path.name}:{number}")
-            yield lowercased(document) if self.lowercase else document
-
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's file and of whether it is lower-cased."""
-        return content_fingerprint([self._path(split)], reader="DocumentLines", lowercase=self.lowercase)
-
-    def _path(self, split: Split) -> Path:
-        how_to_get = "Put one tokenised sentence on each line of a UTF-8 file and a blank line between documents."
-        return find_file(Path(self.folder) / self.files[split], how_to_get=how_to_get)
+            yield Document(tuple(Sentence(tuple(line.split())) for line in lines), f"{path.name}:{number}")

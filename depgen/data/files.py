@@ -1,18 +1,71 @@
-"""What the corpora that read files have in common: fingerprints of content, lower case, a log of what is left out."""
+"""What corpora in files share: their splits, fingerprints of content, lower case, a log of what is left out."""
 
 import hashlib
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from depgen.data.corpus import SPLITS, Split
+from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.errors import UserError
+from depgen.locations import find_file
 from depgen.trees.sentence import Document
 
 logger = logging.getLogger(__name__)
+
+
+class SplitFiles(ABC):
+    """A corpus in files that a folder holds for each split; a subclass reads a file.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        files: the names of each split's file or files.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus; the folder's name if not given.
+    """
+
+    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get: str
+    """Where a user finds the files, for messages."""
+
+    def __init__(
+        self, folder: str, files: Mapping[Split, str | Sequence[str]], *, lowercase: bool, name: str | None
+    ) -> None:
+        self.folder, self.files, self.lowercase = folder, files, lowercase
+        self.name = name or Path(folder).name
+
+    @abstractmethod
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The documents of one of a split's files, with the identifiers that they have in results."""
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split, in file order."""
+        for path in self.paths(split):
+            for document in self.read(path, split):
+                yield lowercased(document) if self.lowercase else document
+
+    def options(self) -> dict[str, object]:
+        """The reading options that the fingerprint covers."""
+        return {"lowercase": self.lowercase}
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the split's files and of the reading options."""
+        return content_fingerprint(self.paths(split), reader=type(self).__name__, **self.options())
+
+    def paths(self, split: Split) -> list[Path]:
+        """The files of a split.
+
+        Raises:
+            UserError: one is missing.
+        """
+        names = self.files[split]
+        return [
+            find_file(Path(self.folder) / name, how_to_get=self.how_to_get)
+            for name in ([names] if isinstance(names, str) else names)
+        ]
 
 
 def content_fingerprint(paths: Iterable[Path], **options: object) -> str:

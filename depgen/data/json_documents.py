@@ -1,20 +1,20 @@
 """Documents as JSON lines, one object each: articles with raw text or with sentences already cut."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.corpus import Split
+from depgen.data.files import SplitFiles, log_left_out
 from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
 from depgen.errors import UserError
-from depgen.locations import find_file, json_value
+from depgen.locations import json_value
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
 
-class JsonDocuments:
+class JsonDocuments(SplitFiles):
     """A corpus of JSON lines (`.jsonl`, `.jsonl.gz`), one document each; by default Wikinews.
 
     A document's sentences are a list under `sentences_field` (of strings, or of lists of tokens), else its text under
@@ -34,7 +34,7 @@ class JsonDocuments:
         name: what results call the corpus.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = 'Put one JSON object on each line, such as {"id": "1", "text": "…"}; see the fields\' arguments.'
 
     def __init__(
         self,
@@ -51,15 +51,12 @@ class JsonDocuments:
         lowercase: bool = False,
         name: str | None = None,
     ) -> None:
-        self.folder = folder
-        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
         self.text_field, self.sentences_field, self.identifier_field = text_field, sentences_field, identifier_field
-        self.sentence_splitter, self.tokens, self.lowercase = sentence_splitter, tokens, lowercase
-        self.name = name or Path(folder).name
+        self.sentence_splitter, self.tokens = sentence_splitter, tokens
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, in file order."""
-        path = self._path(split)
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The documents of a file; identifiers are in a field, or file and line."""
         kept = empty = blank = 0
         for number, line in read_lines(path):
             if not line.strip():
@@ -73,8 +70,7 @@ class JsonDocuments:
             if sentences := tuple(Sentence(sentence) for sentence in words if sentence):
                 blank += (len(words) - len(sentences)) * (self.sentences_field is not None)
                 identifier = fields.get(self.identifier_field)
-                document = Document(sentences, f"{path.name}:{number}" if identifier is None else str(identifier))
-                yield lowercased(document) if self.lowercase else document
+                yield Document(sentences, f"{path.name}:{number}" if identifier is None else str(identifier))
                 kept += 1
             else:
                 empty += 1
@@ -83,14 +79,9 @@ class JsonDocuments:
         log_left_out(blank, "sentences without a token", corpus=self.name, split=split)
         log_left_out(empty, "documents without a token", corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's file and of the reading options."""
-        options = {key: value for key, value in vars(self).items() if key not in ("folder", "files", "name")}
-        return content_fingerprint([self._path(split)], reader="JsonDocuments", **options)
-
-    def _path(self, split: Split) -> Path:
-        how_to_get = 'Put one JSON object on each line, such as {"id": "1", "text": "…"}; see the fields\' arguments.'
-        return find_file(Path(self.folder) / self.files[split], how_to_get=how_to_get)
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`."""
+        return {key: value for key, value in vars(self).items() if key not in ("folder", "files", "name")}
 
     def _sentences(self, fields: dict[str, Any], where: str) -> list[Any]:
         name = self.sentences_field or self.text_field

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.files import SplitFiles, log_left_out
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
-from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FormName
@@ -33,7 +32,7 @@ _HOW_TO_GET: Mapping[PublishedLines | None, str] = {
 }
 
 
-class TextLines:
+class TextLines(SplitFiles):
     """A corpus of lines, tokens separated by white space; each line is a document, by default of one sentence.
 
     Lines without a token are left out and counted.
@@ -62,24 +61,20 @@ class TextLines:
         name: str | None = None,
         published: PublishedLines | None = None,
     ) -> None:
-        self.folder = folder
-        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
-        self.sentence_splitter, self.lowercase = sentence_splitter, lowercase
-        self.name = name or Path(folder).name
-        self.published: Mapping[Split, SplitStatistics] = PUBLISHED[published] if published else {}
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        self.sentence_splitter = sentence_splitter
+        self.published = PUBLISHED[published] if published else {}
         self.form: FormName | None = "ptb" if published == "ptb" else None
-        self._how_to_get = _HOW_TO_GET[published]
+        self.how_to_get = _HOW_TO_GET[published]
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The lines of a split; identifiers are file and line."""
-        path = self._path(split)
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The lines of a file; identifiers are file and line."""
         kept = blank = 0
         for number, line in read_lines(path):
             if line.strip():
                 texts = sentences_of(line, self.sentence_splitter)
                 sentences = tuple(Sentence(tuple(text.split())) for text in texts)
-                document = Document(sentences, f"{path.name}:{number}")
-                yield lowercased(document) if self.lowercase else document
+                yield Document(sentences, f"{path.name}:{number}")
                 kept += 1
             else:
                 blank += 1
@@ -87,10 +82,7 @@ class TextLines:
             raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
         log_left_out(blank, "blank lines", corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's file and of the reading options."""
-        options = {} if self.sentence_splitter == "lines" else {"sentence_splitter": self.sentence_splitter}
-        return content_fingerprint([self._path(split)], reader="TextLines", lowercase=self.lowercase, **options)
-
-    def _path(self, split: Split) -> Path:
-        return find_file(Path(self.folder) / self.files[split], how_to_get=self._how_to_get)
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`."""
+        more = {} if self.sentence_splitter == "lines" else {"sentence_splitter": self.sentence_splitter}
+        return {**super().options(), **more}

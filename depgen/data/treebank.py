@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
-from depgen.data.files import content_fingerprint, lowercased, seeded_split
+from depgen.data.files import SplitFiles, content_fingerprint, lowercased, seeded_split
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
@@ -19,7 +19,7 @@ from depgen.trees.sentence import Document
 EWT = "ud_english_ewt"
 
 
-class ConlluTreebank:
+class ConlluTreebank(SplitFiles):
     """A treebank in CoNLL-U with its trees and tags; by default UD English-EWT.
 
     Args:
@@ -35,7 +35,7 @@ class ConlluTreebank:
         empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
 
     def __init__(
         self,
@@ -51,39 +51,28 @@ class ConlluTreebank:
         graphs: bool = False,
         empty_nodes: EmptyNodes = "contract",
     ) -> None:
-        self.folder = folder
+        name = name or ("UD English-EWT" if folder == EWT else None)
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        self.tags, self.documents_by = tags, documents_by
         self.graphs, self.empty_nodes = graphs, empty_nodes
-        self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
-        self.tags, self.documents_by, self.lowercase = tags, documents_by, lowercase
-        self.name = name or ("UD English-EWT" if folder == EWT else Path(folder).name)
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are those of the treebank."""
-        for path in self._paths(split):
-            for document in read_conllu(
-                path,
-                tags=self.tags,
-                by_document=self.documents_by == "newdoc",
-                graphs=self.graphs,
-                empty_nodes=self.empty_nodes,
-            ):
-                yield lowercased(document) if self.lowercase else document
-
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files and of the reading options."""
-        options: dict[str, object] = {"tags": self.tags, "documents_by": self.documents_by, "lowercase": self.lowercase}
-        if self.graphs:
-            options |= {"graphs": self.graphs, "empty_nodes": self.empty_nodes}
-        return content_fingerprint(self._paths(split), reader="ConlluTreebank", **options)
-
-    def _paths(self, split: Split) -> list[Path]:
-        how_to_get = (
-            "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The documents of a file; identifiers are those of the treebank."""
+        return read_conllu(
+            path,
+            tags=self.tags,
+            by_document=self.documents_by == "newdoc",
+            graphs=self.graphs,
+            empty_nodes=self.empty_nodes,
         )
-        return [find_file(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
+
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`."""
+        graphs = {"graphs": self.graphs, "empty_nodes": self.empty_nodes} if self.graphs else {}
+        return {**super().options(), "tags": self.tags, "documents_by": self.documents_by, **graphs}
 
 
-class SdpTreebank:
+class SdpTreebank(SplitFiles):
     """Semantic dependency graphs in SDP files of SemEval 2014 or 2015, one representation (DM, PAS or PSD) a file.
 
     The files are sold by the Linguistic Data Consortium (LDC2016T10).
@@ -99,7 +88,7 @@ class SdpTreebank:
         name: what results call the corpus; the folder's name if not given.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = "SDP files are in LDC2016T10 of the Linguistic Data Consortium; samples are at sdp.delph-in.net."
 
     def __init__(
         self,
@@ -112,25 +101,16 @@ class SdpTreebank:
         lowercase: bool = False,
         name: str | None = None,
     ) -> None:
-        self.folder = folder
-        self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
-        self.documents_by, self.lowercase = documents_by, lowercase
-        self.name = name or Path(folder).name
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        self.documents_by = documents_by
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are those of the files."""
-        for path in self._paths(split):
-            for document in read_sdp(path, by_document=self.documents_by == "document"):
-                yield lowercased(document) if self.lowercase else document
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The documents of a file; identifiers are the file's."""
+        return read_sdp(path, by_document=self.documents_by == "document")
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files and of the reading options."""
-        options = {"documents_by": self.documents_by, "lowercase": self.lowercase}
-        return content_fingerprint(self._paths(split), reader="SdpTreebank", **options)
-
-    def _paths(self, split: Split) -> list[Path]:
-        how_to_get = "SDP files are in LDC2016T10 of the Linguistic Data Consortium; samples are at sdp.delph-in.net."
-        return [find_file(Path(self.folder) / name, how_to_get=how_to_get) for name in self.files[split]]
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`."""
+        return {**super().options(), "documents_by": self.documents_by}
 
 
 class DependencyColumns:

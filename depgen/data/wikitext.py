@@ -1,15 +1,14 @@
 """WikiText (Merity et al., 2017): encyclopedia articles in tokenised paragraphs, a paragraph a line."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.files import SplitFiles, log_left_out
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
-from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
@@ -17,7 +16,7 @@ _HEADING = re.compile(r" ((?:= )+)([^=\s](?:.*[^=\s])?) \1")
 """` = Title = ` of an article, ` = = Heading = = ` of its sections; a heading has a blank line before and after."""
 
 
-class WikiText:
+class WikiText(SplitFiles):
     """Articles of WikiText as documents; by default WikiText-2, whose published sizes are in articles and tokens.
 
     A line such as ` = Points ; A = ` between two others is part of a broken formula and no title. Articles of nothing
@@ -34,6 +33,8 @@ class WikiText:
         name: what results call the corpus.
     """
 
+    how_to_get = "WikiText-2 is wikitext-2-v1.zip of Merity et al. (2017): wiki.{train,valid,test}.tokens."
+
     def __init__(
         self,
         folder: str = "wikitext2",
@@ -46,20 +47,19 @@ class WikiText:
         lowercase: bool = False,
         name: str = "WikiText-2",
     ) -> None:
-        self.folder, self.name = folder, name
-        self.files: Mapping[Split, str] = {"train": train, "valid": valid, "test": test}
-        self.sentence_splitter, self.headings, self.lowercase = sentence_splitter, headings, lowercase
+        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        self.sentence_splitter, self.headings = sentence_splitter, headings
         sizes: dict[Split, int] = {"train": 600, "valid": 60, "test": 60}
         official = folder == "wikitext2"
         self.published = {split: SplitStatistics(documents=size) for split, size in sizes.items() if official}
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The articles of a split; identifiers are their titles and lines.
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The articles of a file; identifiers are their titles and lines.
 
         Raises:
             UserError: the file begins with no title.
         """
-        path, empty = self._path(split), 0
+        empty = 0
         lines = articles(read_lines(path), headings=self.headings, where=str(path))
         for title, number, paragraphs in lines:
             texts = [text for line in paragraphs for text in sentences_of(line, self.sentence_splitter)]
@@ -67,18 +67,12 @@ class WikiText:
                 empty += 1
                 continue
             sentences = [Sentence(tuple(text.split())) for text in ([title, *texts] if self.headings else texts)]
-            document = Document(tuple(sentences), f"{title} ({path.name}:{number})")
-            yield lowercased(document) if self.lowercase else document
+            yield Document(tuple(sentences), f"{title} ({path.name}:{number})")
         log_left_out(empty, "articles of nothing but headings", corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's file and of the reading options."""
-        options = {name: getattr(self, name) for name in ("sentence_splitter", "headings", "lowercase")}
-        return content_fingerprint([self._path(split)], reader="WikiText", **options)
-
-    def _path(self, split: Split) -> Path:
-        how_to_get = "WikiText-2 is wikitext-2-v1.zip of Merity et al. (2017): wiki.{train,valid,test}.tokens."
-        return find_file(Path(self.folder) / self.files[split], how_to_get=how_to_get)
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`."""
+        return {**super().options(), "sentence_splitter": self.sentence_splitter, "headings": self.headings}
 
 
 def articles(

@@ -25,7 +25,7 @@ COMPACT_AT = 0.25
 
 @runtime_checkable
 class StepState(Protocol):
-    """What a step carries to the next."""
+    """The state that a step carries to the next."""
 
     def select(self, rows: Tensor) -> Any:  # noqa: ANN401 - the step's own type
         """The state of some rows of the batch, in the order given."""
@@ -53,9 +53,9 @@ class Writer(Protocol):
 
 
 Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
-"""From tokens [batch length], padding [batch length] (True where there is no token; None: nowhere) and the state (None
-at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next state,
-which has `select`."""
+"""From tokens [batch length], padding [batch length] (True where there is no token; None: no padding) and the state
+(None at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next
+state, which has `select`."""
 
 
 def generate(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 
 _WORK_OF_A_THREAD = 200_000
-"""Arcs that are worth a thread of their own."""
+"""The number of arcs from which a separate thread saves time."""
 
 
 def maximum_spanning_trees(

@@ -159,7 +159,7 @@ class LanguageModel(L.LightningModule):
         self.phase = index
 
     def trained_parameters(self) -> list[Parameter]:
-        """What the present phase changes: by default all that require a gradient."""
+        """The parameters that the present phase changes: by default all that require a gradient."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:

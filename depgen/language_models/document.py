@@ -16,12 +16,15 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores
-from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import word_log_probs
 
 PADDED_AT_ONCE = 1 << 18
 """Positions of a batch that is scored, padding included: with 128 features each, a tensor of 128 MiB."""
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
+"""Logits held at once, in float64."""
+LEAST_SUM = 1e-290
+"""Sums below are taken again one by one: float64 ends at 1e-308, and what of a sum vanished there would count."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class DocumentLanguageModel(LanguageModel):
     def _whole_log_probs(
         self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """Those of documents in one batch."""
+        """The log-probabilities of the tokens of documents, all in one batch."""
         batch = whole_documents(documents, vocabulary).to(self.device)
         found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
         return [
@@ -261,3 +264,54 @@ def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequenc
             yield first, sentences[first:place]
             first, longest = place, len(ids) + 1
     yield first, sentences[first:]
+
+
+def pairwise_log_likelihoods(
+    own: Float[Tensor, "words features"],
+    added: Float[Tensor, "contexts features"],
+    weight: Float[Tensor, "vocab features"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " words"],
+    sentence_of: Int[Tensor, " words"],
+) -> Float64[Tensor, "sentences contexts"]:
+    """Sums of `log softmax((own[t] + added[c]) @ weight.T + bias)[targets[t]]` over each sentence's t, for all c; nats.
+
+    O(words x vocab x (features + contexts)) where one pair after the other is O(words x contexts x vocab x features);
+    memory is O((sentences + vocab) x contexts). Exponentials are taken in float64 below the highest logit of each
+    factor; where these highest are of words so different that all products vanish, the pair's logits are added first.
+
+    The logits of position t with context c are a_t + b_c, of which a_t is the product of the position's own features
+    with the output matrix and b_c that of the context. The normalisers of all pairs, `sum_v exp(a_tv) exp(b_cv)`, are
+    then a product of two matrices again.
+
+    Args:
+        own: features of positions by themselves.
+        added: what contexts add to them.
+        weight: output matrix.
+        bias: output bias.
+        targets: the word at each position.
+        sentence_of: its sentence, from 0 on.
+
+    >>> two = torch.tensor([0, 1])
+    >>> pairwise_log_likelihoods(torch.eye(2), torch.eye(2), torch.eye(2), None, two, two).exp()
+    tensor([[0.8808, 0.5000],
+            [0.5000, 0.8808]], dtype=torch.float64)
+    """
+    context = precise(F.linear(added, weight))
+    targets, sentence_of = targets.to(context.device), sentence_of.to(context.device)
+    highest_context = context.amax(1)
+    context_factor = (context - highest_context[:, None]).exp_().T
+    rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 23) // len(weight))
+    sums = context.new_zeros(int(sentence_of.max()) + 1 if len(own) else 0, len(added))
+    for start in range(0, len(own), rows):
+        words = targets[start : start + rows]
+        position = precise(F.linear(own[start : start + rows], weight, bias))
+        highest = position.amax(1, keepdim=True)
+        products = (position - highest).exp_() @ context_factor
+        log_z = products.log() + highest + highest_context
+        for pairs in torch.split((products < LEAST_SUM).nonzero(), rows):
+            word, before = pairs.T
+            log_z[word, before] = (position[word] + context[before]).logsumexp(1)
+        log_probs = position.gather(1, words[:, None]) + context[:, words].T - log_z
+        sums.index_add_(0, sentence_of[start : start + rows], log_probs)
+    return sums

@@ -56,7 +56,7 @@ class LeftToRight(LanguageModel):
         self._carried: dict[bool, StreamState | None] = {}
 
     def figures(self) -> dict[str, Metric]:
-        """Those of every system, and the perplexity per word (the same where each token is one)."""
+        """The figures of every system, and the perplexity per word, equal to that per token where tokens are words."""
         return {**super().figures(), "word_perplexity": WordPerplexity()}
 
     def use_backbone(self, backbone: Backbone) -> None:

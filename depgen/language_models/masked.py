@@ -245,7 +245,7 @@ class MaskedLanguageModel(LanguageModel):
     def _drawn(self, batch: WordBatch, *keys: int) -> Bool[Tensor, "batch length"]:
         """Each word except `<unk>` with probability `mask_rate`, drawn from the keys, its sentence and its position.
 
-        On the CPU, so that a GPU need not be waited for.
+        On the CPU, so that nothing waits for a GPU.
         """
         assert batch.known is not None
         uniform = hashed_uniform(*keys, batch.items[:, None], torch.arange(batch.tokens.shape[1])[None, :])
@@ -262,7 +262,7 @@ class MaskedLanguageModel(LanguageModel):
     def summed_over_devices(self, count: Int[Tensor, ""]) -> int | Float64[Tensor, ""]:
         """What the global batch counts, at least 1, so that a sum over nothing can be divided by it.
 
-        A number where the count lies on the CPU of one process; else a tensor, so that a GPU need not be waited for.
+        A number where the count lies on the CPU of one process; else a tensor, so that nothing waits for a GPU.
         """
         if self.processes > 1:
             count = cast(Tensor, self.all_gather(count.to(self.device, non_blocking=True))).sum()
@@ -363,7 +363,7 @@ class MaskedLanguageModel(LanguageModel):
         return self._drawn(batch, self.evaluation_seed, number)
 
     def figures(self) -> dict[str, Metric]:
-        """Those of every system, over several passes."""
+        """The figures of every system, over several passes."""
         passes = self.evaluation_masks
         return {"loss": Loss(passes), "perplexity": Perplexity(passes), "unk_rate": UnknownRate()}
 

@@ -94,7 +94,7 @@ def paired_bootstrap(
     The items are drawn with replacement, the same for both systems; the p-value is the share of resampled differences
     that lie at least as far from the observed one as that lies from zero (Efron & Tibshirani, 1993, ch. 16), never
     below 1 / (resamples + 1). For Self-BLEU the item scores are resampled while the texts that they were compared with
-    stay (computing it anew on a resample would match each repeated text with itself): what one text adds to the scores
+    stay (computing it again on a resample would match each repeated text with itself): what one text adds to the scores
     of the others is held fixed, so that the variance is underestimated and the p-value optimistic.
 
     Raises:

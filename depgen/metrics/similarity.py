@@ -109,7 +109,7 @@ def _weighted_pearson(
 
 @dataclass(frozen=True)
 class PairScores:
-    """What a test has come to, pair by pair, in the order of the split.
+    """The results of a test, pair by pair, in the order of the split.
 
     Attributes:
         items: each pair's place in its split.
@@ -167,7 +167,7 @@ class ScoredPairs(PreciseMetric):
             getattr(self, name).append(value.to(exact.device))
 
     def compute(self) -> dict[str, Tensor]:
-        """What was kept, by name, as the devices have seen it."""
+        """The kept values, by name, in the order in which the devices saw them."""
         return {name: dim_zero_cat(getattr(self, name)) for name in PAIR_PARTS}
 
     def pairs(self) -> PairScores:

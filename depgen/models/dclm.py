@@ -557,7 +557,7 @@ class DCLM(DocumentLanguageModel):
 
     @property
     def output_biases(self) -> list[Tensor]:
-        """Those of words and of bags."""
+        """The output biases of words and of bags."""
         bags = None if self.bag_output is None else self.bag_output.bias
         return [bias for bias in (self.output_bias, bags) if bias is not None]
 

@@ -203,7 +203,7 @@ def dependency_nll(
     flat = hidden.flatten(0, 1)
     occupied = dependents.counts.nonzero()[:, 0].to(hidden.device, non_blocking=True)
     counts = dependents.counts.to(hidden.device, non_blocking=True)
-    # in this order: the backward pass goes the other way, and is through with Z's temporaries before it holds W's
+    # in this order: the backward pass is in reverse order, and frees Z's temporaries before it holds W's
     # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
     mass = counts if weights is None else weights.new_zeros(len(counts)).index_add(0, dependents.rows, weights)
@@ -475,11 +475,11 @@ class DMLM(LeftToRight):
         return nll + sum((0 * each.sum() for each in self._mixing_parameters()), start=nll.new_zeros(()))
 
     def _mixing_parameters(self) -> list[Parameter]:
-        """Those that only the mixture has."""
+        """The parameters that only the mixture has."""
         return [each for part in (self.attention, self.gate) if part is not None for each in part.parameters()]
 
     def trained_parameters(self) -> list[Parameter]:
-        """All; in phase 1, which mixes nothing, without what only the mixture has (its weights would only decay)."""
+        """All parameters; in phase 1, which mixes nothing, without the mixture's own: they would only decay."""
         spared = set(self._mixing_parameters()) if self.models_dependencies else set()
         return [parameter for parameter in super().trained_parameters() if parameter not in spared]
 

@@ -75,12 +75,12 @@ class SentenceContext(nn.Module):
         inputs: Int[Tensor, "batch word"],
         before: Any,  # noqa: ANN401, the context's own
     ) -> tuple[Float[Tensor, "batch word width"], Any]:
-        """The features of one more sentence, which has no padding, and what the next one finds.
+        """The features of one more sentence, which has no padding, and the state after it.
 
         Args:
             backbone: the Transformer.
             inputs: the sentence from its beginning on.
-            before: what the sentences before have left; None for the first.
+            before: the state after the sentence before; None for the first.
         """
         raise NotImplementedError
 
@@ -110,9 +110,9 @@ class SentenceAlone(SentenceContext):
 
 
 class PrefixContext(SentenceContext):
-    """Context to context: what the last word before has left is added to the `<s>` that a sentence begins with.
+    """Context to context: the state of the last word before a sentence is added to the `<s>` at its beginning.
 
-    Since that state has itself read such a beginning, the context reaches back to the first sentence.
+    That state depends on such a beginning too, so the context reaches back to the first sentence.
 
     Args:
         width: of the Transformer.
@@ -158,7 +158,7 @@ class PrefixContext(SentenceContext):
 
 
 class OutputContext(SentenceContext):
-    """Context to output: what the last word before has left is added to every hidden state.
+    """Context to output: the state of the last word before a sentence is added to each of its hidden states.
 
     Args:
         width: of the Transformer.

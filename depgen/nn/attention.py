@@ -90,7 +90,7 @@ class KeyValues:
     """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice.
 
     As long as no row is repeated, they lie row by row. From the first time on that one is, as by hypotheses of a beam,
-    what a token leaves lies in one slot of a pool that all rows share: see `depgen.nn.branches`.
+    the keys and values of a token are in one slot of a pool that all rows share: see `depgen.nn.branches`.
     """
 
     def __init__(self, keys: Growing, values: Growing, places: Places | None = None) -> None:
@@ -98,7 +98,7 @@ class KeyValues:
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "KeyValues":
-        """What is carried after a first pass; nothing is copied."""
+        """The keys and values after a first pass; nothing is copied."""
         return cls(Growing.of(keys, dim=2), Growing.of(values, dim=2))
 
     @property

@@ -15,7 +15,7 @@ def band_products(
 ) -> Float[Tensor, "batch length window"]:
     """The inner products of each query with the last `window` keys up to its own position; 0 where there is no key.
 
-    Blocks of `window` queries meet the keys of their own block and of the one before, so that a product costs two
+    Blocks of `window` queries meet the keys of the same block and of the one before, so that a product costs two
     small matrix products instead of a row of the square.
 
     >>> ones = torch.ones(1, 3, 1)

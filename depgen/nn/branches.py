@@ -134,12 +134,12 @@ class Places:
 
     @classmethod
     def of(cls, rows: int, context: int, chosen: Int[Tensor, " kept"]) -> "Places":
-        """Those of chosen rows of a pool that holds `rows` rows of `context` columns, one after the other."""
+        """The places of chosen rows of a pool that holds `rows` rows of `context` columns, one after the other."""
         slots = torch.arange(rows * context, device=chosen.device).view(rows, context)
         return cls(slots.index_select(0, chosen))
 
     def select(self, rows: Int[Tensor, " kept"]) -> "Places":
-        """Those of some rows, in the order given."""
+        """The places of some rows, in the order given."""
         return Places(self.table.index_select(0, rows))
 
     def extended(self, first: int, columns: int) -> "Places":

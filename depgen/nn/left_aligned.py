@@ -50,7 +50,7 @@ class LeftAligned:
         return tokens.gather(1, positions.view(*positions.shape, *[1] * (tokens.dim() - 2)).expand_as(tokens))
 
     def returned(self, values: Shaped[Tensor, "batch length width"]) -> Shaped[Tensor, "batch length width"]:
-        """What was computed of moved texts, where the texts were; zero at padding."""
+        """Values of moved texts, moved back to the places where the texts were; zero at padding."""
         if self.padding is None:
             return values
         back = self._positions(-1)[..., None].expand_as(values)

@@ -100,7 +100,7 @@ class _LayerSteps:
         self,
         layer: PeepholeLayer,
         additive: Float[Tensor, "length batch gates"],
-        weight: Float[Tensor, "gates beside_and_size"],
+        weight: Float[Tensor, "gates varying_and_size"],
         state: LayerState | None = None,
     ) -> None:
         length, batch, _ = additive.shape
@@ -113,10 +113,10 @@ class _LayerSteps:
         else:
             self._state, self._to_input = state, F.linear(state.cell, layer.peephole[layer.size :])  # W_ci c'
 
-    def __call__(self, beside: Float[Tensor, "batch beside"] | None = None) -> LayerState:
+    def __call__(self, varying: Float[Tensor, "batch varying"] | None = None) -> LayerState:
         """The states of the next step."""
         before, cell = self._state
-        i, w, o = self._from_hidden(before if beside is None else torch.cat((beside, before), -1)).chunk(3, -1)
+        i, w, o = self._from_hidden(before if varying is None else torch.cat((varying, before), -1)).chunk(3, -1)
         i, w = (i + self._to_input).sigmoid(), w.tanh()
         cell = torch.lerp(cell, w, i)  # (1 - i) c' + i w
         to_output, self._to_input = self._from_cell(cell).chunk(2, -1)
@@ -128,7 +128,7 @@ class _LayerSteps:
 
 
 class PeepholeLSTM(nn.Module):
-    """Layers one on the other; what stays the same through a sequence is read by the first.
+    """A stack of layers; the first also has an input that stays the same through a sequence.
 
     Args:
         input_size: of the input that each step has.
@@ -162,7 +162,7 @@ class PeepholeLSTM(nn.Module):
 
     def by_steps(
         self, known: Float[Tensor, "batch length known"]
-    ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
+    ) -> Callable[[Float[Tensor, "batch varying"]], tuple[LayerState, ...]]:
         """Goes through a sequence from a zero state where the end of each step's input depends on the steps before.
 
         Args:
@@ -176,11 +176,11 @@ class PeepholeLSTM(nn.Module):
             bias = layer.bias.to(additive.dtype).expand(length, len(known), -1)
             steps.append(_LayerSteps(layer, bias, torch.cat((layer.input_weight, layer.hidden_weight), 1)))
 
-        def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
+        def step(varying: Float[Tensor, "batch varying"]) -> tuple[LayerState, ...]:
             states = []
             for layer in steps:
-                states.append(layer(beside))
-                beside = states[-1].hidden
+                states.append(layer(varying))
+                varying = states[-1].hidden
             return tuple(states)
 
         return step

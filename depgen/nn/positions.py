@@ -47,7 +47,7 @@ class SinusoidalPositions(nn.Module):
 
         Args:
             positions: 0-based positions, all below `stop`.
-            stop: a bound known without looking into `positions`, so that a GPU need not be waited for.
+            stop: a bound known without reading `positions`, which would wait for a GPU.
         """
         table = self.table if stop <= self.table.size(0) else self._grown(stop)
         return table[positions]

@@ -1,4 +1,4 @@
-"""Where float64 is computed: on the device itself, or on the CPU for devices that have none, as those of Macs."""
+"""Float64 computed on the device itself, or on the CPU for devices without float64, such as those of Macs."""
 
 import torch
 from jaxtyping import Float, Float64, Shaped

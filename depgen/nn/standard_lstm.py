@@ -44,7 +44,7 @@ class StandardLSTM(nn.Module):
 
     def by_steps(
         self, known: Float[Tensor, "batch length known"]
-    ) -> Callable[[Float[Tensor, "batch beside"]], tuple[LayerState, ...]]:
+    ) -> Callable[[Float[Tensor, "batch varying"]], tuple[LayerState, ...]]:
         """See `depgen.nn.peephole_lstm.PeepholeLSTM`.
 
         On a CPU a fused kernel of one step at a time takes longer than its parts, whose recurrent matrices get their
@@ -63,12 +63,12 @@ class StandardLSTM(nn.Module):
         zero = known.new_zeros(batch, self.lstm.hidden_size)
         states = [LayerState(zero, zero)] * len(projections)
 
-        def step(beside: Float[Tensor, "batch beside"]) -> tuple[LayerState, ...]:
+        def step(varying: Float[Tensor, "batch varying"]) -> tuple[LayerState, ...]:
             for layer, projection in enumerate(projections):
-                i, f, g, o = projection(torch.cat((beside, states[layer].hidden), -1)).chunk(4, -1)
+                i, f, g, o = projection(torch.cat((varying, states[layer].hidden), -1)).chunk(4, -1)
                 cell = f.sigmoid() * states[layer].cell + i.sigmoid() * g.tanh()
                 states[layer] = LayerState(o.sigmoid() * cell.tanh(), cell)
-                beside = states[layer].hidden
+                varying = states[layer].hidden
             return tuple(states)
 
         return step

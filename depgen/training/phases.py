@@ -364,7 +364,7 @@ class PhaseEarlyStopping(L.Callback):
 
 
 def refuse_early_stopping(callbacks: Iterable[L.Callback], model: L.LightningModule) -> None:
-    """Nothing, unless one of the callbacks is Lightning's own.
+    """Raises UserError if one of the callbacks is Lightning's `EarlyStopping`.
 
     Raises:
         UserError: it is, and would end all phases at once.

@@ -27,7 +27,7 @@ class SentenceError(UserError):
 
 
 def check_words(sentences: Sequence[Sentence]) -> None:
-    """Nothing, if every sentence has words and every word has a visible character.
+    """Raises SentenceError unless every sentence has words and every word has a visible character.
 
     Raises:
         SentenceError: one has not.

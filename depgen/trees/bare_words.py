@@ -1,7 +1,7 @@
 """Sentences as grammar induction reads them: words alone, in lower case, with `N` for digits (Shen et al., 2022).
 
 1. Words stay and punctuation goes, by tags where there are any. Of the Penn Treebank's, its 36 word tags stay, and
-   `AUX` and `AUXG` of parsed text; so `$` and `#` go too, which have tags of their own, while `%` and `&` (tagged as
+   `AUX` and `AUXG` of parsed text; so `$` and `#` go too, which have other tags, while `%` and `&` (tagged as
    nouns and conjunctions), `'s` and `n't` stay. UD English's further tags (`HYPH`, `NFP`, and `ADD`, `AFX`, `GW`, `XX`
    of addresses, affixes and parts of words) are not among those 36 either, and go. Of UPOS's, all stay but `PUNCT`, and
    `SYM` goes by form. Words of other tags, or without, go by form: see `depgen.trees.punctuation.is_bare_word`.

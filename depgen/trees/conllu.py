@@ -145,7 +145,7 @@ def read_conllu(
         tags: the column that becomes `Sentence.tags`.
         by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
             sentence is one document with its `# sent_id` as identifier.
-        graphs: whether DEPS become `Sentence.edges`; otherwise they are not looked at.
+        graphs: whether DEPS become `Sentence.edges`; otherwise they are not read.
         empty_nodes: whether paths through empty nodes are contracted, or a graph with empty nodes is refused.
 
     Raises:
@@ -171,7 +171,7 @@ def read_conllu(
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
-    """The sentences of a CoNLL-U file, line by line; their trees are not looked at.
+    """The sentences of a CoNLL-U file, line by line; their trees are not read.
 
     Raises:
         UserError: a line without ten columns or form, tokens out of order, an empty file.

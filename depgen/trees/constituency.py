@@ -71,7 +71,7 @@ def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
 
 
 class _Reader:
-    """What is open at a place in a file."""
+    """The brackets that are open at a place in a file."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.trees, self.number = path, 0, 0
@@ -126,13 +126,13 @@ class _Reader:
 def bracketing_of_distances(distances: Float[np.ndarray, " words"], *, lone_word: bool = True) -> Bracketing:
     """The binary tree that is cut, from the top down, where the distance is largest; of equal ones, at the leftmost.
 
-    Shen et al. (2018, 2019) cut x into ((x_<i) (x_i (x_>i))), i being where the distance is largest, and go on within
+    Shen et al. (2018, 2019) cut x into ((x_<i) (x_i (x_>i))), i being where the distance is largest, and then cut
     x_<i and x_>i. O(n^2).
 
     Args:
         distances: one a word, between it and the word before; the first is that before the whole.
         lone_word: cut x_i from what follows too, whatever the distances there, as published. That leans to the right
-            (Dyer et al., 2019); without it, x is cut into ((x_<i) (x_>=i)), and the first distance is not looked at.
+            (Dyer et al., 2019); without it, x is cut into ((x_<i) (x_>=i)), and the first distance is not used.
 
     >>> distances = np.array([0.0, 0.9, 0.1, 0.2])
     >>> sorted(bracketing_of_distances(distances)), sorted(bracketing_of_distances(distances, lone_word=False))

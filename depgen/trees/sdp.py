@@ -131,7 +131,7 @@ def _document_of(identifier: str) -> str:
 
 
 def read_sdp_blocks(path: Path) -> Iterator[SdpBlock]:
-    """The sentences of an SDP file, line by line; their graphs are not looked at.
+    """The sentences of an SDP file, line by line; their graphs are not read.
 
     Raises:
         UserError: a line that is no token, tokens out of order, an empty file.

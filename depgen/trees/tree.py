@@ -1,4 +1,4 @@
-"""What makes a list of heads a tree."""
+"""Checks that a list of heads is a tree, and trees from heads that are none."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ def check_tree(
     single_root: bool = False,
     words: Sequence[str] | None = None,
 ) -> None:
-    """Nothing, if every word has one head (1-based, 0 = root) and is reached from a root. O(n), no recursion.
+    """Raises UserError unless every word has one head (1-based, 0 = root) and is reached from a root. O(n).
 
     Args:
         heads: one head a word.

@@ -344,5 +344,5 @@ def test_texts_beyond_the_positions_are_refused():
     with pytest.raises(UserError, match="7 tokens does not fit into the 6"):
         model(words(1, 3), state=state)
     assert small("mistral", settings={"sliding_window": 5}).max_length == 5
-    with pytest.raises(ValueError, match="found 3 layers"):
+    with pytest.raises(ValueError, match="layer 3 requested, found 3"):
         model(words(1, 3), attention_layer=3)

@@ -1,9 +1,11 @@
 """`--compile` and `--float32_matmul_precision` by the command line."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
-from tests.fixtures.kinds import EXPERIMENTS
+from tests.fixtures.kinds import EXPERIMENTS, named, text
 
 ONE_LAYER = {
     "class_path": "depgen.backbones.transformer.Transformer",
@@ -19,28 +21,33 @@ ONE_LAYER = {
 }
 
 
+FEW_STORIES = named("data.generated.GeneratedStories", train=4, valid=2, test=2)
+
+
 @pytest.fixture
 def experiment(tmp_path):
-    settings = {**EXPERIMENTS["transformer"]}
+    """Of a step an epoch."""
+    settings = {**EXPERIMENTS["transformer"], "data": text(corpus=FEW_STORIES, tokens_per_batch=1000)}
     settings["model"] = {**settings["model"], "init_args": {"backbone": ONE_LAYER}}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(settings))
     return path
 
 
-def depgen(folder, *arguments):
-    """The output of a process, in which nothing checks shapes: compiled functions can't be checked."""
+def process(folder, *arguments):
+    """The output of a process of Python, in which nothing checks shapes: compiled functions can't be checked."""
     roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("cache", "runs")}
     environment = {**os.environ, **roots, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-    command = [sys.executable, "-m", "depgen", *map(str, arguments)]
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", *map(str, arguments)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
 def run_in(folder):
-    (found,) = folder.glob("runs/small/*")
-    return found
+    (found,) = (folder / "runs").rglob("run.json")
+    return found.parent
 
 
 def losses(run):
@@ -52,26 +59,60 @@ def weights(run):
     return load_checkpoint(run / "checkpoints" / "best.ckpt")["state_dict"]
 
 
+def commands(experiment, *options):
+    """Train for an epoch, continue for another, test."""
+    config = ["--config", str(experiment)]
+    return [
+        ["fit", *config, "--trainer.max_epochs=1", *options],
+        ["fit", "--resume", "small", "--trainer.max_epochs=2"],
+        ["test", *config],
+    ]
+
+
+def loss_of(output):
+    return float(output.split("test/loss\t")[1].split()[0])
+
+
+def assert_same(compiled, eager):
+    """Runs in two folders, of which the first was compiled, and their tests' output have the same names and figures."""
+    (folder, output), (other, expected_output) = compiled, eager
+    run, expected = run_in(folder), run_in(other)
+    assert yaml.safe_load((run / "config.yaml").read_text())["compile"] is True
+    assert yaml.safe_load((expected / "config.yaml").read_text())["compile"] is False
+    assert len(losses(run)) == 2
+    assert losses(run) == pytest.approx(losses(expected), rel=1e-4)
+    assert loss_of(output) == pytest.approx(loss_of(expected_output), rel=1e-4)
+    state, others = weights(run), weights(expected)
+    assert [*state] == [*others]
+    for name, value in others.items():
+        torch.testing.assert_close(state[name], value, rtol=1e-3, atol=1e-3)
+
+
+def test_a_compiled_run_is_that_of_the_others(experiment, tmp_path, monkeypatch, capsys):
+    compiled, eager = tmp_path / "compiled", tmp_path / "eager"
+    compiled.mkdir()
+    by_compiled = commands(experiment, "--compile")
+    output = process(compiled, "tests.cli.compiled_commands", json.dumps(by_compiled))
+    fitted, resumed, tested = json.loads(output.splitlines()[-1])
+    assert 0 < fitted < resumed, "a resumed run is compiled again"
+    assert tested == resumed, "a test compiles nothing"
+    for root in ("cache", "runs"):
+        monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(eager / root))
+    for command in commands(experiment):
+        assert main(command) == 0
+    assert_same((compiled, output), (eager, capsys.readouterr().out))
+
+
 @pytest.mark.slow
-def test_a_compiled_run_is_that_of_the_others_and_can_be_continued_and_tested(experiment, tmp_path):
-    figures = {}
+def test_kernels_that_torch_generates_change_nothing(experiment, tmp_path):
+    ended = []
     for name, options in (("compiled", ["--compile"]), ("eager", [])):
         folder = tmp_path / name
         folder.mkdir()
-        depgen(folder, "fit", "--config", experiment, "--trainer.max_epochs=1", *options)
-        run = run_in(folder)
-        assert yaml.safe_load((run / "config.yaml").read_text())["compile"] is bool(options)
-        depgen(folder, "fit", "--resume", run, "--trainer.max_epochs=2")
-        tested = depgen(folder, "test", "--run", run)
+        output = [process(folder, "depgen", *command) for command in commands(experiment, *options)]
         assert any((folder / "inductor").rglob("*.so")) is bool(options)
-        figures[name] = (losses(run), weights(run), float(tested.split("test/loss\t")[1].split()[0]))
-    (curve, state, tested), (expected, others, figure) = figures["compiled"], figures["eager"]
-    assert len(curve) == 2
-    assert curve == pytest.approx(expected, rel=1e-4)
-    assert tested == pytest.approx(figure, rel=1e-4)
-    assert state.keys() == others.keys()
-    for name, value in others.items():
-        torch.testing.assert_close(state[name], value, rtol=1e-3, atol=1e-3)
+        ended.append((folder, output[-1]))
+    assert_same(*ended)
 
 
 def test_the_precision_of_matrix_products_is_set_and_kept(experiment, tmp_path, monkeypatch, capsys):

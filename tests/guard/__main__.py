@@ -43,9 +43,10 @@ def numbers_of_tree(tree: Path, home: Path) -> Numbers:
             place.fit(kind, "finished")
             numbers |= numbers_of_run(place, kind, place.run(kind, "finished"))
         for kind, options in DEMOS.items():
+            before = place.runs()
             place("fit", "--config", tree / "experiments" / f"{kind}.yaml", "--trainer.accelerator", "cpu",
                   "--trainer.precision", "32-true", *DEMO, *options)  # fmt: skip
-            (run,) = (home / "runs" / kind).iterdir()
+            (run,) = place.runs() - before
             numbers |= numbers_of_run(place, kind, run)
     return numbers
 

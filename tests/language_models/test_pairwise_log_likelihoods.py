@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from depgen.nn import pairwise_softmax
-from depgen.nn.pairwise_softmax import pairwise_log_likelihoods
+from depgen.language_models import document
+from depgen.language_models.document import pairwise_log_likelihoods
 
 WORDS, CONTEXTS, FEATURES, VOCABULARY = 11, 4, 5, 7
 
@@ -28,7 +28,7 @@ def expected(own, added, weight, bias, targets):
 
 @pytest.mark.parametrize("chunk", [1, 3, WORDS, 1 << 10])
 def test_each_pair_has_its_own_softmax(monkeypatch, chunk):
-    monkeypatch.setitem(pairwise_softmax.CHUNK_ELEMENTS, "cpu", 2 * VOCABULARY * chunk)
+    monkeypatch.setitem(document.CHUNK_ELEMENTS, "cpu", 2 * VOCABULARY * chunk)
     tensors, targets = case(torch.float64)
     for bias in (tensors[3], None):
         found = of_words(*tensors[:3], bias, targets)
@@ -63,7 +63,7 @@ def test_logits_too_far_apart_for_a_product_are_added(distance):
 
 @pytest.mark.parametrize("chunk", [2, 1 << 10])
 def test_sentences_are_sums_of_their_words(monkeypatch, chunk):
-    monkeypatch.setitem(pairwise_softmax.CHUNK_ELEMENTS, "cpu", 2 * VOCABULARY * chunk)
+    monkeypatch.setitem(document.CHUNK_ELEMENTS, "cpu", 2 * VOCABULARY * chunk)
     tensors, targets = case(torch.float64)
     sentence_of = torch.tensor([0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3])
     by_word = expected(*tensors, targets)

@@ -1,10 +1,10 @@
-"""One layer: where each kind of dropout acts, and where the norms stand."""
+"""One layer: where each kind of dropout acts, and where the norms are."""
 
 import pytest
 import torch
 
+from depgen.backbones.transformer import TransformerLayer
 from depgen.nn.attention import Visibility
-from depgen.nn.transformer_layer import TransformerLayer
 
 CAUSAL = Visibility(None, True)
 
