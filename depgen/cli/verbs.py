@@ -118,6 +118,11 @@ VERBS = {
         "depgen.reporting.tables:table",
         positionals=("table",),
     ),
+    "compare": Verb(
+        "compare existing runs on their test split: measures, intervals and paired tests",
+        "depgen.reporting.compare_runs:compare_runs",
+        positionals=("runs",),
+    ),
     "record": Verb(
         "copy results into experiments/measured/",
         "depgen.reporting.record:record",

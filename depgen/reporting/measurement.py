@@ -22,7 +22,7 @@ from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
-from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, measure_dev, measure_test
+from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
 from depgen.training.runs import read_record
 
 _OF_THE_RUN = ("trees", "parameters", "budget", "curve", "clock", "beginning", "processor_seconds")
@@ -69,9 +69,15 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
 def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) -> Numbers:
     """What a run's own test gives, and its validation where the table asks for that."""
     tested = measure_test(job.training, trained.run, depgen, remeasure=remeasure)
-    found = Numbers(dict(tested.metrics))
+    found = numbers_of_test(tested)
     if any(column.key.startswith(DEV) for column in job.definition.columns):
         found.metrics.update(measure_dev(job.training, trained.run, depgen))
+    return found
+
+
+def numbers_of_test(tested: SplitNumbers) -> Numbers:
+    """The numbers of a test, with those of its items: mean nats per token and per word, weighed by tokens and words."""
+    found = Numbers(dict(tested.metrics))
     if tested.item_nll is not None and tested.item_tokens is not None:
         found.items.update({"perplexity": tested.item_nll, TOKENS: tested.item_tokens})
         if tested.item_words is not None:

@@ -286,9 +286,13 @@ def packed(result: Result) -> dict[str, str]:
     found = {}
     for each in sorted(result.items):
         if _has(result, each):
-            scores = _array(result, each).astype("<f4").tobytes()
-            found[each] = _PACKED + base64.b64encode(zlib.compress(scores, 9)).decode()
+            found[each] = as_text(_array(result, each))
     return found
+
+
+def as_text(scores: Float[np.ndarray, " items"]) -> str:
+    """Per-item scores as text that the items of a result may hold in place of a file; single precision."""
+    return _PACKED + base64.b64encode(zlib.compress(scores.astype("<f4").tobytes(), 9)).decode()
 
 
 def _unpacked(result: Result, name: str) -> Float[np.ndarray, " items"]:

@@ -34,7 +34,8 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 TEST_NUMBERS = "test.json"
 """What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`."""
 TEST_ITEMS = "test_items.npz"
-"""Beside it: arrays `items` (places in the split), `nll` (nats), `tokens` and `words`, which older tests lack."""
+"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens`, and two that older tests lack: `words`, and
+`data`, the digest of the split."""
 DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
@@ -257,12 +258,14 @@ class SplitNumbers:
             where single items were not kept.
         item_tokens: how many tokens each of them has; 0 for one that was not scored.
         item_words: how many words; None where an older test did not keep it.
+        data: the digest of the split; None where an older test did not keep it.
     """
 
     metrics: dict[str, float]
     item_nll: NDArray[np.float64] | None = None
     item_tokens: NDArray[np.float64] | None = None
     item_words: NDArray[np.float64] | None = None
+    data: str | None = None
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -280,8 +283,32 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     path, items = run / TEST_NUMBERS, run / TEST_ITEMS
     if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
         depgen(["test", "--run", str(run)], training.environment)
-    numbers = _split_numbers(training, path, "test")
-    return SplitNumbers(numbers, *_item_scores(items, numbers.get("perplexity")))
+    return _test_numbers(run, training.name)
+
+
+def kept_test(run: Path) -> SplitNumbers:
+    """The numbers on the test split that `depgen test` left in a run.
+
+    Raises:
+        UserError: it left none, or its best checkpoint has changed since; the command to repeat is named.
+    """
+    again = f"depgen test --run {run}"
+    if not (run / TEST_NUMBERS).is_file():
+        raise UserError(f"{run} is not tested: {run / TEST_NUMBERS} does not exist. Test it: {again}")
+    if not _of_the_best(run / TEST_NUMBERS, run):
+        raise UserError(
+            f"{run / TEST_NUMBERS} is of another checkpoint than the best one today. Test it again: {again}"
+        )
+    return _test_numbers(run, str(run))
+
+
+def _test_numbers(run: Path, name: str) -> SplitNumbers:
+    numbers, items = _split_numbers(name, run / TEST_NUMBERS, "test"), run / TEST_ITEMS
+    found = SplitNumbers(numbers, *_item_scores(items, numbers.get("perplexity")))
+    if found.item_nll is None:
+        return found
+    with np.load(items, allow_pickle=False) as arrays:
+        return replace(found, data=str(arrays["data"]) if "data" in arrays else None)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
@@ -293,21 +320,21 @@ def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, floa
     path = run / DEV_NUMBERS
     if not path.is_file() or not _of_the_best(path, run):
         depgen(["validate", "--run", str(run)], training.environment)
-    return {f"{DEV}{name}": value for name, value in _split_numbers(training, path, "val").items()}
+    return {f"{DEV}{name}": value for name, value in _split_numbers(training.name, path, "val").items()}
 
 
-def _split_numbers(training: Training, path: Path, stage: str) -> dict[str, float]:
+def _split_numbers(name: str, path: Path, stage: str) -> dict[str, float]:
     """The numbers of a file, named without their stage."""
     if not path.is_file():
         raise UserError(
-            f"{training.name}: {path} was not written, as the lines above say: a run keeps only numbers on the "
+            f"{name}: {path} was not written, as the lines above say: a run keeps only numbers on the "
             "data that it was trained with. Put these back, or train anew (--redo)."
         )
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
-        return {name.removeprefix(f"{stage}/"): float(value) for name, value in metrics.items()}
+        return {key.removeprefix(f"{stage}/"): float(value) for key, value in metrics.items()}
     except (OSError, json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{training.name}: no {stage} numbers in {path} ({error}). Delete it to go on.") from error
+        raise UserError(f"{name}: no {stage} numbers in {path} ({error}). Delete it to go on.") from error
 
 
 def _of_the_best(path: Path, run: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import lightning as L
 import numpy as np
@@ -18,8 +19,8 @@ def takes_everything(trainer: L.Trainer, verb: str) -> bool:
 class ItemScoreWriter(L.Callback):
     """Writes `items` (places in the split), `nll` (nats), `tokens` and `words` of each, by the model's `test_scores()`.
 
-    `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
-    no file.
+    Where the data module has a corpus, `data` is the digest of its test split. `test_scores` gathers over processes, so
+    all of them call it. A model without it, or whose scores are None, leaves no file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,8 +43,15 @@ class ItemScoreWriter(L.Callback):
             nll=np.asarray(nll, dtype=np.float64),
             tokens=np.asarray(tokens, dtype=np.int64),
             words=np.asarray(words, dtype=np.int64),
+            **_digest_of_split(trainer),
         )
         write_atomically(self.path, stream.getvalue())
+
+
+def _digest_of_split(trainer: L.Trainer) -> dict[str, Any]:
+    """The digest of the test split under `data`; nothing where no corpus is known."""
+    corpus = getattr(getattr(trainer, "datamodule", None), "corpus", None)
+    return {} if corpus is None else {"data": np.asarray(corpus.fingerprint("test"))}
 
 
 def scored_items(path: Path) -> int:

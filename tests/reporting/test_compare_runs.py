@@ -1,0 +1,202 @@
+"""Existing runs compared: hand-computed tests over three items and over seeds, and what is refused."""
+
+import json
+import math
+import shutil
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depgen.cli import main
+from depgen.locations import file_sha256
+
+KINDS = ("transformer", "dmlm", "udgn", "dm_gpt2")
+ITEMS = {"first": [1.0, 2.0, 3.0], "second": [1.5, 2.0, 4.0], "third": [3.0, 4.1, 5.0]}
+"""Mean nats per token of three items under three systems."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Finished runs of four kinds of system, without tests."""
+    home = tmp_path_factory.mktemp("finished")
+    with tarfile.open("tests/fixtures/runs.tar.xz") as packed:
+        packed.extractall(home, filter="data")
+    return {kind: home / "runs" / kind / "finished" for kind in KINDS}
+
+
+@pytest.fixture
+def runs(finished, tmp_path, monkeypatch):
+    """Puts a run into the folder of runs, with the test numbers that its items give."""
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+
+    def add(name, nll=None, *, kind="transformer", seed=1, tokens=2, words=2, perplexity=None, data="d" * 64):
+        run = tmp_path / "runs" / name
+        shutil.copytree(finished[kind], run)
+        record = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**record, "seed": seed}))
+        if nll is not None:
+            each = np.asarray(nll) * tokens
+            arrays = {"items": range(len(nll)), "nll": each, "tokens": [tokens] * len(nll), "words": [words] * len(nll)}
+            np.savez(run / "test_items.npz", **arrays, **({} if data is None else {"data": np.asarray(data)}))
+            perplexity = math.exp(each.sum() / (tokens * len(nll)))
+        if perplexity is not None:
+            best = run / "checkpoints" / "best.ckpt"
+            content = {"checkpoint_sha256": file_sha256(best), "metrics": {"test/perplexity": perplexity}}
+            if nll is not None:
+                content["metrics"]["test/word_perplexity"] = math.exp(each.sum() / (words * len(nll)))
+            (run / "test.json").write_text(json.dumps(content))
+        return run
+
+    return add
+
+
+def compared(capsys, *arguments):
+    assert main(["compare", *arguments, "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    assert main(["compare", *arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def p_value(first, second):
+    """Two-sided, of the paired t-test over three items: with two degrees of freedom it is 1 - t / sqrt(2 + t^2)."""
+    differences = np.subtract(first, second)
+    t = abs(differences.mean()) / (differences.std(ddof=1) / math.sqrt(3))
+    return 1 - t / math.sqrt(2 + t * t)
+
+
+def test_three_systems_are_compared_item_by_item_and_corrected_for_three_tests(runs, capsys):
+    for number, (name, nll) in enumerate(ITEMS.items()):
+        runs(f"{name}/2026-01-0{number + 1}", nll, kind=("transformer", "dmlm", "transformer")[number])
+    found = compared(capsys, *ITEMS)
+    assert found["tests_corrected_for"] == 3
+    values = {each["system"]: each["measures"]["perplexity"]["value"] for each in found["systems"]}
+    assert values == {name: pytest.approx(math.exp(np.mean(nll))) for name, nll in ITEMS.items()}
+    raw = {pair: p_value(*(ITEMS[name] for name in pair)) for pair in (("second", "first"), ("third", "first"))}
+    last = p_value(ITEMS["third"], ITEMS["second"])
+    assert (round(raw["second", "first"], 4), round(raw["third", "first"], 6), round(last, 4)) == (
+        0.2254,
+        0.000269,
+        0.0404,
+    )
+    corrected = {(each["row"], each["other"]): each["p_items"] for each in found["comparisons"]}
+    assert corrected == {
+        ("second", "first"): pytest.approx(raw["second", "first"], rel=1e-4),
+        ("third", "first"): pytest.approx(3 * raw["third", "first"], rel=1e-4),
+        ("third", "second"): pytest.approx(2 * last, rel=1e-4),
+    }
+    verdicts = {(each["row"], each["other"]): each["verdict"] for each in found["comparisons"]}
+    assert verdicts == {
+        ("second", "first"): "undecided",
+        ("third", "first"): "behind over items only",
+        ("third", "second"): "undecided",
+    }
+    gains = {(each["row"], each["other"]): each["gain"] for each in found["comparisons"]}
+    assert gains["second", "first"] == pytest.approx(math.exp(2) - math.exp(2.5))
+    for each in found["systems"]:
+        low, high = each["measures"]["perplexity"]["interval"]
+        assert math.exp(min(ITEMS[each["system"]])) - 1e-3 <= low < values[each["system"]] < high
+
+
+def test_seeds_of_one_configuration_are_one_system(runs, capsys):
+    for seed, (first, second) in enumerate([(50.0, 44.0), (52.0, 45.0)], start=1):
+        runs(f"transformer_toy/small/seed{seed}/2026-01-0{seed}", seed=seed, perplexity=first)
+        runs(f"dmlm_toy/2026-01-0{seed}", kind="dmlm", seed=seed, perplexity=second)
+    runs("dmlm_toy/2026-01-03", seed=3, perplexity=30.0)  # another configuration in the same folder
+    found = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02", "--all-seeds")
+    measures = {each["system"]: each["measures"]["perplexity"] for each in found["systems"]}
+    assert {name: (each["value"], round(each["deviation"], 4)) for name, each in measures.items()} == {
+        "transformer_toy": (51.0, 1.4142), "dmlm_toy": (44.5, 0.7071),
+    }  # fmt: skip
+    (item,) = found["comparisons"]
+    assert (item["row"], item["gain"], round(item["p_seeds"], 3)) == ("dmlm_toy", 6.5, 0.055)
+    assert "no per-item scores" in item["untested"]
+    alone = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02")
+    assert [each["measures"]["perplexity"]["by_seed"] for each in alone["systems"]] == [{"2": 52.0}, {"2": 45.0}]
+
+
+def test_other_vocabularies_are_compared_per_word(runs, capsys):
+    runs("words/a", ITEMS["first"], tokens=2, words=2)
+    runs("pieces/a", [0.5, 0.75, 1.0], kind="dm_gpt2", tokens=4, words=2)
+    found = compared(capsys, "words", "pieces")
+    words, pieces = (each["measures"] for each in found["systems"])
+    assert pieces["perplexity"]["value"] == pytest.approx(math.exp(0.75))
+    assert pieces["word_perplexity"]["value"] == pytest.approx(math.exp(1.5))
+    assert words["word_perplexity"]["value"] == pytest.approx(math.exp(2))
+    (item,) = found["comparisons"]
+    assert (item["column"], item["incomparable"]) == ("word_perplexity", None)
+    assert item["p_items"] == pytest.approx(p_value([1.0, 1.5, 2.0], ITEMS["first"]), rel=1e-4)
+
+
+def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
+    runs("words/a", ITEMS["first"])
+    runs("masked/a", ITEMS["second"], kind="udgn")
+    runs("ends/a", ITEMS["third"], kind="dmlm", words=3)
+    found = compared(capsys, "words", "masked", "ends")
+    assert {each["verdict"] for each in found["comparisons"]} == {"not compared"}
+    assert found["tests_corrected_for"] == 0
+    assert main(["compare", "words", "masked"]) == 0
+    shown = capsys.readouterr().out
+    assert "pseudo-likelihood" in shown
+    assert "exact likelihood" in shown
+
+
+def test_a_run_again_with_the_same_seed_is_a_system_of_its_own(runs, capsys):
+    runs("toy/a", ITEMS["first"])
+    runs("toy/b", ITEMS["second"])
+    found = compared(capsys, "toy/a", "toy/b")
+    assert [each["system"] for each in found["systems"]] == ["toy/a", "toy/b"]
+
+
+@pytest.mark.parametrize(("format", "expected"), [
+    ("text", "items p 0.23"), ("markdown", "| first | local | 7.39"), ("csv", "runs,,second,local,perplexity,12.18"),
+    ("latex", r"\caption{Runs compared"),
+])  # fmt: skip
+def test_every_format_shows_the_numbers(runs, capsys, tmp_path, format, expected):
+    first, _ = runs("first/a", ITEMS["first"]), runs("second/a", ITEMS["second"], kind="dmlm")
+    assert main(["compare", "first", "second", "--format", format]) == 0
+    shown = capsys.readouterr().out
+    assert expected in shown
+    assert format == "csv" or str(first) in shown.replace("\n  ", "").replace(r"\_", "_")
+    assert main(["compare", "first", "second", "--format", format, "--output", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text().strip() == shown.strip()
+
+
+def test_what_is_refused(runs, capsys):
+    for name in ("tested/a", "again/a"):
+        runs(name, ITEMS["first"])
+    runs("untested/a")
+    runs("other/a", ITEMS["second"], data="e" * 64)
+    runs("old/a", [*ITEMS["second"], 2.0], data=None)
+    assert "depgen test --run" in refused(capsys, "tested", "untested")
+    assert "No run at" in refused(capsys, "tested", "nowhere")
+    assert "different data" in refused(capsys, "tested", "other")
+    assert "3 items" in refused(capsys, "tested", "old")
+    assert "at least two" in refused(capsys, "tested")
+    (Path("runs/again/a/checkpoints/best.ckpt")).write_bytes(b"other weights")
+    assert "Test it again" in refused(capsys, "tested", "again")
+
+
+def test_systems_of_one_stream_have_no_test_over_items(runs, capsys):
+    runs("lines/a", ITEMS["first"])
+    runs("stream/a", [*ITEMS["second"], 2.0, 2.0, 2.0], kind="dmlm", tokens=1, words=1)
+    (item,) = compared(capsys, "lines", "stream")["comparisons"]
+    assert (item["p_items"], item["untested"]) == (None, "lines has 3 items and stream 6")
+
+
+def test_a_test_keeps_the_digest_of_its_split(finished, tmp_path, monkeypatch):
+    run = tmp_path / "transformer" / "finished"
+    shutil.copytree(finished["transformer"], run)
+    monkeypatch.chdir(tmp_path)
+    assert main(["test", "--run", str(run), "--trainer.accelerator", "cpu"]) == 0
+    with np.load(run / "test_items.npz") as arrays:
+        from depgen.data.generated import GeneratedStories
+
+        assert str(arrays["data"]) == GeneratedStories(train=12, valid=4, test=4).fingerprint("test")
