@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
-from depgen.reporting.experiments import experiment_of, table_names, table_path
+from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path
 from depgen.reporting.fields import entries, part, parts, read_yaml
 from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
@@ -262,7 +262,7 @@ def load_definition(name: str) -> TableDefinition:
     Raises:
         UserError: there is no such table, or its file does not read as one.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else table_path(name.replace("-", "_"))
+    path = Path(name) if is_path(name) else table_path(name.replace("-", "_"))
     if not path.is_file():
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
@@ -275,7 +275,7 @@ def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
     where, content = str(path), dict(given)
     content |= {
         "columns": parts(Column, content.get("columns"), f"{where}: columns"),
-        "rows": parts(Row, content.get("rows"), f"{where}: rows"),
+        "rows": tuple(_located(row, path.parent) for row in parts(Row, content.get("rows"), f"{where}: rows")),
         "measures": _measures(content.get("measures") or [], f"{where}: measures"),
     }
     if "seeds" in content:
@@ -283,6 +283,17 @@ def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
     definition = part(TableDefinition, content, where)
     _check(definition, where)
     return definition
+
+
+def _located(row: Row, folder: Path) -> Row:
+    """The row, with a path to an experiment that lies next to the table's file and not in the working folder."""
+    named = {name: getattr(row, name) for name in ("experiment", "floor_of", "corpus_of")}
+    beside = {
+        name: str(folder / given)
+        for name, given in named.items()
+        if is_path(given) and not Path(given).is_file() and (folder / given).is_file()
+    }
+    return dataclasses.replace(row, **beside)
 
 
 def _measures(given: object, where: str) -> tuple[Measure, ...]:

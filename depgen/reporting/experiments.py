@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from depgen.errors import UserError, did_you_mean
+from depgen.locations import results_root, write_atomically
 from depgen.reporting.fields import read_yaml
 from depgen.training.experiment import Experiment, config_files
 
@@ -31,13 +32,42 @@ def experiment_of(name: str, *, size: str, options: Mapping[str, Any] = MappingP
     Raises:
         UserError: the file is not there, or has no such size.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else experiments_root() / f"{name}.yaml"
-    if not path.is_file():
-        raise UserError(
-            f"No experiment file {path}.{did_you_mean(path.stem, [each.stem for each in path.parent.glob('*.yaml')])}"
-        )
+    path = experiment_file(name)
     config_files(path, size=size)
     return Experiment(path, size, options)
+
+
+def is_path(name: str | None) -> bool:
+    """Whether a table or an experiment is named by the path of its file."""
+    return name is not None and name.endswith((".yaml", ".yml"))
+
+
+def experiment_file(name: str) -> Path:
+    """The YAML file of an experiment by its name or its path.
+
+    Raises:
+        UserError: it is not there; similar names are listed.
+    """
+    path = Path(name) if is_path(name) else experiments_root() / f"{name}.yaml"
+    if not path.is_file():
+        meant = did_you_mean(path.stem, [each.stem for each in path.parent.glob("*.yaml")])
+        raise UserError(f"No experiment file {path}.{meant}")
+    return path
+
+
+_OWN = "table.txt"
+"""In a folder of results: the path of the table's file, where that is none of the package's."""
+
+
+def note_own_table(path: Path, folder: Path) -> None:
+    """Keep the path of a table's file in the folder of its results."""
+    write_atomically(folder / _OWN, f"{path.absolute()}\n")
+
+
+def own_tables() -> list[str]:
+    """The files of tables of one's own that have been made, by the folders of results."""
+    found = sorted(results_root().glob(f"*/{_OWN}"))
+    return [path.read_text(encoding="utf-8").strip() for path in found]
 
 
 def table_names() -> list[str]:

@@ -13,8 +13,9 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
-from depgen.locations import file_sha256
+from depgen.locations import file_sha256, results_root
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
+from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
@@ -80,11 +81,18 @@ def reproduce(
     definition = load_definition(table)
     size, reason = choose_size(definition.sizes, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
+    _check_files(definition, named)
+    own = is_path(table) and not _is_of_the_package(definition, table)
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
         raise UserError(f"Row {rows[0].name} of {definition.table}: no experiment makes it.")
     if list:
         return "\n".join(each.slug for each in rows)
+    if not rows:
+        raise UserError(
+            f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
+            "paper: write `sizes: [paper]` into the table, or give --size paper."
+        )
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
@@ -94,6 +102,8 @@ def reproduce(
     plan.make(run_depgen)
     if prepare:
         return str(plan)
+    if own:
+        note_own_table(Path(table), results_root() / definition.table)
     done = make_all(jobs, remeasure=remeasure, redo=redo, options=text_options, depgen=run_depgen)
     done += [
         f"{each.name}, {size}: left out, no {each.made_from} at this size."
@@ -107,6 +117,29 @@ def reproduce(
         verb, *drawn = shlex.split(picture)
         run_depgen([verb, table, *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
+
+
+def _check_files(definition: TableDefinition, rows: Sequence[Row]) -> None:
+    """Raise UserError where an experiment that a row names has no file, before anything is trained."""
+    for row in rows:
+        try:
+            _ = None if row.made_from is None else experiment_file(row.made_from)
+        except UserError as error:
+            place = (
+                f" A path is one from {Path.cwd()} or from the folder of the table." if is_path(row.made_from) else ""
+            )
+            raise UserError(f"{definition.argument}: row {row.name}: {error}{place} Nothing was trained.") from None
+
+
+def _is_of_the_package(definition: TableDefinition, given: str) -> bool:
+    """Whether a table's file, given by its path, is the package's own.
+
+    Raises:
+        UserError: it is not, but has the name of one, so that their results would mix.
+    """
+    if table_path(definition.table).is_file() and not table_path(definition.table).samefile(given):
+        raise UserError(f"{given}: table: {definition.table!r} is a table of the package. Choose another name.")
+    return table_path(definition.table).is_file()
 
 
 def _jobs(

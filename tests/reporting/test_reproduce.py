@@ -1,6 +1,7 @@
 import dataclasses
 import hashlib
 import math
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting import jobs, measurement, reproduce
 from depgen.reporting.definition import load_definition
+from depgen.reporting.experiments import own_tables
 from depgen.reporting.jobs import Job
 from depgen.reporting.results import item_scores, read_result, write_result
 from tests.reporting.conftest import make_result
@@ -337,15 +339,66 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     assert stub.verbs == ["fit", "test", "validate"]
 
 
-def test_a_row_whose_experiment_is_not_there_is_passed_over_and_said(stub, project, monkeypatch):
+def test_a_misspelt_experiment_is_refused_before_anything_is_trained(stub, project, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: pytest.fail("trained"))
+    (project / "experiments/base_toy.yaml").rename(project / "experiments/base_toys.yaml")
+    for options in ({}, {"check": True}, {"row": "DM-Base"}):
+        with pytest.raises(UserError, match=r"row Base: .*base_toy\.yaml.*Did you mean 'base_toys'"):
+            reproduce.reproduce("toy", size="small", seeds=[1], **options)
+
+
+def test_a_row_without_an_experiment_of_the_size_is_passed_over_and_said(stub, project, monkeypatch):
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
-    (project / "experiments/base_toy.yaml").unlink()
+    overlay = project / "experiments/sizes/small/toy.yaml"
+    overlay.rename(overlay.with_name("dm_toy.yaml"))
     text = reproduce.reproduce("toy", size="small", seeds=[1])
-    assert made == ["DM-Base", "DM-Base, left chain"]
+    assert made == ["DM-Base"]
     assert "Base, small: left out, no base_toy at this size.\n" in text
-    with pytest.raises(UserError, match=r"No experiment file .*base_toy\.yaml"):
-        _ = Job(load_definition("toy"), load_definition("toy").row("Base"), "small", 1).config
+    overlay.with_name("dm_toy.yaml").unlink()
+    with pytest.raises(UserError, match=r"sizes: \[paper\]"):
+        reproduce.reproduce("toy", size="small", seeds=[1])
+
+
+def own_table(project, folder, **changes):
+    """A table of one's own in a folder, with its experiments next to it."""
+    content = yaml.safe_load((project / "experiments/tables/toy.yaml").read_text())
+    (project / folder).mkdir()
+    for row in content["rows"]:
+        if "experiment" in row:
+            name = row["experiment"]
+            shutil.copy(project / f"experiments/{name}.yaml", project / folder / f"{name}.yaml")
+            row["experiment"] = f"{name}.yaml"
+    path = project / folder / "table.yaml"
+    path.write_text(yaml.safe_dump({**content, "table": "mine", "sizes": ["paper"], **changes}))
+    return path
+
+
+def test_an_own_table_finds_its_experiments_next_to_it_or_in_the_working_folder(stub, project, monkeypatch):
+    made = []
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.config.file) or job.name)
+    path = own_table(project, "my")
+    reproduce.reproduce(str(path), seeds=[1])
+    assert made == [project / "my" / f"{name}_toy.yaml" for name in ("base", "dm", "chain")]
+    shutil.copy(project / "my/dm_toy.yaml", project / "dm_toy.yaml")
+    assert load_definition(str(path)).row("DM-Base").experiment == "dm_toy.yaml"
+    (project / "my/base_toy.yaml").unlink()
+    made.clear()
+    with pytest.raises(UserError, match=r"row Base: No experiment file base_toy\.yaml.*folder of the table"):
+        reproduce.reproduce(str(path), seeds=[1])
+    assert made == []
+
+
+def test_an_own_table_is_known_to_the_report_and_has_a_name_of_its_own(stub, project, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
+    path = own_table(project, "my")
+    reproduce.reproduce(str(path), check=True)
+    assert own_tables() == []
+    reproduce.reproduce("my/table.yaml", seeds=[1])
+    reproduce.reproduce("experiments/tables/toy.yaml", size="small", seeds=[1])
+    assert own_tables() == [str(path)]
+    with pytest.raises(UserError, match="'toy' is a table of the package"):
+        reproduce.reproduce(str(own_table(project, "other", table="toy")), seeds=[1])
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
