@@ -40,18 +40,19 @@ def _gain(ours: Ours, item: SystemComparison) -> str:
     column = ours.definition.column(item.column)
     if item.incomparable is not None:
         return column.header
-    parts = [] if item.p_seeds is None else [f"seeds {_p_value(item.p_seeds)}"]
+    parts = [] if item.p_seeds is None else [f"seeds {p_value_in_words(item.p_seeds)}"]
     if item.interval is not None:
         low, high = (f"{end:+.{column.decimals}f}" for end in item.interval)
         parts.append(f"[{low}, {high}]")
-    parts += [] if item.p_items is None else [f"items {_p_value(item.p_items)}"]
+    parts += [] if item.p_items is None else [f"items {p_value_in_words(item.p_items)}"]
     if item.untested is not None and column.test != "none":
         parts.append(f"not tested: {item.untested}")
     parts += [] if item.published_z is None else [f"published z {item.published_z:.2f}"]
     return f"{column.header} {item.gain:+.{column.decimals}f}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-def _p_value(p_value: float) -> str:
+def p_value_in_words(p_value: float) -> str:
+    """Two digits, such as `p 0.036`."""
     return f"p {p_value:.2g}" if p_value >= SMALLEST else f"p < {SMALLEST}"
 
 
@@ -83,7 +84,7 @@ def _run(ours: Ours, row: Row) -> tuple[str, ...]:
         _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
         _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
         _number(mean_of(ours, row, tokens_of), 1e6, 2),
-        _number(mean_of(ours, row, _seconds), 60, 0),
+        _minutes(mean_of(ours, row, _seconds)),
         f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
         "" if unknown is None else f"{100 * unknown.mean:.2f} %",
         _every(results, lambda each: each.precision),
@@ -122,3 +123,12 @@ def mean_of(ours: Ours, row: Row, read: Callable[[Result], float | None]) -> flo
 def tokens_of(result: Result) -> float | None:
     """Training tokens seen over all phases."""
     return result.budget.train_tokens
+
+
+def _minutes(seconds: float | None) -> str:
+    """Minutes, and less than one in seconds.
+
+    >>> _minutes(3720.0), _minutes(12.4)
+    ('62', '12 s')
+    """
+    return f"{seconds:.0f} s" if seconds is not None and seconds < 60 else _number(seconds, 60, 0)

@@ -5,17 +5,20 @@ import dataclasses
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
+from depgen.reporting.compare import Verdict, compare
 from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.experiments import table_names
+from depgen.reporting.dot_plots import Panel, panels_of
+from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.extras import Extra
+from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted, findings
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
@@ -76,8 +79,16 @@ class ShownSystem:
 
 @dataclass(frozen=True)
 class Section:
-    """A table at a size."""
+    """A table at a size.
 
+    Attributes:
+        paper: whose table it is; tables of one's own, and those of no paper, have names of their own.
+        found: what its comparisons found.
+        counted: how many of them have each verdict.
+        panels: its measures as dots.
+    """
+
+    paper: str
     anchor: str
     caption: str
     table: str
@@ -88,6 +99,9 @@ class Section:
     notes: tuple[str, ...]
     extras: tuple[Extra, ...]
     pictures: tuple[Picture, ...]
+    found: tuple[Finding, ...]
+    counted: str
+    panels: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)
@@ -102,22 +116,23 @@ class Gap:
 def report(*, output: Path | None = None) -> str:
     """Where the page went, what it holds, and how much is missing.
 
-    It needs nothing else: pictures are within it. Tables stand at every size that has results, local or tracked;
-    curves and series are drawn from these, all other pictures and pages are those under `results/*/`. A definition or a
-    result that does not read as one stands, with what is wrong, among what is missing.
+    The page opens with what the tables' comparisons found. Then come the tables at every size that has results, local or
+    tracked: your own ones first, then paper by paper. Measures, curves and series are drawn from the results; all other
+    pictures and pages are those under `results/*/`. The page needs no other file. A table or a result that does not read
+    as one is listed, with the reason, under what is missing.
 
     Args:
         output: the page; unset: `results/report.html`.
     """
     path = output or results_root() / "report.html"
     sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()
-    for name in table_names():
+    for name, paper in _tables():
         try:
             definition = load_definition(name)
         except UserError as error:
             gaps.append(Gap(name, "", (str(error),)))
             continue
-        found, lacking = _sections(definition)
+        found, lacking = _sections(definition, paper)
         sections += found
         gaps += lacking
         unseen += [] if found or lacking else [definition]
@@ -130,6 +145,23 @@ def report(*, output: Path | None = None) -> str:
     drawn = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
     missing = sum(len(gap.lines) for gap in gaps) + len(unseen)
     return f"{path}: {len(sections)} tables, {drawn} pictures; {missing} things are missing and named there."
+
+
+_OWN, _OTHERS = "Your own tables", "Beyond the papers"
+_PAPERS = {
+    "dmlm": "DMLM (Yang & Wan, 2022)",
+    "udgn": "UDGN (Shen et al., 2022)",
+    "dclm": "DCLM (Ji et al., 2015)",
+}
+"""By what the names of its tables begin with."""
+
+
+def _tables() -> list[tuple[str, str]]:
+    """Every table, by its name or the path of its file, with whose it is: your own first, then paper by paper."""
+    papers = {name: _PAPERS.get(name.partition("_")[0], _OTHERS) for name in table_names()}
+    order = [*_PAPERS.values(), _OTHERS]
+    package = sorted(papers.items(), key=lambda each: order.index(each[1]))
+    return [*((path, _OWN) for path in own_tables()), *package]
 
 
 def render_page(
@@ -149,7 +181,11 @@ def render_page(
         lstrip_blocks=True,
     )
     return environment.get_template("report.html").render(
+        groups={paper: list(some) for paper, some in groupby(sections, key=lambda each: each.paper)},
         sections=sections,
+        summary=counted([each for section in sections for each in section.found]),
+        decided=_found(sections, DECIDED, own=True),
+        items_only=_found(sections, ITEMS_ONLY, own=False),
         gaps=gaps,
         unseen=unseen,
         others=others,
@@ -158,7 +194,19 @@ def render_page(
     )
 
 
-def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
+def _found(
+    sections: Sequence[Section], verdicts: Collection[Verdict], *, own: bool
+) -> list[tuple[Section, list[Finding]]]:
+    """The findings of these verdicts, table by table; of tables of one's own all if `own`, else none."""
+    found = []
+    for section in sections:
+        is_own = section.paper == _OWN
+        chosen = [each for each in section.found if (own if is_own else each.verdict in verdicts)]
+        found += [(section, chosen)] if chosen else []
+    return found
+
+
+def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], list[Gap]]:
     """A table at each size that has results, the pictures of its folder with the first; and what each lacks."""
     sections, gaps = list[Section](), list[Gap]()
     for size in definition.sizes:
@@ -168,12 +216,14 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
             if not ours.results:
                 continue
             layout = lay_out(ours)
+            found = findings(ours, compare(ours)[0])
         except UserError as error:
             gaps.append(Gap(caption, "", (str(error),)))
             continue
         kept = () if sections else tuple(_pictures(results_root() / definition.table))
         sections.append(
             Section(
+                paper=paper,
                 anchor=anchor,
                 caption=definition.caption,
                 table=definition.table,
@@ -184,6 +234,9 @@ def _sections(definition: TableDefinition) -> tuple[list[Section], list[Gap]]:
                 notes=layout.notes,
                 extras=layout.extras,
                 pictures=(*_drawn(definition, size), *kept),
+                found=tuple(found),
+                counted=counted(found),
+                panels=() if _is_series(definition) else tuple(panels_of(layout)),
             )
         )
         lines = tuple(_lacking(layout))
@@ -255,11 +308,11 @@ def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:
         except UserError as error:  # no matplotlib: the page says so in the picture's place
             yield Picture(f"Curves are not drawn: {error}")
             return
-        drawings: list[tuple[Callable[..., str], str]] = [
-            (draw_curves, "Validation perplexity against training tokens seen; the best point of each run marked")
-        ]
-        if any(row.x is not None for row in definition.rows):
+        drawings: list[tuple[Callable[..., str], str]] = []
+        if _is_series(definition):
             drawings.append((draw_series, "Each measure against what the rows vary"))
+        if any(column.is_perplexity for column in definition.columns):
+            drawings.append((draw_curves, _CURVES))
         for draw, title in drawings:
             try:
                 draw(definition.table, size=size, output=path)
@@ -267,6 +320,14 @@ def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:
                 log.info("%s, %s: %s", definition.table, size, error)
             else:
                 yield Picture(f"{title}.", _uri(path))
+
+
+_CURVES = "Training: validation perplexity against training tokens seen; the best point of each run marked"
+
+
+def _is_series(definition: TableDefinition) -> bool:
+    """Whether its rows vary one number."""
+    return any(row.x is not None for row in definition.rows)
 
 
 def _folders() -> list[Path]:
