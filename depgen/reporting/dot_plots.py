@@ -42,9 +42,14 @@ class Panel:
 
 
 def panels_of(layout: Layout) -> list[Panel]:
-    """A panel for each of the first measures that two systems have of ours."""
-    found = (_panel(layout, number, column) for number, column in enumerate(layout.definition.columns))
-    return [panel for panel in found if panel is not None][:MOST]
+    """A panel for each of the first measures that two systems have of ours; sizes only where nothing else is shown."""
+    columns = list(enumerate(layout.definition.columns))
+    directed = [(number, column) for number, column in columns if column.higher_better is not None]
+    for chosen in (directed, columns):
+        found = [panel for number, column in chosen if (panel := _panel(layout, number, column)) is not None]
+        if found:
+            return found[:MOST]
+    return []
 
 
 def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
@@ -59,10 +64,10 @@ def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
     low, high = min(values), max(values)
     spread = (high - low) or abs(high) or 1.0
     low, high = low - spread / 20, high + spread / 20
-    left = _LETTER * min(_LONGEST, max(len(name) for name, _, _ in shown)) + 12
+    left = round(_LETTER * min(_LONGEST, max(len(name) for name, _, _ in shown)) + 12)
 
     def place(value: float | None) -> float | None:
-        return None if value is None else left + _SCALE * (value - low) / (high - low)
+        return None if value is None else round(left + _SCALE * (value - low) / (high - low), 1)
 
     dots = []
     for line, (name, ours, paper) in enumerate(shown):
@@ -77,7 +82,7 @@ def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
                 place(None if paper is None else paper.value),
             )
         )
-    ticks = tuple((left + _SCALE * (each - low) / (high - low), f"{each:g}") for each in ticks_between(low, high))
+    ticks = tuple((place(each) or 0.0, f"{each:g}") for each in ticks_between(low, high))
     arrow = {True: " (more is better)", False: " (less is better)", None: ""}[column.higher_better]
     height = _TOP + _LINE * len(shown) + _BOTTOM
     return Panel(column.header + arrow, left + _SCALE + _END, height, left, tuple(dots), ticks)

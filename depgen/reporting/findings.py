@@ -11,13 +11,14 @@ from depgen.reporting.extras import p_value_in_words
 from depgen.reporting.store import Ours
 
 _SAID: dict[Verdict, str] = {
-    "wins": "is better than",
-    "loses": "is worse than",
-    "ahead over items only": "is ahead of",
-    "behind over items only": "is behind",
-    "undecided": "does not differ surely from",
-    "not compared": "does not compare with",
+    "wins": "better than",
+    "loses": "worse than",
+    "ahead over items only": "ahead of",
+    "behind over items only": "behind",
+    "undecided": "not surely different from",
+    "not compared": "not comparable with",
 }
+_COUNTED: dict[Verdict, str] = {"wins": "better", "loses": "worse"}
 DECIDED: tuple[Verdict, ...] = ("wins", "loses")
 ITEMS_ONLY: tuple[Verdict, ...] = ("ahead over items only", "behind over items only")
 
@@ -50,7 +51,7 @@ def _finding(ours: Ours, item: SystemComparison) -> Finding:
     sure += [] if item.p_items is None else [f"items {p_value_in_words(item.p_items)}"]
     reason = item.incomparable or item.untested
     return Finding(
-        f"{item.row} {_SAID[item.verdict]} {item.other} in {column.header}",
+        f"{column.header}: {item.row} {_SAID[item.verdict]} {item.other}",
         " against ".join(_number(ours, name, column) for name in (item.row, item.other)),
         ", ".join(sure) or (reason or "not tested"),
         item.verdict,
@@ -67,7 +68,9 @@ def counted(found: Sequence[Finding]) -> str:
     """How many comparisons have each verdict; empty where there is none.
 
     >>> counted([Finding("", "", "", "wins"), Finding("", "", "", "undecided"), Finding("", "", "", "undecided")])
-    '1 wins, 2 undecided'
+    '1 better, 2 undecided'
     """
     numbers = Counter(each.verdict for each in found)
-    return ", ".join(f"{numbers[verdict]} {verdict}" for verdict in get_args(Verdict) if numbers[verdict])
+    return ", ".join(
+        f"{numbers[verdict]} {_COUNTED.get(verdict, verdict)}" for verdict in get_args(Verdict) if numbers[verdict]
+    )

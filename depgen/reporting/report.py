@@ -116,10 +116,10 @@ class Gap:
 def report(*, output: Path | None = None) -> str:
     """Where the page went, what it holds, and how much is missing.
 
-    The page opens with what the tables' comparisons found. Then come the tables at every size that has results, local or
-    tracked: your own ones first, then paper by paper. Measures, curves and series are drawn from the results; all other
-    pictures and pages are those under `results/*/`. The page needs no other file. A table or a result that does not read
-    as one is listed, with the reason, under what is missing.
+    The page opens with what the tables' comparisons found. Then come the tables at every size that has results, local
+    or tracked: your own ones first, then paper by paper. Measures, curves and series are drawn from the results; all
+    other pictures and pages are those under `results/*/`. The page needs no other file. A table or a result that does
+    not read as one is listed, with the reason, under what is missing.
 
     Args:
         output: the page; unset: `results/report.html`.

@@ -9,10 +9,13 @@ import pytest
 import yaml
 
 from depgen.cli import main
+from depgen.reporting.experiments import note_own_table
 from depgen.reporting.layout import Cell
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.record import record
 from depgen.reporting.report import report, shown_cell
+from depgen.reporting.results import result_path, write_result
+from tests.reporting.conftest import make_result
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 NASTY = "a <b>&\"'{{ 7 * 7 }}</script>"
@@ -81,11 +84,73 @@ def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store
     heat_map = base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()
     assert f"data:image/png;base64,{heat_map}" in found.references
     assert base64.b64encode(b"drawn anew by the page").decode() not in text
-    assert "Validation perplexity against training tokens seen; the best point of each run marked." in shown
+    assert "Training: validation perplexity against training tokens seen; the best point of each run marked." in shown
     assert found.pages == [(drawn / "case.html").read_text()]
     assert "trees: some" in shown
     provenance = ["data: Stories (reduced), 1,000 training documents", "seeds: 1", "2026-01-02"]
     assert all(any(part in each for each in shown) for part in provenance)
+
+
+def test_the_page_opens_with_what_was_found(project, store):
+    for seed, (mine, other) in enumerate([(50.0, 44.0), (50.5, 44.5)], start=1):
+        store("DM-Base", seed, {"bleu1": mine, "perplexity": 9.0}, {"bleu1": [mine - 1, mine, mine + 1.5]})
+        store("Base", seed, {"bleu1": other, "perplexity": 9.0}, {"bleu1": [other - 1, other, other + 1]})
+    report(output=project / "page.html")
+    _, found = read(project / "page.html")
+    shown = found.texts[: found.texts.index("System")]
+    assert any(each.startswith("Comparisons that the tables name: 1 better, 1 undecided. ") for each in shown)
+    claim = shown.index("B-1: DM-Base better than Base")
+    assert [each for each in shown[claim:] if each][1:4] == [
+        "50.25 ± 0.35 against 44.25 ± 0.35", "seeds p 0.0035, items p 0.00073", "wins",
+    ]  # fmt: skip
+    assert not any("PPL: DM-Base" in each for each in shown)
+
+
+def test_your_own_tables_come_first_and_show_all_their_comparisons(project, store):
+    store("Base", 1, {"bleu1": 1.0})
+    content = yaml.safe_load((project / "experiments/tables/toy.yaml").read_text())
+    (project / "mine.yaml").write_text(yaml.safe_dump({**content, "table": "mine", "caption": "My systems"}))
+    shutil.copytree(project / "results/toy", project / "results/mine")
+    for row, value in (("Base", 9.0), ("DM-Base", 8.0)):
+        result = make_result(row, 1, {"bleu1": value}, table="mine")
+        write_result(result, result_path("mine", row, size="small", seed=1))
+    note_own_table(project / "mine.yaml", project / "results/mine")
+    (project / "experiments/tables/dmlm_x.yaml").write_text(yaml.safe_dump({**content, "table": "dmlm_x"}))
+    shutil.copytree(project / "results/toy", project / "results/dmlm_x")
+    (project / "results/dmlm_x/Base/small-seed1.json").unlink()
+    write_result(
+        make_result("Base", 1, {"bleu1": 3.0}, table="dmlm_x"), result_path("dmlm_x", "Base", size="small", seed=1)
+    )
+    report(output=project / "page.html")
+    text, found = read(project / "page.html")
+    titles = ["Your own tables", "DMLM (Yang & Wan, 2022)", "Beyond the papers"]
+    assert [each for each in found.texts if each in titles] == titles * 2, "contents and page"
+    assert "B-1: DM-Base not surely different from Base" in found.texts
+    assert re.findall(r'<section id="([^"]*)"', text) == [
+        "found", "mine-small", "dmlm_x-small", "toy-small", "missing",
+    ]  # fmt: skip
+
+
+def test_a_table_is_drawn_by_its_own_measures(project, store):
+    path = project / "experiments" / "tables" / "toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["columns"] = [each for each in content["columns"] if each["key"] != "perplexity"]
+    path.write_text(yaml.safe_dump(content))
+    store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0})
+    store("DM-Base", 1, {"bleu1": 13.0}, {"bleu1": [12.0, 14.0]})
+    said = report(output=project / "page.html")
+    text, _ = read(project / "page.html")
+    assert "1 tables, 0 pictures" in said, "no curve of perplexity next to other measures"
+    assert re.findall(r'aria-label="([^"]* is better\))"', text) == ["B-1 (more is better)"]
+    drawn = re.findall(r"<g><title>([^<]*)</title>(.*?)</g>", text, re.DOTALL)
+    places = {
+        name.partition(":")[0]: dict(re.findall(r'class="(ours|papers)" cx="([\d.]+)"', dot)) for name, dot in drawn
+    }
+    assert {name: sorted(dot) for name, dot in places.items()} == {
+        "Old": ["papers"], "Base": ["ours", "papers"], "DM-Base": ["ours", "papers"], "Later": ["papers"],
+    }  # fmt: skip
+    pixels = [float(places[name][kind]) for name, kind in (("Base", "papers"), ("Base", "ours"), ("DM-Base", "ours"))]
+    assert pixels[2] - pixels[1] == pytest.approx(2 * (pixels[1] - pixels[0]), abs=0.2), "10, 11 and 13 on one scale"
 
 
 def test_text_is_never_markup(project, store):
