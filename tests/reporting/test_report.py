@@ -135,13 +135,14 @@ def test_a_table_is_drawn_by_its_own_measures(project, store):
     path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["columns"] = [each for each in content["columns"] if each["key"] != "perplexity"]
+    content["columns"].append({"key": "parameters", "header": "Size", "higher_better": None})
     path.write_text(yaml.safe_dump(content))
-    store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0})
-    store("DM-Base", 1, {"bleu1": 13.0}, {"bleu1": [12.0, 14.0]})
+    store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0, "parameters": 1.0})
+    store("DM-Base", 1, {"bleu1": 13.0, "parameters": 2.0}, {"bleu1": [12.0, 14.0]})
     said = report(output=project / "page.html")
     text, _ = read(project / "page.html")
     assert "1 tables, 0 pictures" in said, "no curve of perplexity next to other measures"
-    assert re.findall(r'aria-label="([^"]* is better\))"', text) == ["B-1 (more is better)"]
+    assert re.findall(r'role="img" aria-label="([^"]*)"', text) == ["B-1 (more is better)"], "no size"
     drawn = re.findall(r"<g><title>([^<]*)</title>(.*?)</g>", text, re.DOTALL)
     places = {
         name.partition(":")[0]: dict(re.findall(r'class="(ours|papers)" cx="([\d.]+)"', dot)) for name, dot in drawn
