@@ -1,6 +1,5 @@
 """Dependency trees as pictures, the gold one above the induced one: Appendix A.5 of Shen et al. (2022)."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,27 +11,35 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.locations import write_atomically
+from depgen.reporting.drawing import (
+    FONT,
+    Drawing,
+    below_each_other,
+    caption_of,
+    escaped,
+    fitted,
+    standing_alone,
+    text_width,
+)
 from depgen.reporting.plotting import check_picture, save
 from depgen.reporting.svg_figures import figure_of_svg
 from depgen.trees.conllu import read_conllu
+from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FONT = "Arial, sans-serif"
-_LETTER, _LABEL_LETTER = 9.0, 7.0
-"""Pixels that a letter of a word and of a relation take, with room to spare."""
-_GAP, _NARROWEST = 14.0, 40.0
+_SIZE, _LABEL_SIZE = 16, 12
+"""Font sizes of words and relations."""
+_GAP, _NARROWEST = 12.0, 34.0
 """Pixels between two words, and of the narrowest word, below which `root` has room."""
-_CAPTION, _LABEL, _LEVEL, _WORD_DROP, _TAG_DROP, _MARGIN = 24.0, 20, 18, 24, 32, 8
-"""Pixels: of a caption's line, of a label's, from an arc to the next higher one, from arrows down to words, from words
+_LABEL, _LEVEL, _WORD_DROP, _TAG_DROP, _MARGIN = 20, 18, 24, 32, 8
+"""Pixels: of a label's line, from an arc to the next higher one, from arrows down to words, from words
 to what is below, around all."""
 _ASIDE, _HEAD = 10.0, 4
 """Pixels between a word's middle and the arcs that begin there; half the width of an arrowhead."""
-_SAME = 'stroke="#000000"'
-_OTHER = 'stroke="#b00020" stroke-dasharray="5 3"'
-"""The line of an arc that the tree above does not have: dashed, so that it is seen without colour too."""
+_PLAIN, _RIGHT, _WRONG, _NOT_COUNTED = "#000000", "#1565a8", "#c62828", "#9a9a9a"
+"""Colours of arcs: without a gold tree, right, wrong (dashed too, for print without colour), and of punctuation."""
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -40,8 +47,10 @@ _PAGE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 body {{ font-family: {font}; margin: 1.5rem }}
-figure {{ margin: 0 0 2.5rem; overflow-x: auto }}
-figcaption {{ font-weight: bold; margin-bottom: 0.3rem; position: sticky; left: 0 }}
+figure {{ margin: 0 0 2.5rem; break-inside: avoid }}
+svg {{ max-width: 100%; height: auto }}
+@page {{ size: landscape }}
+figcaption {{ font-weight: bold; margin-bottom: 0.3rem }}
 </style>
 </head>
 <body>
@@ -58,19 +67,12 @@ class Trees:
     Attributes:
         place: where the sentence is from.
         named: a caption, or nothing, and the sentence with its tree, for each.
+        left_out: whether each word is punctuation, which counts neither as right nor as wrong.
     """
 
     place: str
     named: tuple[tuple[str, Sentence], ...]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A piece of SVG and its size in pixels."""
-
-    svg: str
-    width: float
-    height: float
+    left_out: tuple[bool, ...] = ()
 
 
 def draw_trees(
@@ -81,13 +83,16 @@ def draw_trees(
     run: str | None = None,
     attention_head: tuple[int, int] | None = None,
     form: FormName | None = None,
+    punctuation: Punctuation | None = None,
     first: int = 1,
     number: int = 10,
     output: Path = Path("trees.html"),
 ) -> str:
     """Where the picture went: the trees of sentences, those of a second file or of a run below the first ones.
 
-    Labels are relations; a tree of nothing but `root` and `dep` has none. The root is named below its word.
+    Labels are relations; a tree of nothing but `root` and `dep` has none. The root is named below its word. Where there
+    are gold trees, arcs of the other tree are blue if they are right, red and dashed if they are wrong, and grey if
+    their word is punctuation, which is not counted. Sentences wider than a page are scaled down to it.
 
     Args:
         files: CoNLL-U, with the gold trees; and a second file with the trees of the same sentences to set below them.
@@ -97,6 +102,8 @@ def draw_trees(
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
         form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
             for a corpus that is in a form of its own; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
+        punctuation: what is not counted: words whose gold `relation` is punct, or words of punctuation by their `form`;
+            unset: by relation where the gold tree has relations, else by form. The caption says which.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
         output: `.html` makes one page, with a figure a sentence; `.svg`, `.pdf` or `.png` one picture.
@@ -122,10 +129,10 @@ def draw_trees(
     if run is not None:
         trees = _induced(run, corpus, form=form, attention_head=attention_head)
         below = trees.annotate([sentence for _, sentence in chosen])
-        drawn = [_trees(*each, ("induced", tree)) for each, tree in zip(chosen, below, strict=True)]
+        drawn = [_trees(*each, ("induced", tree), by=punctuation) for each, tree in zip(chosen, below, strict=True)]
     elif len(files) == 2:
         below = list(_same_sentences(files[0], files[1], first, number))
-        drawn = [_trees(*each, ("predicted", tree)) for each, tree in zip(chosen, below, strict=True)]
+        drawn = [_trees(*each, ("predicted", tree), by=punctuation) for each, tree in zip(chosen, below, strict=True)]
     else:
         drawn = [_trees(*each) for each in chosen]
     _write(drawn, output, title=origin)
@@ -186,54 +193,60 @@ def _same_sentences(gold: Path, other: Path, first: int, number: int) -> Iterato
             yield another[1]
 
 
-def _trees(place: str, sentence: Sentence, below: tuple[str, Sentence] | None = None) -> Trees:
+def _trees(
+    place: str, sentence: Sentence, below: tuple[str, Sentence] | None = None, *, by: Punctuation | None = None
+) -> Trees:
     """A sentence's trees, with how far they agree; a run's alone where the sentence has none.
 
     Raises:
-        UserError: there is no tree where one is expected.
+        UserError: there is no tree where one is expected, or no relation to tell punctuation by.
     """
-    named = [("" if below is None else "gold", sentence)]
+    named, left_out = [("" if below is None else "gold", sentence)], list[bool]()
     if below is not None:
         name, other = below
         if sentence.heads is None and name == "induced":
             named = [below]
         else:
-            same = sum(head == its for head, its in zip(sentence.heads or (), other.heads or (), strict=False))
-            dashed = ", other arcs dashed" if same < len(sentence) else ""
-            named.append((f"{name}: {same} of {len(sentence)} heads as above{dashed}", other))
+            rule = by or ("form" if sentence.relations is None else "relation")
+            left_out = is_punctuation(sentence, rule)
+            pairs = zip(sentence.heads or (), other.heads or (), left_out, strict=False)
+            counted = [head == its for head, its, skipped in pairs if not skipped]
+            without = f", without punctuation (by {rule})" if any(left_out) else ""
+            named.append((f"{name}: {sum(counted)} of {len(counted)} heads right{without}", other))
     for caption, each in named:
         if each.heads is None:
             raise UserError(f"{place}: expected heads{f' ({caption})' if caption else ''}, found none.")
         check_tree(each.heads, place, words=each.words)
-    return Trees(place, tuple(named))
+    return Trees(place, tuple(named), tuple(left_out))
 
 
 def trees_html(drawn: Sequence[Trees], *, title: str) -> str:
-    """A page that needs nothing else, with one figure a sentence; long ones are scrolled sideways."""
-    pictures = [_standing_alone(stacked(trees)) for trees in drawn]
+    """A page that needs no other file, with one figure a sentence."""
+    pictures = [standing_alone(stacked(trees)) for trees in drawn]
     figures = [
         f"<figure>\n<figcaption>{escape(trees.place)}</figcaption>\n{picture}\n</figure>"
         for trees, picture in zip(drawn, pictures, strict=True)
     ]
-    return _PAGE.format(title=escape(title), font=_FONT, figures="\n".join(figures))
+    return _PAGE.format(title=escape(title), font=FONT, figures="\n".join(figures))
 
 
 def trees_svg(drawn: Sequence[Trees]) -> str:
     """One picture of all sentences, each below its place."""
     parts = list[Drawing]()
     for trees in drawn:
-        parts.extend((_caption(trees.place, bold=True), stacked(trees)))
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_standing_alone(_below_each_other(parts))}\n'
+        parts.extend((caption_of(trees.place, bold=True), stacked(trees)))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{standing_alone(below_each_other(parts))}\n'
 
 
 def stacked(trees: Trees) -> Drawing:
-    """A sentence's trees below each other, word under word; arcs that the first tree does not have are dashed."""
+    """A sentence's trees below each other, word under word, at most as wide as a page."""
     sentences = [sentence for _, sentence in trees.named]
     places, parts = word_places(sentences), list[Drawing]()
     for caption, sentence in trees.named:
-        parts.extend([_caption(caption)] if caption else [])
-        parts.append(tree_picture(sentence, places=places, above=sentences[0]))
-    return _below_each_other(parts)
+        gold = None if sentence is sentences[0] else sentences[0]
+        parts.extend([caption_of(caption)] if caption else [])
+        parts.append(fitted(tree_picture(sentence, places=places, gold=gold, left_out=trees.left_out)))
+    return below_each_other(parts)
 
 
 @dataclass(frozen=True)
@@ -250,46 +263,60 @@ class WordPlaces:
 
 
 def word_places(sentences: Sequence[Sentence]) -> WordPlaces:
-    """Places for the words of a sentence, by their lengths; words move apart where a label over them needs more room.
+    """Places for the words of a sentence, by their widths; words move apart where a label over them needs more room.
 
     Args:
         sentences: the same words with their trees.
     """
-    widths = [max(_NARROWEST, _LETTER * len(word) + _GAP) for word in sentences[0].words]
+    widths = [max(_NARROWEST, text_width(word, size=_SIZE) + _GAP) for word in sentences[0].words]
     middles = [right - width / 2 for right, width in zip(accumulate(widths), widths, strict=True)]
     arcs = {arc for sentence in sentences for arc in _arcs(sentence)}
     for arc in sorted(arcs, key=lambda arc: (arc.end - arc.start, arc)):
-        missing = _LABEL_LETTER * len(arc.label) + 2 * _ASIDE + _GAP - (middles[arc.end] - middles[arc.start])
+        room = text_width(arc.label, size=_LABEL_SIZE) + 2 * _ASIDE + _GAP
+        missing = room - (middles[arc.end] - middles[arc.start])
         if arc.label and missing > 0:
             middles[arc.end :] = [middle + missing for middle in middles[arc.end :]]
     return WordPlaces(tuple(middles), tuple(widths))
 
 
-def tree_picture(sentence: Sentence, *, places: WordPlaces, above: Sentence) -> Drawing:
+def tree_picture(
+    sentence: Sentence, *, places: WordPlaces, gold: Sentence | None = None, left_out: Sequence[bool] = ()
+) -> Drawing:
     """A sentence and its arcs from heads to dependents.
 
     Args:
         sentence: with heads.
         places: of its words.
-        above: the tree that it is compared with.
+        gold: the tree that it is compared with.
+        left_out: whether each word is punctuation.
     """
     assert sentence.heads is not None
     arcs, levels = _arcs(sentence), _levels(_arcs(sentence))
     highest = max(levels.values(), default=0)
     foot = float(_LABEL + highest * _LEVEL)
+    colours = _colours(sentence, gold, left_out)
     parts = list[str]()
     for place, (word, head) in enumerate(zip(sentence.words, sentence.heads, strict=True)):
         x, y = places.middles[place], foot + _WORD_DROP
         parts.append(_text(word, x, y, "word"))
-        parts.extend([_text("root", x, y + _TAG_DROP, "root")] if head == 0 else [])
+        parts.extend([_text("root", x, y + _TAG_DROP, "root", colour=colours[place])] if head == 0 else [])
     for arc in arcs:
-        new = above.heads is not None and above.heads[arc.dependent] != sentence.heads[arc.dependent]
-        parts.append(
-            _arc_picture(arc, places, foot, level=levels[arc], highest=highest, style=_OTHER if new else _SAME)
-        )
+        parts.append(_arc_picture(arc, places, foot, level=levels[arc], highest=highest, colour=colours[arc.dependent]))
     width = places.middles[-1] + places.widths[-1] / 2
-    svg = f'<g font-family="{_FONT}" font-size="16" text-anchor="middle">{"".join(parts)}</g>'
+    svg = f'<g font-family="{FONT}" font-size="{_SIZE}" text-anchor="middle">{"".join(parts)}</g>'
     return Drawing(svg, width, foot + _WORD_DROP + _TAG_DROP + _MARGIN)
+
+
+def _colours(sentence: Sentence, gold: Sentence | None, left_out: Sequence[bool]) -> list[str]:
+    """The colour of each word's arc."""
+    heads = sentence.heads or ()
+    if gold is None or gold.heads is None:
+        return [_PLAIN] * len(heads)
+    skipped = left_out or [False] * len(heads)
+    return [
+        _NOT_COUNTED if skip else _RIGHT if head == right else _WRONG
+        for head, right, skip in zip(heads, gold.heads, skipped, strict=True)
+    ]
 
 
 @dataclass(frozen=True, order=True)
@@ -322,23 +349,25 @@ def _levels(arcs: Sequence[_Arc]) -> dict[_Arc, int]:
     return levels
 
 
-def _arc_picture(arc: _Arc, places: WordPlaces, foot: float, *, level: int, highest: int, style: str) -> str:
+def _arc_picture(arc: _Arc, places: WordPlaces, foot: float, *, level: int, highest: int, colour: str) -> str:
     """Line, label and arrowhead; lower arcs end further to the left, within the word."""
     left = places.middles[arc.start] + _ASIDE
     right = places.middles[arc.end] - places.widths[arc.end] / 4 * (highest - level) / highest
     top, tip = foot - level * _LEVEL, left if arc.points_left else right
-    label = _text(arc.label, (left + right) / 2, top - 4, "label", size=12) if arc.label else ""
+    label = _text(arc.label, (left + right) / 2, top - 4, "label", size=_LABEL_SIZE) if arc.label else ""
+    dashes = ' stroke-dasharray="5 3"' if colour == _WRONG else ""
     sides = f"L{tip - _HEAD:g},{foot - 6:g} {tip + _HEAD:g},{foot - 6:g}"
     return (
         f'<path class="arc" d="M{left:g},{foot:g} {left:g},{top:g} {right:g},{top:g} {right:g},{foot:g}" fill="none" '
-        f'stroke-width="2" {style}/>{label}'
-        f'<path class="arrowhead" d="M{tip:g},{foot + 2:g} {sides}"/>'
+        f'stroke-width="2" stroke="{colour}"{dashes}/>{label}'
+        f'<path class="arrowhead" fill="{colour}" d="M{tip:g},{foot + 2:g} {sides}"/>'
     )
 
 
-def _text(text: str, x: float, y: float, kind: str, *, size: int = 16) -> str:
-    shown = escape(_NOT_IN_XML.sub("\ufffd", text))
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}">{shown}</text>'
+def _text(text: str, x: float, y: float, kind: str, *, size: int = _SIZE, colour: str = _PLAIN) -> str:
+    shown = escaped(text)
+    fill = "" if colour == _PLAIN else f' fill="{colour}"'
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}"{fill}>{shown}</text>'
 
 
 def _labels(sentence: Sentence) -> Sequence[str]:
@@ -346,25 +375,3 @@ def _labels(sentence: Sentence) -> Sequence[str]:
     if sentence.relations is None or set(sentence.relations) <= {"root", "dep", "_"}:
         return ("",) * len(sentence)
     return sentence.relations
-
-
-def _caption(text: str, *, bold: bool = False) -> Drawing:
-    weight = ' font-weight="bold"' if bold else ""
-    shown = escape(_NOT_IN_XML.sub("\ufffd", text))
-    svg = f'<text class="caption" x="{_MARGIN}" y="17" font-family="{_FONT}" font-size="14"{weight}>{shown}</text>'
-    return Drawing(svg, 2 * _MARGIN + _LABEL_LETTER * len(text), _CAPTION)
-
-
-def _below_each_other(parts: Sequence[Drawing]) -> Drawing:
-    lines, y = list[str](), 0.0
-    for part in parts:
-        lines.append(f'<g transform="translate(0 {y:g})">{part.svg}</g>')
-        y += part.height
-    return Drawing("\n".join(lines), max(part.width for part in parts), y)
-
-
-def _standing_alone(picture: Drawing) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width:g}" height="{picture.height:g}" '
-        f'style="background: #ffffff">\n{picture.svg}\n</svg>'
-    )

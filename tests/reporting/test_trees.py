@@ -13,6 +13,7 @@ from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.reporting import trees
+from depgen.reporting.drawing import PAGE, text_width
 from depgen.reporting.trees import draw_trees, tree_picture, word_places
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -44,15 +45,15 @@ def texts(element, kind):
     return [each.text or "" for each in element.iter() if each.get("class") == kind]
 
 
-def picture_of(sentence, above=None):
+def picture_of(sentence, gold=None, left_out=()):
     """The places of the words, the drawing, and the drawing as XML."""
     places = word_places([sentence])
-    picture = tree_picture(sentence, places=places, above=above or sentence)
+    picture = tree_picture(sentence, places=places, gold=gold, left_out=left_out)
     return places, picture, ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
 
 
 def drawn_arcs(svg, places):
-    """(head, dependent) of each arc, read off its ends and its arrowhead, and whether it is dashed."""
+    """(head, dependent) of each arc, read off its ends and its arrowhead, its colour, and whether it is dashed."""
     arcs = {}
     kinds = ([each for each in svg.iter(f"{SVG}path") if each.get("class") == kind] for kind in ("arc", "arrowhead"))
     for arc, head in zip(*kinds, strict=True):
@@ -61,7 +62,10 @@ def drawn_arcs(svg, places):
             1 + min(range(len(places.middles)), key=lambda place, x=x: abs(places.middles[place] - x)) for x in ends
         )
         points_at_start = float(head.get("d")[1:].split(",")[0]) == ends[0]
-        arcs[(end, start) if points_at_start else (start, end)] = arc.get("stroke-dasharray") is not None
+        arcs[(end, start) if points_at_start else (start, end)] = (
+            arc.get("stroke"),
+            arc.get("stroke-dasharray") is not None,
+        )
     return arcs
 
 
@@ -74,22 +78,75 @@ def test_a_picture_has_the_words_the_labels_and_the_arcs():
     assert drawn_arcs(element, places).keys() == {(2, 1), (2, 3), (5, 4), (3, 5)}
 
 
-def test_arcs_that_the_tree_above_has_not_are_dashed():
-    gold = Sentence(tuple("abc"), (2, 0, 2))
-    places, _, element = picture_of(replace(gold, heads=(3, 0, 2)), above=gold)
-    assert drawn_arcs(element, places) == {(3, 1): True, (2, 3): False}
+def test_right_and_wrong_arcs_have_two_colours_and_punctuation_a_third():
+    gold = Sentence(tuple("abc."), (2, 0, 2, 2))
+    other = replace(gold, heads=(3, 0, 2, 3))
+    places, _, element = picture_of(other, gold=gold, left_out=(False, False, False, True))
+    arcs = drawn_arcs(element, places)
+    assert (arcs[3, 1], arcs[2, 3]) == (("#c62828", True), ("#1565a8", False))
+    assert arcs[3, 4] not in (arcs[3, 1], arcs[2, 3])
+    assert not arcs[3, 4][1]
+    (root,) = (each for each in element.iter() if each.get("class") == "root")
+    assert root.get("fill") == "#1565a8"
+    _, _, element = picture_of(replace(gold, heads=(0, 1, 1, 1)), gold=gold)
+    assert next(each for each in element.iter() if each.get("class") == "root").get("fill") == "#c62828"
+    places, _, element = picture_of(other)
+    assert set(drawn_arcs(element, places).values()) == {("#000000", False)}
+
+
+@pytest.mark.parametrize(("rule", "caption", "colours"), [
+    (None, "predicted: 1 of 2 heads right, without punctuation (by relation)", 3),
+    ("form", "predicted: 2 of 3 heads right, without punctuation (by form)", 4),
+])  # fmt: skip
+def test_punctuation_is_told_by_the_rule_that_the_caption_names(tmp_path, rule, caption, colours):
+    words = ("a", "cat", "'", "$")
+    gold = write(tmp_path / "gold.conllu", [Sentence(words, (2, 0, 2, 2), ("det", "root", "punct", "punct"))])
+    other = write(tmp_path / "other.conllu", [Sentence(words, (4, 0, 1, 2), ("dep", "root", "dep", "dep"))])
+    options = [] if rule is None else ["--punctuation", rule]
+    assert main(["draw", str(gold), str(other), *options, "--output", str(tmp_path / "a.svg")]) == 0
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert caption in texts(root, "caption")
+    strokes = [each.get("stroke") for each in root.iter(f"{SVG}path") if each.get("class") == "arc"]
+    assert len(set(strokes)) == colours
+
+
+def test_without_gold_relations_punctuation_is_told_by_its_form(tmp_path):
+    words = ("it", "slept", ".")
+    gold = write(tmp_path / "gold.conllu", [Sentence(words, (2, 0, 2))])
+    other = write(tmp_path / "other.conllu", [Sentence(words, (2, 0, 1))])
+    draw_trees([gold, other], output=tmp_path / "a.svg")
+    caption = "predicted: 2 of 2 heads right, without punctuation (by form)"
+    assert caption in texts(ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8")), "caption")
+    with pytest.raises(UserError, match="punctuation: form"):
+        draw_trees([gold, other], punctuation="relation", output=tmp_path / "a.svg")
+
+
+def test_long_sentences_fit_a_page(tmp_path):
+    words = tuple(f"somewhat-longer{number}" for number in range(60))
+    gold = write(tmp_path / "gold.conllu", [Sentence(words, (0, *range(1, 60))), Sentence(("yes",), (0,))])
+    for name in ("a.svg", "a.html"):
+        draw_trees([gold], output=tmp_path / name)
+        (width, *_) = re.findall(r'<svg [^>]*width="([\d.]+)"', (tmp_path / name).read_text(encoding="utf-8"))
+        assert float(width) == PAGE
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    (scaled,) = (each for each in root.iter(f"{SVG}g") if "scale" in each.get("transform", ""))
+    scale = float(re.findall(r"[\d.]+", scaled.get("transform"))[0])
+    last = [each for each in scaled.iter() if each.get("class") == "word"][-1]
+    assert 0.9 * PAGE < scale * float(last.get("x")) < PAGE
+    assert texts(scaled, "word") == list(words), "the short sentence is not scaled"
 
 
 def test_words_take_the_room_of_their_letters_and_labels():
     words = ("a", "considerably", "cat", "of", "it")
     bare = word_places([Sentence(words, (2, 0, 2, 3, 4))])
     gaps = [right - left for left, right in pairwise(bare.middles)]
-    assert max(gaps) < 90
-    assert min(gaps) == gaps[-1] == 40
-    assert bare.middles[1] - bare.middles[0] > 9 * len("considerably") / 2
+    assert max(gaps) < 80
+    assert min(gaps) == gaps[-1] == 34
+    assert bare.middles[1] - bare.middles[0] > text_width("considerably", size=16) / 2
+    assert text_width("illicit", size=16) < text_width("mammoth", size=16) / 2
     relations = ("det", "root", "nsubj:outer", "x", "y")
     labelled = word_places([Sentence(words, (2, 0, 2, 3, 4)), Sentence(words, (2, 0, 2, 3, 4), relations)])
-    assert labelled.middles[2] - labelled.middles[1] > 7 * len("nsubj:outer")
+    assert labelled.middles[2] - labelled.middles[1] > text_width("nsubj:outer", size=12)
     assert labelled.middles[1] == bare.middles[1]
 
 
@@ -118,9 +175,9 @@ def test_an_svg_holds_gold_above_predicted_for_every_sentence(files, tmp_path, c
     assert texts(root, "label") == ["det", "nsubj", "a<b&c"]
     captions = texts(root, "caption")
     assert [each for each in captions if each.startswith(("gold", "pred"))] == [
-        "gold", "predicted: 1 of 3 heads as above, other arcs dashed",
-        "gold", "predicted: 0 of 2 heads as above, other arcs dashed",
-        "gold", "predicted: 1 of 1 heads as above",
+        "gold", "predicted: 1 of 3 heads right",
+        "gold", "predicted: 0 of 2 heads right",
+        "gold", "predicted: 1 of 1 heads right",
     ]  # fmt: skip
     assert f"{files[0]}, sentence 2 (d2-1)" in captions
 
@@ -191,8 +248,8 @@ def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run):
         text = draw_trees(**source, run=run, number=2, output=tmp_path / f"{name}.svg")
         root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
         captions = texts(root, "caption")
-        assert "induced: 3 of 3 heads as above" in captions
-        assert "induced: 0 of 2 heads as above, other arcs dashed" in captions
+        assert "induced: 3 of 3 heads right" in captions
+        assert "induced: 0 of 2 heads right" in captions
         assert len(texts(root, "word")) == 10
     assert text.endswith("trees of 2 sentences of Invented, test.")
     assert forms == [None, None]
