@@ -300,7 +300,8 @@ def tree_picture(
         x, y = places.middles[place], foot + _WORD_DROP
         parts.append(_text(word, x, y, "word"))
         parts.extend([_text("root", x, y + _TAG_DROP, "root", colour=colours[place])] if head == 0 else [])
-    for arc in arcs:
+    order = (_NOT_COUNTED, _PLAIN, _RIGHT, _WRONG)
+    for arc in sorted(arcs, key=lambda arc: order.index(colours[arc.dependent])):
         parts.append(_arc_picture(arc, places, foot, level=levels[arc], highest=highest, colour=colours[arc.dependent]))
     width = places.middles[-1] + places.widths[-1] / 2
     svg = f'<g font-family="{FONT}" font-size="{_SIZE}" text-anchor="middle">{"".join(parts)}</g>'
