@@ -72,8 +72,10 @@ $(ready): pyproject.toml
 	$(python) -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(ready) ## train Transformer and DM-Transformer on generated stories, test both, print the table
+demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a table, their endings, a report page
 	$(depgen) reproduce demo
+	$(depgen) case-study demo_stories
+	$(depgen) report --tables demo --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long.
 test: $(ready) ## run the tests on two processes

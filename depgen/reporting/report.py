@@ -113,7 +113,7 @@ class Gap:
     lines: tuple[str, ...]
 
 
-def report(*, output: Path | None = None) -> str:
+def report(*, tables: Sequence[str] = (), output: Path | None = None) -> str:
     """Where the page went, what it holds, and how much is missing.
 
     The page opens with what the tables' comparisons found. Then come the tables at every size that has results, local
@@ -122,11 +122,13 @@ def report(*, output: Path | None = None) -> str:
     not read as one is listed, with the reason, under what is missing.
 
     Args:
+        tables: only these, by name or by the path of their file; unset: every table.
         output: the page; unset: `results/report.html`.
     """
     path = output or results_root() / "report.html"
     sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()
-    for name, paper in _tables():
+    every = _tables()
+    for name, paper in [(name, dict(every).get(name, _OWN)) for name in tables] or every:
         try:
             definition = load_definition(name)
         except UserError as error:
@@ -138,7 +140,7 @@ def report(*, output: Path | None = None) -> str:
         unseen += [] if found or lacking else [definition]
     others = {
         folder.name: pictures
-        for folder in _folders()
+        for folder in ([] if tables else _folders())
         if folder.name not in {section.table for section in sections} and (pictures := tuple(_pictures(folder)))
     }
     write_atomically(path, render_page(sections, gaps, unseen, others))

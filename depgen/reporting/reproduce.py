@@ -213,7 +213,10 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
         return ""
     system = _system_of(run)
     if issubclass(system, (Writer, DocumentLanguageModel)):
-        return f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
+        return (
+            f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
+            f'In Python: import depgen; print(depgen.load("{run}").generate()[0].text)\n'
+        )
     if issubclass(system, HeadNetwork):
         return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"
     return ""

@@ -139,7 +139,7 @@ def test_slips_in_the_file_are_named(studies):
 
 def test_the_papers_three_case_studies(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
-    assert study_names() == ["dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    assert study_names() == ["demo_stories", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
     systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
     for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
         study = load_study(name)

@@ -131,6 +131,20 @@ def test_your_own_tables_come_first_and_show_all_their_comparisons(project, stor
     ]  # fmt: skip
 
 
+def test_a_page_of_some_tables_holds_no_others(project, store, drawn):
+    store("Base", 1, {"bleu1": 1.0})
+    path = project / "experiments/tables/toy.yaml"
+    (project / "experiments/tables/other.yaml").write_text(path.read_text().replace("table: toy", "table: other"))
+    assert main(["report", "--tables", "toy", "--output", str(project / "page.html")]) == 0
+    text, found = read(project / "page.html")
+    assert re.findall(r'<section id="([^"]*)"', text) == ["found", "toy-small", "missing"]
+    assert found.pages == [(drawn / "case.html").read_text()]
+    assert "depgen reproduce other" not in found.texts
+    assert main(["report", "--tables", "toys"]) == 0
+    _, found = read(project / "results/report.html")
+    assert any("No table 'toys'" in each for each in found.texts)
+
+
 def test_a_table_is_drawn_by_its_own_measures(project, store):
     path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())

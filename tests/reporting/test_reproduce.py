@@ -219,7 +219,8 @@ def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
     monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
     text = reproduce.reproduce("toy")
     run = "runs/dm_toy/small/seed1/2026-01-01"  # the paper's own system, not its ablation
-    assert text.endswith(f"\ntable\n\nTo have DM-Base write: depgen generate --run {run}\n")
+    assert f"\ntable\n\nTo have DM-Base write: depgen generate --run {run}\n" in text
+    assert f'depgen.load("{run}")' in text.splitlines()[-1]
 
 
 def test_a_row_that_nothing_makes_is_refused(project):
