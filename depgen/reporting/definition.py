@@ -288,7 +288,7 @@ def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
 def _located(row: Row, folder: Path) -> Row:
     """The row, with a path to an experiment that lies next to the table's file and not in the working folder."""
     named = {name: getattr(row, name) for name in ("experiment", "floor_of", "corpus_of")}
-    beside = {
+    beside: dict[str, Any] = {
         name: str(folder / given)
         for name, given in named.items()
         if is_path(given) and not Path(given).is_file() and (folder / given).is_file()

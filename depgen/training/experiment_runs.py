@@ -303,12 +303,14 @@ def kept_test(run: Path) -> SplitNumbers:
 
 
 def _test_numbers(run: Path, name: str) -> SplitNumbers:
+    """The numbers on the test split, with those of the items and the digest of the split as far as they are kept."""
     numbers, items = _split_numbers(name, run / TEST_NUMBERS, "test"), run / TEST_ITEMS
-    found = SplitNumbers(numbers, *_item_scores(items, numbers.get("perplexity")))
-    if found.item_nll is None:
-        return found
+    nll, tokens, words = _item_scores(items, numbers.get("perplexity"))
+    if nll is None:
+        return SplitNumbers(numbers)
     with np.load(items, allow_pickle=False) as arrays:
-        return replace(found, data=str(arrays["data"]) if "data" in arrays else None)
+        data = str(arrays["data"]) if "data" in arrays else None
+    return SplitNumbers(numbers, nll, tokens, words, data)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
