@@ -222,7 +222,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": ("parsing-scores", "bracketing-f1", "draw", "head-correlations", "heat-map"),
         "Judge documents": ("coherence",),
-        "Tables and reports": ("reproduce", "table", "report", "curves", "series", "case-study", "record", "grid"),
+        "Tables and reports": (
+            "compare",
+            "reproduce",
+            "table",
+            "report",
+            "curves",
+            "series",
+            "case-study",
+            "record",
+            "grid",
+        ),
         "Human evaluation": ("human-eval export", "human-eval score"),
         "Set up": ("completion",),
     }
