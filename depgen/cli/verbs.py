@@ -55,6 +55,18 @@ VERBS = {
         positionals=("file",),
         counts=("tokens_per_batch",),
     ),
+    "minimal-pairs": Verb(
+        "how often a system finds the grammatical sentence of a pair likelier: BLiMP, or your own pairs",
+        "depgen.evaluation.syntax.minimal_pairs:minimal_pairs",
+        positionals=("file",),
+        counts=("tokens_per_batch",),
+    ),
+    "syntactic-suites": Verb(
+        "how often SyntaxGym's predictions hold of a system's surprisals",
+        "depgen.evaluation.syntax.syntactic_suites:syntactic_suites",
+        positionals=("file",),
+        counts=("tokens_per_batch",),
+    ),
     "coherence": Verb(
         "how often a run finds documents likelier than other orders, places of a sentence, or endings",
         "depgen.evaluation.coherence.assessment:coherence",
