@@ -166,7 +166,7 @@ def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
         "accuracy": 100 * float(np.mean([item.is_right for item in items])),
         "accuracy_by_token": 100 * float(np.mean([item.is_right_by_token for item in items])),
         "chance": 50 * (1 - identical / len(items)),
-        **({"accuracy_5gram": 100 * float(np.mean(floors))} if floors else {}),
+        **({"accuracy_5gram": 100 * float(np.mean(np.array(floors, dtype=bool)))} if floors else {}),
         "unknown": 100 * (1 - len(known) / len(items)),
         "identical": identical,
         "known_pairs": len(known),
@@ -227,7 +227,7 @@ def minimal_pairs(
     tokens: Tokens | None = None,
     form: FormName | None = None,
     first_word_space: bool | None = None,
-    items: Path | None = None,
+    item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
     tokens_per_batch: int | None = None,
@@ -251,7 +251,7 @@ def minimal_pairs(
             protocol.
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
-        items: a file for the scores of each pair, as JSON lines.
+        item_output: a file for the scores of each pair, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
         tokens_per_batch: scored at once, padding included; no score depends on it.
@@ -260,7 +260,7 @@ def minimal_pairs(
     Raises:
         UserError: no such file, run or column, an empty sentence, or a system without likelihood.
     """
-    for path in filter(None, (items, output)):
+    for path in filter(None, (item_output, output)):
         check_output(path)
     pairs = read_pairs(file)
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
@@ -273,8 +273,8 @@ def minimal_pairs(
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
-    if items is not None:
-        write_atomically(items, as_json_lines(each.row() for each in found.items))
+    if item_output is not None:
+        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
     rows = found.rows()
     _report(rows[-1], system)
     content = as_json_lines(rows) if json else as_columns(rows, digits=2)

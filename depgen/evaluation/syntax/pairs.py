@@ -75,17 +75,20 @@ def _files(path: Path | None) -> list[Path]:
     return [path]
 
 
-def _of_file(path: Path) -> Iterator[Pair]:
+def _of_file(path: Path) -> list[Pair]:
     rows = _json_rows(path) if path.suffix == ".jsonl" else _column_rows(path)
-    number = 0
-    for number, (line, row) in enumerate(rows, start=1):
-        place = f"{path}:{line}"
-        good, bad = (TestSentence(place, _sentence(row, name, place)) for name in ("good", "bad"))
-        paradigm = _text(row, "paradigm", place) or path.stem
-        phenomenon = _text(row, "phenomenon", place) or paradigm
-        yield Pair(good, bad, paradigm, phenomenon, _text(row, "identifier", place) or str(line))
-    if not number:
+    found = [_pair(row, path, line) for line, row in rows]
+    if not found:
         raise UserError(f"{path}: expected pairs of sentences, found none.")
+    return found
+
+
+def _pair(row: Mapping[str, Any], path: Path, line: int) -> Pair:
+    place = f"{path}:{line}"
+    good, bad = (TestSentence(place, _sentence(row, name, place)) for name in ("good", "bad"))
+    paradigm = _text(row, "paradigm", place) or path.stem
+    phenomenon = _text(row, "phenomenon", place) or paradigm
+    return Pair(good, bad, paradigm, phenomenon, _text(row, "identifier", place) or str(line))
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

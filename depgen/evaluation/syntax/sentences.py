@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Int
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
@@ -123,7 +123,7 @@ def score_sentences(
     encoder = TextEncoder(system.trained, system.reading, system.reads_documents())
     read: list[EncodedSentence] = []
     places: dict[tuple[int, ...], int] = {}
-    units = []
+    units: list[DocumentIds] = []
     for sentence, document in zip(sentences, documents_of(sentences, tokens), strict=True):
         found = encoder.sentences(document)
         ids = tuple(found[0].encoding.ids.tolist()) if found else ()

@@ -122,7 +122,7 @@ def read_suite(path: Path) -> Suite:
     )
     numbers = [item.number for item in items]
     _check_new(numbers, "item_number", str(path))
-    suite = Suite(str(meta.get("name") or path.stem), metric, predictions, items)  # type: ignore[arg-type]
+    suite = Suite(str(meta.get("name") or path.stem), metric, predictions, items)
     for formula in predictions:
         for item in items:
             _check_named(formula, item, str(path))

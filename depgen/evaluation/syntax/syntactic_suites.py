@@ -318,7 +318,7 @@ def syntactic_suites(
     tokens: Tokens | None = None,
     form: FormName | None = None,
     first_word_space: bool | None = None,
-    items: Path | None = None,
+    item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
     tokens_per_batch: int | None = None,
@@ -340,7 +340,7 @@ def syntactic_suites(
             protocol.
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
-        items: a file for the surprisals and outcomes of each item, as JSON lines.
+        item_output: a file for the surprisals and outcomes of each item, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
         tokens_per_batch: scored at once, padding included; no score depends on it.
@@ -349,7 +349,7 @@ def syntactic_suites(
     Raises:
         UserError: no such file or run, a suite that is not as it should be, or a system without likelihood.
     """
-    for path in filter(None, (items, output)):
+    for path in filter(None, (item_output, output)):
         check_output(path)
     suites = read_suites(file)
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
@@ -362,8 +362,8 @@ def syntactic_suites(
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
-    if items is not None:
-        write_atomically(items, as_json_lines(each.row() for each in found.items))
+    if item_output is not None:
+        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
     rows = found.rows()
     _report(rows[-1], found, system)
     content = as_json_lines(rows) if json else as_columns(rows, digits=2)
