@@ -24,7 +24,8 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"(": ")", "[": "]"}
 _CLAIMS = ("&", "|", "<", ">", "=")
-_DEEPEST = 100
+_DEEPEST, _LONGEST = 100, 400
+"""Brackets in each other, and regions, numbers and symbols, that a formula has at most."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-3
 """How far two surprisals may differ that `=` takes for equal, as in SyntaxGym."""
 
@@ -145,12 +146,15 @@ class _Reader:
     """Reads a formula from left to right, one token ahead."""
 
     def __init__(self, text: str, place: str) -> None:
-        self.text, self.place, self.depth, self.end = text, place, 0, 0
+        self.text, self.place, self.depth, self.end, self.tokens = text, place, 0, 0, 0
         self.token: re.Match[str] | None = None
         self._next()
 
     def _next(self) -> None:
-        self.start = self.end
+        self.start = len(self.text) - len(self.text[self.end :].lstrip())
+        self.tokens += 1
+        if self.tokens > _LONGEST:
+            raise self.error(f"at most {_LONGEST} regions, numbers and symbols")
         self.token = _TOKEN.match(self.text, self.end)
         self.end = self.token.end() if self.token else self.end
 
@@ -161,13 +165,13 @@ class _Reader:
 
     def rest(self) -> str:
         """What has not been read."""
-        return self.text[self.start :].strip()
+        return self.text[self.start :].rstrip()
 
     def error(self, expected: str) -> UserError:
         found = repr(self.rest()[:20]) if self.rest() else "the end"
         return UserError(
-            f"{self.place}: expected {expected} at character {self.start + 1} of the formula {self.text!r}, found "
-            f"{found}. Formulas know + - < > = & | and brackets."
+            f"{self.place}: expected {expected} at character {self.start + 1} of the formula {self.text[:200]!r}, "
+            f"found {found}. Formulas know + - < > = & | and brackets."
         )
 
     def claim(self) -> Part:
