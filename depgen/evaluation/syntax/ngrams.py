@@ -62,6 +62,8 @@ class NgramModel:
         for length in range(1, order + 1):
             context = _before(gram, length)
             valid = within >= length - 1
+            if not valid.any():  # all sentences are shorter
+                break
             keys, places = np.unique(context[valid] * self.size + ids[valid], return_inverse=True)
             found = np.bincount(places, weights=(within > 0)[valid], minlength=len(keys))  # nothing predicts the begin
             owner = keys // self.size

@@ -10,7 +10,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.minimal_pairs import score_pairs
+from depgen.evaluation.syntax.minimal_pairs import minimal_pairs, score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from tests.evaluation.syntax.toys import unigrams
 from tests.invented_models import write_gpt2
@@ -180,7 +180,8 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     assert main(["minimal-pairs", *options, "--json", "--output", str(table), "--protocol", "paper"]) == 0
     rows = [json.loads(line) for line in table.read_text().splitlines()]
     assert [(each["pairs"], each["protocol"]) for each in rows] == [(1, "paper")] * 3
-    assert main(["minimal-pairs", *options, "--run", "x"]) == 2
-    assert "only one of --run x and --pretrained" in capsys.readouterr().err
+    with pytest.raises(UserError, match="only one of --run x and --pretrained"):
+        minimal_pairs(path, run="x", pretrained=str(tiny))
+    capsys.readouterr()
     assert main(["minimal-pairs", *options, "--five_gram"]) == 2
     assert "leave out --five_gram" in capsys.readouterr().err
