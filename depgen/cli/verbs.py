@@ -55,6 +55,18 @@ VERBS = {
         positionals=("file",),
         counts=("tokens_per_batch",),
     ),
+    "minimal-pairs": Verb(
+        "how often a system finds the grammatical sentence of a pair likelier: BLiMP, or your own pairs",
+        "depgen.evaluation.syntax.minimal_pairs:minimal_pairs",
+        positionals=("file",),
+        counts=("tokens_per_batch",),
+    ),
+    "syntactic-suites": Verb(
+        "how often SyntaxGym's predictions hold of a system's surprisals",
+        "depgen.evaluation.syntax.syntactic_suites:syntactic_suites",
+        positionals=("file",),
+        counts=("tokens_per_batch",),
+    ),
     "coherence": Verb(
         "count how often a run prefers a document to the same document rearranged",
         "depgen.evaluation.coherence.assessment:coherence",

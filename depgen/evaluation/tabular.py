@@ -1,6 +1,8 @@
 """Results as rows, and as a pandas table."""
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -46,3 +48,27 @@ class Results(Tabular, Generic[_Text]):
 
     def __getitem__(self, index: int | slice) -> _Text | Sequence[_Text]:
         return self.texts[index]
+
+
+def as_columns(rows: Sequence[Row], *, digits: int = 6) -> str:
+    """Rows as tab-separated columns below their names; None is an empty cell."""
+    lines = ["\t".join(rows[0]), *("\t".join(_cell(each, digits) for each in row.values()) for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _cell(value: str | int | float | None, digits: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value + 0.0:.{digits}f}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def as_json_lines(rows: Iterable[Row]) -> str:
+    """A line a row; JSON has no word for an infinite number, which becomes null."""
+    finite = ({name: _finite(value) for name, value in row.items()} for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in finite)
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,11 +5,9 @@ What a system gives a word is one of three kinds, which every row names: `exact`
 `bound`. Their perplexities have names of their own, since they do not compare.
 """
 
-import json as json_format
 import logging
 import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from depgen.errors import UserError
@@ -17,7 +15,7 @@ from depgen.evaluation.likelihood.scored_text import PERPLEXITY
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import Reads, System
-from depgen.evaluation.tabular import Row
+from depgen.evaluation.tabular import as_columns, as_json_lines
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.locations import check_output, write_atomically
 from depgen.trees.conllu import TagColumn
@@ -101,31 +99,13 @@ def score(
             f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
             "another by --form."
         )
-    content = _as_json(scores.rows(), unit) if json else _as_columns(scores.rows())
+    rows = scores.rows()
+    content = as_json_lines({**row, "unit": unit} for row in rows) if json else as_columns(rows)
     _report(scores, system, reads)
     if output is None:
         return content
     write_atomically(output, content)
     return None
-
-
-def _as_columns(rows: Sequence[Row]) -> str:
-    lines = ["\t".join(rows[0]), *("\t".join(map(_cell, row.values())) for row in rows)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _cell(value: str | int | float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value + 0.0:.6f}" if isinstance(value, float) else " ".join(str(value).split())
-
-
-def _as_json(rows: Sequence[Row], unit: Unit) -> str:
-    """A line a row; JSON has no word for an infinite perplexity, which becomes null."""
-    finite = ({name: None if value == math.inf else value for name, value in row.items()} for row in rows)
-    return "".join(f"{json_format.dumps({**row, 'unit': unit}, ensure_ascii=False)}\n" for row in finite)
 
 
 def _report(scores: Scores, system: System, reads: Reads | None) -> None:

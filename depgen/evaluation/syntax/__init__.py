@@ -1,0 +1,1 @@
+"""Syntactic evaluation: minimal pairs, and suites of predictions about surprisals."""

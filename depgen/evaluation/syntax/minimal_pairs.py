@@ -1,0 +1,297 @@
+"""`depgen minimal-pairs`: how often a system finds a grammatical sentence likelier than an ungrammatical one."""
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from depgen.evaluation.syntax.ngrams import floor_scores
+from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
+from depgen.evaluation.syntax.sentences import (
+    MOST_UNKNOWN,
+    Protocol,
+    ScoredSentence,
+    load_system,
+    score_sentences,
+    usual_tokens,
+)
+from depgen.evaluation.system import System
+from depgen.evaluation.tabular import Row, Tabular, as_columns, as_json_lines
+from depgen.evaluation.text_documents import Tokens
+from depgen.language_models.base import Likelihood
+from depgen.locations import check_output, write_atomically
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A pair with the scores of both sentences.
+
+    Attributes:
+        pair: the sentences.
+        good: the score of the grammatical one.
+        bad: the score of the other.
+        with_end: whether a sentence's end counts.
+        floor: the scores of a 5-gram model, good and bad; None where it was not trained.
+    """
+
+    pair: Pair
+    good: ScoredSentence
+    bad: ScoredSentence
+    with_end: bool
+    floor: tuple[ScoredSentence, ScoredSentence] | None = None
+
+    @property
+    def log_probs(self) -> tuple[float, float]:
+        """Nats of the good and the bad sentence."""
+        return self.good.log_prob(with_end=self.with_end), self.bad.log_prob(with_end=self.with_end)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Nats a token."""
+        lengths = (each.length(with_end=self.with_end) for each in (self.good, self.bad))
+        good, bad = (nats / length for nats, length in zip(self.log_probs, lengths, strict=True))
+        return good, bad
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the good sentence is likelier; ties are wrong."""
+        return self.log_probs[0] > self.log_probs[1]
+
+    @property
+    def is_right_by_token(self) -> bool:
+        """The same of nats a token."""
+        return self.means[0] > self.means[1]
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether the system reads the same tokens twice, so that the pair is a tie."""
+        return self.good.ids == self.bad.ids
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is an `<unk>` in one of the sentences."""
+        return bool(self.good.unknown.any() or self.bad.unknown.any())
+
+    @property
+    def floor_is_right(self) -> bool | None:
+        """Whether the 5-gram model finds the good sentence likelier."""
+        if self.floor is None:
+            return None
+        good, bad = (each.log_prob(with_end=self.with_end) for each in self.floor)
+        return good > bad
+
+    def row(self) -> Row:
+        """The pair as an item."""
+        (good, bad), floor = self.log_probs, self.floor_is_right
+        return {
+            "phenomenon": self.pair.phenomenon,
+            "paradigm": self.pair.paradigm,
+            "id": self.pair.identifier,
+            "good": self.pair.good.text,
+            "bad": self.pair.bad.text,
+            "log_prob_good": good,
+            "log_prob_bad": bad,
+            "tokens_good": self.good.length(with_end=self.with_end),
+            "tokens_bad": self.bad.length(with_end=self.with_end),
+            "right": self.is_right,
+            "right_by_token": self.is_right_by_token,
+            "unknown": self.has_unknown,
+            "identical": self.is_identical,
+            **({} if floor is None else {"right_5gram": floor}),
+        }
+
+
+@dataclass(frozen=True)
+class PairScores(Tabular):
+    """A system's answers to minimal pairs.
+
+    Attributes:
+        items: the pairs with their scores.
+        protocol: how they were scored.
+        likelihood: what the scores are; accuracies of different kinds do not compare.
+    """
+
+    items: tuple[ScoredPair, ...]
+    protocol: Protocol
+    likelihood: Likelihood
+
+    def rows(self) -> list[Row]:
+        """A row for each paradigm, each phenomenon and all: numbers of pairs, the rest per cent.
+
+        A phenomenon's accuracies are the means of its paradigms', and the overall ones those of all paradigms. `chance`
+        is that of random scores, with which identical pairs tie. A row with more than 20 % of pairs with `<unk>` is not
+        `decided`.
+        """
+        grouped: dict[tuple[str, str], list[ScoredPair]] = {}
+        for item in self.items:
+            grouped.setdefault((item.pair.phenomenon, item.pair.paradigm), []).append(item)
+        paradigms = {key: _measures(items) for key, items in sorted(grouped.items())}
+        rows: list[Row] = []
+        for phenomenon in dict.fromkeys(phenomenon for phenomenon, _ in paradigms):
+            own = {key: each for key, each in paradigms.items() if key[0] == phenomenon}
+            rows += [self._row("paradigm", name, [each]) for (_, name), each in own.items()]
+            rows.append(self._row("phenomenon", phenomenon, list(own.values())))
+        return [*rows, self._row("overall", "all", list(paradigms.values()))]
+
+    def _row(self, level: str, name: str, paradigms: Sequence[Mapping[str, float]]) -> Row:
+        """The sums of the counts and the means of the accuracies of paradigms."""
+        found: Row = {"level": level, "name": name}
+        for measure in paradigms[0]:
+            values = [each[measure] for each in paradigms]
+            if measure in ("pairs", "known_pairs", "identical"):
+                found[measure] = sum(values)
+            elif measure == "unknown":
+                pairs = [each["pairs"] for each in paradigms]
+                found[measure] = float(np.average(values, weights=pairs))
+            else:
+                defined = [value for value in values if not np.isnan(value)]
+                found[measure] = float(np.mean(defined)) if defined else None
+        decided = found["unknown"] <= 100 * MOST_UNKNOWN
+        return {**found, "decided": decided, "protocol": self.protocol, "likelihood": self.likelihood}
+
+
+def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
+    """Of a paradigm's pairs: counts, and accuracies per cent; nan where there is no pair to count."""
+    known = [item for item in items if not item.has_unknown]
+    identical = sum(item.is_identical for item in items)
+    floors = [item.floor_is_right for item in items if item.floor is not None]
+    return {
+        "pairs": len(items),
+        "accuracy": 100 * float(np.mean([item.is_right for item in items])),
+        "accuracy_by_token": 100 * float(np.mean([item.is_right_by_token for item in items])),
+        "chance": 50 * (1 - identical / len(items)),
+        **({"accuracy_5gram": 100 * float(np.mean(np.array(floors, dtype=bool)))} if floors else {}),
+        "unknown": 100 * (1 - len(known) / len(items)),
+        "identical": identical,
+        "known_pairs": len(known),
+        "known_accuracy": 100 * float(np.mean([item.is_right for item in known])) if known else np.nan,
+    }
+
+
+def score_pairs(
+    system: System,
+    pairs: list[Pair],
+    *,
+    protocol: Protocol = "plain",
+    tokens: Tokens = "rules",
+    five_gram: bool = False,
+    tokens_per_batch: int | None = None,
+    progress: bool = False,
+) -> PairScores:
+    """A system's answers to minimal pairs.
+
+    Args:
+        system: gives texts a likelihood.
+        pairs: by `read_pairs`.
+        protocol: see `minimal_pairs`.
+        tokens: words are separated by white space, or by rules for English.
+        five_gram: also train a 5-gram model on the run's corpus.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
+        progress: show a progress bar.
+
+    Raises:
+        UserError: the system gives texts no likelihood, or can't read a sentence.
+    """
+    chosen = pairs_of_protocol(pairs, protocol)
+    sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
+    scores = score_sentences(
+        system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress
+    )  # fmt: skip
+    floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
+    items = [
+        ScoredPair(
+            pair,
+            scores[2 * place],
+            scores[2 * place + 1],
+            protocol == "plain",
+            (floors[2 * place], floors[2 * place + 1]) if floors else None,
+        )
+        for place, pair in enumerate(chosen)
+    ]
+    return PairScores(tuple(items), protocol, system.model.likelihood)
+
+
+def minimal_pairs(
+    file: Path | None = None,
+    *,
+    run: str | None = None,
+    pretrained: str | None = None,
+    protocol: Protocol = "plain",
+    five_gram: bool = False,
+    tokens: Tokens | None = None,
+    form: FormName | None = None,
+    first_word_space: bool | None = None,
+    item_output: Path | None = None,
+    output: Path | None = None,
+    json: bool = False,
+    tokens_per_batch: int | None = None,
+    device: str | None = None,
+) -> str | None:
+    """How often a system finds the grammatical sentence of a pair likelier, per cent; tab-separated.
+
+    A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all paradigms). Ties are
+    wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the number of tokens.
+
+    Args:
+        file: JSON lines or tab-separated columns with `sentence_good` and `sentence_bad`, or a folder of such files; by
+            default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and `pairID`
+            or `id` may be there too.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
+        protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
+            paradigm, final punctuation cut off as a word and scored, the end of the sentence not.
+        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
+        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
+            protocol.
+        form: what words are brought into, as in `depgen score`.
+        first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
+        item_output: a file for the scores of each pair, as JSON lines.
+        output: a file for the rows; without it they are printed.
+        json: JSON lines instead of tab-separated columns.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+
+    Raises:
+        UserError: no such file, run or column, an empty sentence, or a system without likelihood.
+    """
+    for path in filter(None, (item_output, output)):
+        check_output(path)
+    pairs = read_pairs(file)
+    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
+    found = score_pairs(
+        system,
+        pairs,
+        protocol=protocol,
+        tokens=tokens or usual_tokens(protocol, pretrained),
+        five_gram=five_gram,
+        tokens_per_batch=tokens_per_batch,
+        progress=sys.stderr.isatty(),
+    )
+    if item_output is not None:
+        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
+    rows = found.rows()
+    _report(rows[-1], system)
+    content = as_json_lines(rows) if json else as_columns(rows, digits=2)
+    if output is None:
+        return content
+    write_atomically(output, content)
+    return None
+
+
+def _report(overall: Row, system: System) -> None:
+    logger.info(
+        "%d pairs, %s log-likelihood, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
+        overall["pairs"], overall["likelihood"], overall["protocol"], overall["accuracy"],
+        overall["accuracy_by_token"], system.trained.checkpoint,
+    )  # fmt: skip
+    if not overall["decided"]:
+        logger.warning(
+            "%.1f %% of the pairs hold <unk>, more than %.0f %%: the accuracy decides nothing between systems. Take a "
+            "run with a subword vocabulary.", overall["unknown"], 100 * MOST_UNKNOWN,
+        )  # fmt: skip

@@ -1,0 +1,392 @@
+"""`depgen syntactic-suites`: how often predictions about a system's surprisals hold."""
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from depgen.evaluation.syntax.chance import chance_of
+from depgen.evaluation.syntax.formulas import Formula, Region
+from depgen.evaluation.syntax.ngrams import floor_scores
+from depgen.evaluation.syntax.sentences import (
+    MOST_UNKNOWN,
+    Protocol,
+    ScoredSentence,
+    TestSentence,
+    load_system,
+    score_sentences,
+    usual_tokens,
+)
+from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
+from depgen.evaluation.system import System
+from depgen.evaluation.tabular import Row, Tabular, as_columns, as_json_lines
+from depgen.evaluation.text_documents import Tokens
+from depgen.language_models.base import Likelihood
+from depgen.locations import check_output, write_atomically
+from depgen.trees.text_form import FormName
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ScoredCondition:
+    """A condition with the scores of its tokens.
+
+    Attributes:
+        condition: the sentence.
+        sentence: its scores; tokens after the last region, such as a final stop that is added, count in none.
+        metric: how the surprisals of a region's tokens become one number.
+    """
+
+    condition: Condition
+    sentence: ScoredSentence
+    metric: Metric
+
+    @cached_property
+    def surprisals(self) -> Mapping[int, float]:
+        """Nats of each region; 0 for a region without tokens.
+
+        A token belongs to the region that holds the first character of its word.
+        """
+        return {number: self._surprisal(number) for number in self.condition.spans}
+
+    def _surprisal(self, number: int) -> float:
+        found = -self.sentence.log_probs[self._tokens(number)]
+        if not len(found):
+            return 0.0
+        return float(found.sum() if self.metric == "sum" else found.mean())
+
+    def _tokens(self, number: int) -> slice:
+        first, last = np.searchsorted(self.sentence.starts, self.condition.spans[number])
+        return slice(int(first), int(last))
+
+    def of(self, region: Region) -> float:
+        """The surprisal of a region, or the sum over all."""
+        return sum(self.surprisals.values()) if region.number is None else self.surprisals[region.number]
+
+    def has_unknown(self, region: Region) -> bool:
+        """Whether there is an `<unk>` in the region."""
+        numbers = self.condition.spans if region.number is None else [region.number]
+        return any(bool(self.sentence.unknown[self._tokens(number)].any()) for number in numbers)
+
+    def is_unread(self, region: Region) -> bool:
+        """Whether the system reads no word of a region that has some."""
+        if region.number is None:
+            return False
+        tokens = self._tokens(region.number)
+        return tokens.start == tokens.stop and not self.condition.is_empty(region)
+
+
+@dataclass(frozen=True)
+class ScoredItem:
+    """An item with the scores of its conditions.
+
+    Attributes:
+        suite: that it is in.
+        item: its sentences.
+        predictions: those that are tested.
+        conditions: by name, with the system's scores.
+        floor: the same with those of a 5-gram model; None where it was not trained.
+    """
+
+    suite: Suite
+    item: Item
+    predictions: tuple[Formula, ...]
+    conditions: Mapping[str, ScoredCondition]
+    floor: Mapping[str, ScoredCondition] | None = None
+
+    @property
+    def holds(self) -> tuple[bool, ...]:
+        """Whether each prediction holds of the system's surprisals."""
+        return _holds(self.predictions, self.conditions)
+
+    @property
+    def floor_holds(self) -> tuple[bool, ...] | None:
+        """Whether each prediction holds of the 5-gram model's."""
+        return None if self.floor is None else _holds(self.predictions, self.floor)
+
+    @property
+    def regions(self) -> list[Region]:
+        """The critical regions: those that the predictions name."""
+        return list(dict.fromkeys(region for formula in self.predictions for region in formula.regions))
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is an `<unk>` in a critical region."""
+        return any(self.conditions[region.condition].has_unknown(region) for region in self.regions)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the system reads nothing of a critical region."""
+        return any(self.conditions[region.condition].is_unread(region) for region in self.regions)
+
+    @property
+    def empty(self) -> frozenset[Region]:
+        """The critical regions without words."""
+        return frozenset(each for each in self.regions if self.item.conditions[each.condition].is_empty(each))
+
+    def row(self) -> Row:
+        """The item as JSON holds it."""
+        floor = self.floor_holds
+        return {
+            "circuit": self.suite.circuit,
+            "suite": self.suite.name,
+            "item": self.item.number,
+            "holds": list(self.holds),
+            "unknown": self.has_unknown,
+            "unread": self.is_unread,
+            "surprisals": {
+                name: {str(number): _finite(value) for number, value in each.surprisals.items()}
+                for name, each in self.conditions.items()
+            },
+            **({} if floor is None else {"holds_5gram": list(floor)}),
+        }
+
+
+def _holds(predictions: Sequence[Formula], conditions: Mapping[str, ScoredCondition]) -> tuple[bool, ...]:
+    return tuple(bool(each.holds(lambda region: conditions[region.condition].of(region))) for each in predictions)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class SuiteScores(Tabular):
+    """A system's answers to test suites.
+
+    Attributes:
+        items: of all suites, with their scores.
+        protocol: how they were scored.
+        likelihood: what the scores are; accuracies of different kinds do not compare.
+    """
+
+    items: tuple[ScoredItem, ...]
+    protocol: Protocol
+    likelihood: Likelihood
+
+    def rows(self) -> list[Row]:
+        """A row for each suite, each circuit and all: numbers of items, the rest per cent.
+
+        The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a
+        row for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without
+        suites of `other` names. `chance` is that of random surprisals.
+        """
+        suites: dict[str, list[ScoredItem]] = {}
+        for item in self.items:
+            suites.setdefault(item.suite.name, []).append(item)
+        circuits: dict[str, list[Row]] = {}
+        rows: list[Row] = []
+        for circuit in (*CIRCUITS, OTHER):
+            for name, own in suites.items():
+                if own[0].suite.circuit == circuit:
+                    found = self._suite_rows(name, own)
+                    rows += found
+                    circuits.setdefault(circuit, []).append(found[0])
+            if circuit in circuits and circuit != OTHER:
+                rows.append(self._mean("circuit", circuit, circuits[circuit]))
+        means = [row for row in rows if row["level"] == "circuit"]
+        if means:
+            rows.append(self._mean("overall", f"{len(means)} circuits", means))
+        return rows
+
+    def _suite_rows(self, name: str, items: Sequence[ScoredItem]) -> list[Row]:
+        """The row of a suite, and of each of its predictions where there are several."""
+        predictions = len(items[0].predictions)
+        parts = [("suite", name, list(range(predictions)))]
+        if predictions > 1:
+            parts += [("prediction", f"{name}:{place}", [place]) for place in range(predictions)]
+        return [self._row(level, label, items, places) for level, label, places in parts]
+
+    def _row(self, level: str, name: str, items: Sequence[ScoredItem], places: Sequence[int]) -> Row:
+        known = [item for item in items if not item.has_unknown]
+        floors = [item.floor_holds for item in items]
+        chances: dict[tuple[int, frozenset[Region], int], float] = {}
+        for item in items:
+            for place in places:
+                key = _chance_key(item, place)
+                if key not in chances:
+                    chances[key] = chance_of(item.predictions[place], empty=item.empty, parts=key[2])
+        chance = np.mean([chances[_chance_key(item, place)] for item in items for place in places])
+        floor = {"accuracy_5gram": _share([each for each in floors if each is not None], places)}
+        return self._finished(
+            {
+                "level": level,
+                "name": name,
+                "items": len(items),
+                "accuracy": _share([item.holds for item in items], places),
+                "chance": 100 * float(chance),
+                **({} if None in floors else floor),
+                "unknown": 100 * (1 - len(known) / len(items)),
+                "unread": sum(item.is_unread for item in items),
+                "known_items": len(known),
+                "known_accuracy": _share([item.holds for item in known], places),
+            }
+        )
+
+    def _mean(self, level: str, name: str, rows: Sequence[Row]) -> Row:
+        """The means of the accuracies of suites or circuits, and the sums of their counts."""
+        found: Row = {"level": level, "name": name}
+        for measure in list(rows[0])[2:-3]:
+            values = [row[measure] for row in rows if row[measure] is not None]
+            if measure in ("items", "unread", "known_items"):
+                found[measure] = sum(values)
+            elif measure == "unknown":
+                found[measure] = float(np.average(values, weights=[row["items"] for row in rows]))
+            else:
+                found[measure] = float(np.mean(values)) if values else None
+        return self._finished(found)
+
+    def _finished(self, row: Row) -> Row:
+        decided = row["unknown"] <= 100 * MOST_UNKNOWN
+        return {**row, "decided": decided, "protocol": self.protocol, "likelihood": self.likelihood}
+
+
+def _chance_key(item: ScoredItem, place: int) -> tuple[int, frozenset[Region], int]:
+    """All that the chance of an item's prediction depends on."""
+    condition = next(iter(item.item.conditions.values()))
+    return place, item.empty, sum(first < last for first, last in condition.spans.values())
+
+
+def _share(holds: Sequence[tuple[bool, ...]], places: Sequence[int]) -> float | None:
+    """Per cent of the predictions at some places that hold; None without items."""
+    found = [each[place] for each in holds for place in places]
+    return 100 * float(np.mean(found)) if found else None
+
+
+def score_suites(
+    system: System,
+    suites: Sequence[Suite],
+    *,
+    protocol: Protocol = "plain",
+    tokens: Tokens = "rules",
+    five_gram: bool = False,
+    tokens_per_batch: int | None = None,
+    progress: bool = False,
+) -> SuiteScores:
+    """A system's answers to test suites.
+
+    Args:
+        system: gives texts a likelihood.
+        suites: by `read_suites`.
+        protocol: see `syntactic_suites`.
+        tokens: words are separated by white space, or by rules for English.
+        five_gram: also train a 5-gram model on the run's corpus.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
+        progress: show a progress bar.
+
+    Raises:
+        UserError: the system gives texts no likelihood, or can't read a sentence.
+    """
+    if protocol == "paper":
+        suites = [suite for suite in suites if suite.circuit != OTHER] or suites
+    stop = " ." if protocol == "paper" else ""
+    conditions = [each for suite in suites for item in suite.items for each in item.conditions.values()]
+    sentences = [TestSentence(each.place, each.text + stop) for each in conditions]
+    scores = iter(
+        score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
+    )
+    floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
+    items = []
+    for suite in suites:
+        predictions = suite.predictions[:1] if protocol == "paper" else suite.predictions
+        for item in suite.items:
+            own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
+            assert own is not None
+            items.append(ScoredItem(suite, item, predictions, own, floor))
+    return SuiteScores(tuple(items), protocol, system.model.likelihood)
+
+
+def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
+    """An item's conditions with the scores that come next; None without scores."""
+    if scores is None:
+        return None
+    return {name: ScoredCondition(each, next(scores), suite.metric) for name, each in item.conditions.items()}
+
+
+def syntactic_suites(
+    file: Path | None = None,
+    *,
+    run: str | None = None,
+    pretrained: str | None = None,
+    protocol: Protocol = "plain",
+    five_gram: bool = False,
+    tokens: Tokens | None = None,
+    form: FormName | None = None,
+    first_word_space: bool | None = None,
+    item_output: Path | None = None,
+    output: Path | None = None,
+    json: bool = False,
+    tokens_per_batch: int | None = None,
+    device: str | None = None,
+) -> str | None:
+    """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent; tab-separated.
+
+    A row for each suite, each circuit (the mean of its suites) and all (the mean of the six circuits). The surprisal of
+    a region is the sum over its tokens, or the mean if the suite says so.
+
+    Args:
+        file: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in `$DEPGEN_DATA/syntaxgym`.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
+        protocol: `plain`, all predictions of all suites; or `paper`, that of GiLT: the first prediction alone, a final
+            stop after every sentence, and no suite outside the six circuits.
+        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
+        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
+            protocol.
+        form: what words are brought into, as in `depgen score`.
+        first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
+        item_output: a file for the surprisals and outcomes of each item, as JSON lines.
+        output: a file for the rows; without it they are printed.
+        json: JSON lines instead of tab-separated columns.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+
+    Raises:
+        UserError: no such file or run, a suite that is not as it should be, or a system without likelihood.
+    """
+    for path in filter(None, (item_output, output)):
+        check_output(path)
+    suites = read_suites(file)
+    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
+    found = score_suites(
+        system,
+        suites,
+        protocol=protocol,
+        tokens=tokens or usual_tokens(protocol, pretrained),
+        five_gram=five_gram,
+        tokens_per_batch=tokens_per_batch,
+        progress=sys.stderr.isatty(),
+    )
+    if item_output is not None:
+        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
+    rows = found.rows()
+    _report(rows[-1], found, system)
+    content = as_json_lines(rows) if json else as_columns(rows, digits=2)
+    if output is None:
+        return content
+    write_atomically(output, content)
+    return None
+
+
+def _report(overall: Row, found: SuiteScores, system: System) -> None:
+    logger.info(
+        "%d items, %s log-likelihood, protocol %s: %.1f %% (%s). Scored by %s.",
+        len(found.items), found.likelihood, found.protocol, overall["accuracy"], overall["name"],
+        system.trained.checkpoint,
+    )  # fmt: skip
+    if not overall["decided"]:
+        logger.warning(
+            "%.1f %% of the items hold <unk> in a critical region, more than %.0f %%: the accuracy decides nothing "
+            "between systems. Take a run with a subword vocabulary.", overall["unknown"], 100 * MOST_UNKNOWN,
+        )  # fmt: skip
+    unread = sum(item.is_unread for item in found.items)
+    if unread:
+        logger.warning(
+            "%d items have a critical region of which the system reads no word in the form `%s`: its surprisal is 0. "
+            "Name another form by --form.", unread, system.reading.form,
+        )  # fmt: skip
