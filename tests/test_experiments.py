@@ -44,7 +44,7 @@ def experiments():
         row.experiment_at(size)
         for definition in map(load_definition, table_names())
         for row in definition.rows
-        if row.made_from is not None
+        if row.experiment is not None
         for size in definition.sizes
     ]
     found = [*(Experiment(path, size) for path in BASES for size in sizes_of(path)), *rows]

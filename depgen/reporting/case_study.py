@@ -19,12 +19,13 @@ from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.experiments import experiments_root
-from depgen.reporting.fields import part, read_yaml
+from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, prompts_of
 from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import row_folder
 from depgen.reporting.side_by_side import Example, Examples, Format, render
 from depgen.trees.lines import read_texts
+from depgen.yaml_files import read_settings
 
 HUMAN, EMPTY = "human", "(empty)"
 _ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
@@ -111,7 +112,7 @@ def load_study(name: str) -> CaseStudy:
         known = study_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
-    study = part(CaseStudy, read_yaml(path), str(path))
+    study = read_as(CaseStudy, read_settings(path), str(path))
     if not study.rows or (study.texts if study.contexts is None else study.contexts) < 1:
         raise UserError(f"{path}: expected at least one row and at least one text of each.")
     return study

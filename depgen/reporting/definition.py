@@ -3,17 +3,20 @@
 import dataclasses
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator
 
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
+from depgen.errors import UserError, check_at_least, did_you_mean, user_errors_unwrapped
 from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path
-from depgen.reporting.fields import entries, part, parts, read_yaml
+from depgen.reporting.fields import read_as
 from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
+from depgen.yaml_files import read_settings
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 PublishedTest = Literal["z_test"]
@@ -61,6 +64,11 @@ class Column:
     published_only: bool = False
     comparable: bool = True
 
+    def __post_init__(self) -> None:
+        check_at_least(0, decimals=self.decimals)
+        if self.top_p is not None:
+            Sampling(top_p=self.top_p)
+
     @property
     def weighed_by(self) -> str | None:
         """The items' numbers that their scores are weighed by, in intervals and in tests alike."""
@@ -82,10 +90,9 @@ class Row:
             nothing does yet.
         options: of `depgen fit`, without dashes, over the experiment: `model.init_args.mask_rate: 0.1`. A value may
             differ by size: `{small: 256, paper: 1024}`.
-        floor_of: the experiment whose source's own test perplexity is this row: the floor that no model can be expected
-            to pass.
-        floor: a rule that knows nothing of the words, as `depgen parsing-scores` names it; the row shows its trees.
-        corpus_of: the experiment whose corpus the row shows the sizes of.
+        floor: what gives the row without training. A rule that knows nothing of the words, as `depgen parsing-scores`
+            names it: its trees. Of the experiment's corpus: `source`, the perplexity of the test split under the source
+            that generated it, which no model can be expected to pass; or `corpus`, its sizes.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
@@ -101,9 +108,7 @@ class Row:
     name: str
     experiment: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    floor_of: str | None = None
     floor: str | None = None
-    corpus_of: str | None = None
     other_data: bool = False
     group: str | None = None
     against: Sequence[str] = ()
@@ -115,15 +120,21 @@ class Row:
     x: float | None = None
     note: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.options and self.experiment is None:
+            raise UserError("options: expected an experiment, whose options they are.")
+        if alone := sorted(set(self.deviations) - set(self.values)):
+            raise UserError(f"deviations: {', '.join(alone)} have no values.")
+
     @property
     def is_floor(self) -> bool:
         """Whether nothing is trained for it: no seed varies it."""
-        return any(each is not None for each in (self.floor_of, self.floor, self.corpus_of))
+        return self.floor is not None
 
     @property
-    def made_from(self) -> str | None:
-        """The experiment whose YAML makes the row, trained or not."""
-        return self.experiment or self.floor_of or self.corpus_of
+    def trained(self) -> str | None:
+        """The experiment that is trained for it; None where none is."""
+        return None if self.is_floor else self.experiment
 
     def options_at(self, size: str) -> dict[str, Any]:
         """The options at a size.
@@ -150,9 +161,9 @@ class Row:
         Raises:
             UserError: no experiment does; or its file is not there or has no such size.
         """
-        if self.made_from is None:
+        if self.experiment is None:
             raise UserError(f"Row {self.name}: no experiment makes it.")
-        return experiment_of(self.made_from, size=size, options=self.options_at(size))
+        return experiment_of(self.experiment, size=size, options=self.options_at(size))
 
     @property
     def slug(self) -> str:
@@ -162,6 +173,19 @@ class Row:
         'DM-Transformer-left-chain'
         """
         return re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
+
+
+def _measures(given: object) -> tuple[Measure, ...]:
+    """The measures of a list of class paths and arguments."""
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--measures", type=list[Measure])
+    try:
+        with user_errors_unwrapped():
+            return tuple(parser.instantiate(parser.parse_object({"measures": given})).measures)
+    except ArgumentError as error:
+        raise UserError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -177,10 +201,9 @@ class TableDefinition:
         columns: measures, in order.
         rows: systems, in order.
         measures: numbers beyond those of each row's own test.
-        sizes_vary: whether rows are trained on more and less of one corpus on purpose, so that nothing warns of it.
         notes: lines printed below the table.
         pictures: what draws it: verbs of depgen with their options, such as `series`.
-        given: the name or path that the user gave; no part of its file.
+        given: the name or path that the user gave.
     """
 
     table: str
@@ -190,11 +213,10 @@ class TableDefinition:
     rows: tuple[Row, ...]
     sizes: tuple[str, ...] = SIZES
     seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
-    measures: tuple[Measure, ...] = ()
-    sizes_vary: bool = False
+    measures: Annotated[tuple[Measure, ...], PlainValidator(_measures)] = ()
     notes: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
-    given: str | None = field(default=None, metadata={"in_file": False})
+    given: str | None = None
 
     @property
     def argument(self) -> str:
@@ -248,10 +270,8 @@ class TableDefinition:
 
 def is_made(row: Row, *, size: str) -> bool:
     """Whether something makes the row: a floor's rule, or an experiment that is there at this size."""
-    if row.floor is not None:
-        return True
     try:
-        return row.made_from is not None and bool(row.experiment_at(size))
+        return bool(row.experiment_at(size)) if row.experiment is not None else row.is_floor
     except UserError:
         return False
 
@@ -267,69 +287,36 @@ def load_definition(name: str) -> TableDefinition:
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
-    return dataclasses.replace(_definition(read_yaml(path), path), given=name)
-
-
-def _definition(given: Mapping[Any, Any], path: Path) -> TableDefinition:
-    """The checked table of a parsed file."""
-    where, content = str(path), dict(given)
-    content |= {
-        "columns": parts(Column, content.get("columns"), f"{where}: columns"),
-        "rows": tuple(_located(row, path.parent) for row in parts(Row, content.get("rows"), f"{where}: rows")),
-        "measures": _measures(content.get("measures") or [], f"{where}: measures"),
-    }
-    if "seeds" in content:
-        content["seeds"] = _seeds(content["seeds"], f"{where}: seeds")
-    definition = part(TableDefinition, content, where)
-    _check(definition, where)
-    return definition
+    definition = read_as(TableDefinition, read_settings(path), str(path))
+    definition = dataclasses.replace(definition, rows=tuple(_located(row, path.parent) for row in definition.rows))
+    _check(definition, str(path))
+    for row in definition.rows:
+        _check_row(definition, row, f"{path}: row {row.name}")
+    return dataclasses.replace(definition, given=name)
 
 
 def _located(row: Row, folder: Path) -> Row:
     """The row, with a path to an experiment that lies next to the table's file and not in the working folder."""
-    named = {name: getattr(row, name) for name in ("experiment", "floor_of", "corpus_of")}
-    beside: dict[str, Any] = {
-        name: str(folder / given)
-        for name, given in named.items()
-        if is_path(given) and not Path(given).is_file() and (folder / given).is_file()
-    }
-    return dataclasses.replace(row, **beside)
-
-
-def _measures(given: object, where: str) -> tuple[Measure, ...]:
-    """The measures of a list of class paths and arguments."""
-    if not given:
-        return ()
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--measures", type=list[Measure])
-    try:
-        with user_errors_unwrapped():
-            found = parser.instantiate(parser.parse_object({"measures": given})).measures
-    except (ArgumentError, UserError) as error:
-        raise UserError(f"{where}: {error}") from error
-    return tuple(found)
-
-
-def _seeds(given: object, where: str) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
-    if not isinstance(given, Mapping):
-        return entries(given, int, where)
-    return {str(size): entries(seeds, int, f"{where}.{size}") for size, seeds in given.items()}
+    given = row.experiment
+    if given is not None and is_path(given) and not Path(given).is_file() and (folder / given).is_file():
+        return dataclasses.replace(row, experiment=str(folder / given))
+    return row
 
 
 def _check(definition: TableDefinition, where: str) -> None:
-    """Every name in the file refers to something in it, or makes a folder below its own."""
+    """Raises UserError unless names are unique and serve as folders, and every size has its seeds and texts."""
     keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
-    if isinstance(definition.seeds, Mapping) and set(definition.seeds) != set(definition.sizes):
-        expected, found = ", ".join(definition.sizes), ", ".join(definition.seeds)
-        raise UserError(f"{where}: seeds: expected those of the sizes {expected}, found those of {found}.")
-    seeds = [definition.seeds_at(each) for each in definition.sizes]
-    for kind, some in (("sizes", [definition.sizes]), ("seeds", seeds)):
-        if not all(some):
+    by_size = {"seeds": definition.seeds, "samples": definition.generation and definition.generation.samples}
+    for kind, values in by_size.items():
+        if isinstance(values, Mapping) and set(values) != set(definition.sizes):
+            expected, found = ", ".join(definition.sizes), ", ".join(values)
+            raise UserError(f"{where}: {kind}: expected those of the sizes {expected}, found those of {found}.")
+    lists = {"columns": keys, "rows": names, "sizes": definition.sizes}
+    for kind, some in (*lists.items(), *(("seeds", definition.seeds_at(size)) for size in definition.sizes)):
+        if not some:
             raise UserError(f"{where}: {kind}: expected at least one.")
     for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):
@@ -341,60 +328,19 @@ def _check(definition: TableDefinition, where: str) -> None:
             raise UserError(
                 f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
             )
-    if definition.generation is not None:
-        _check_generation(definition.generation, definition.sizes, f"{where}: measures")
-    for column in definition.columns:
-        if column.decimals < 0:
-            raise UserError(f"{where}: column {column.key}: decimals: expected 0 or more, found {column.decimals}.")
-        if column.top_p is not None:
-            _check_sampling(f"{where}: column {column.key}", top_p=column.top_p)
-    for row in definition.rows:
-        _check_row(definition, row, keys, names, f"{where}: row {row.name}")
 
 
-def _check_generation(generation: Generation, sizes: Sequence[str], where: str) -> None:
-    prompted = generation.samples is None
-    least = {"max_new_tokens": 1, "prompt_sentences": int(prompted)}
-    for name, smallest in least.items():
-        if getattr(generation, name) < smallest:
-            raise UserError(f"{where}: {name}: expected {smallest} or more, found {getattr(generation, name)}.")
-    _check_sampling(where, top_p=generation.top_p, temperature=generation.temperature)
-    samples = generation.samples
-    if isinstance(samples, Mapping):
-        missing = [size for size in sizes if size not in samples]
-        if missing:
-            raise UserError(f"{where}: samples: nothing for size {', '.join(missing)}.")
-        least_asked = min(samples.values())
-    else:
-        least_asked = 1 if samples is None else samples
-    if least_asked < 1:
-        raise UserError(f"{where}: samples: expected 1 or more, found {least_asked}.")
-
-
-def _check_sampling(where: str, *, top_p: float, temperature: float = 1.0) -> None:
-    try:
-        Sampling(top_p=top_p, temperature=temperature)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-
-
-def _check_row(
-    definition: TableDefinition, row: Row, keys: Collection[str], names: Collection[str], where: str
-) -> None:
-    if row.floor is not None and definition.parsing is None:
+def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
+    """Raises UserError unless all that a row names is in its table, and it has options for every size."""
+    if row.is_floor and row.experiment is None and definition.parsing is None:
         raise UserError(
             f"{where}: floor: expected a measure of trees (depgen.reporting.measures.Trees), by which it is judged."
         )
-    if row.options and row.made_from is None:
-        raise UserError(f"{where}: options: expected an experiment, whose options they are.")
     for size in definition.sizes:
         row.options_at(size)
-    strangers = sorted({*row.values, *row.stars} - set(keys))
-    if strangers:
-        raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(keys)}).")
-    alone = sorted(set(row.deviations) - set(row.values))
-    if alone:
-        raise UserError(f"{where}: deviations: {', '.join(alone)} have no values.")
+    keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}
+    if strangers := sorted({*row.values, *row.stars} - keys):
+        raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(sorted(keys))}).")
     for other in row.against:
         if other not in names or other == row.name:
             raise UserError(f"{where}: against {other!r}, which is no{' other' if other == row.name else ''} row.")

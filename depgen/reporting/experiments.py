@@ -5,9 +5,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from depgen import yaml_files
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.fields import read_yaml
 from depgen.training.experiment import Experiment, config_files
 
 
@@ -85,7 +85,7 @@ def settings_path(name: str) -> Path:
     return experiments_root() / f"{name}.yaml"
 
 
-def read_settings(name: str, *, what: str) -> Mapping[Any, Any]:
+def read_settings(name: str, *, what: str) -> dict[str, Any]:
     """What it says, unchecked; `what` is what messages call it.
 
     Raises:
@@ -94,4 +94,4 @@ def read_settings(name: str, *, what: str) -> Mapping[Any, Any]:
     path = settings_path(name)
     if not path.is_file():
         raise UserError(f"No {path}, which names {what}.")
-    return read_yaml(path)
+    return yaml_files.read_settings(path)

@@ -63,10 +63,10 @@ def grid_of_table(
     """
     definition, values = load_definition(table), dict(_listed(each) for each in vary)
     chosen, _ = choose_size(definition.sizes, size)
-    rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.experiment]
+    rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.trained]
     found = dict[str, str]()
     for each in rows:
-        if each.experiment is None:
+        if each.trained is None:
             raise UserError(f"Row {each.name} of {definition.table} has no experiment: name one of the others.")
         job = Job(definition, each, chosen, definition.seeds_at(chosen)[0] if seed is None else seed)
         if job.training.place not in found:  # else two rows show one run

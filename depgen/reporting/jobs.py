@@ -55,7 +55,7 @@ class Job:
     @property
     def config(self) -> Experiment:
         """The experiment at its size and with its options; of a floor's rule, the settings of the trees."""
-        if self.row.floor is not None:
+        if self.row.experiment is None:
             assert self.definition.parsing is not None
             return Experiment(settings_path(self.definition.parsing))
         found = self.row.experiment_at(self.size)

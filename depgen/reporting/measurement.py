@@ -109,9 +109,8 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
 
 def floor(job: Job) -> Result:
     """What can be had without training: sizes of a corpus, a source's perplexity, trees that know nothing of words."""
-    if job.row.corpus_of is not None:
-        return _sizes(job)
-    return _floor_of_source(job) if job.row.floor is None else _floor_of_trees(job)
+    made = {"corpus": _sizes, "source": _floor_of_source}
+    return made.get(job.row.floor or "", _floor_of_trees)(job)
 
 
 def _sizes(job: Job) -> Result:

@@ -55,7 +55,7 @@ def _sources(ours: Ours) -> Iterator[str]:
         yield "joined: local seeds and tracked ones of the same training"
     if published and found:
         yield "difference: ours less the paper's"
-    if not found and any(row.experiment is not None for row in definition.rows):
+    if not found and any(row.trained is not None for row in definition.rows):
         yield f"nothing of ours yet at size {ours.size}: depgen reproduce {definition.argument}"
 
 
@@ -115,10 +115,10 @@ def _care(ours: Ours) -> Iterator[str]:
 
 
 def _reduced(ours: Ours) -> Iterator[str]:
-    """A warning where ours saw less data than the published systems, unless sizes are what the table is about."""
+    """A warning where ours saw less data than the published systems, unless a row shows other data on purpose."""
     definition = ours.definition
-    trained = [row for row in definition.rows if row.corpus_of is None and not definition.sizes_vary]
-    names = [row.name for row in trained if any(result.data.reduced for result in ours.of(row.name))]
+    compared = [row for row in definition.rows if row.floor != "corpus" and (row.values or not row.other_data)]
+    names = [row.name for row in compared if any(result.data.reduced for result in ours.of(row.name))]
     if names and any(row.values for row in definition.rows):
         yield (
             f"trained on less data than was published ({_rows_listed(ours, names)}), so that differences from the "
@@ -131,10 +131,10 @@ def _other_data(ours: Ours) -> Iterator[str]:
     definition = ours.definition
     versions: dict[str | None, list[str]] = {}
     for row in definition.rows:
-        if row.floor is not None or row.corpus_of is not None or row.other_data:
+        if row.is_floor or row.other_data:
             continue
         sources = [result.data for result in ours.of(row.name)]
-        for version in dict.fromkeys(each.corpus if definition.sizes_vary else each.fingerprint for each in sources):
+        for version in dict.fromkeys(each.fingerprint for each in sources):
             versions.setdefault(version, []).append(row.name)
     if len(versions) > 1:
         yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
@@ -229,7 +229,7 @@ def reason_of(ours: Ours, row: Row, column: Column) -> str | None:
     said = dict.fromkeys(result.not_computed[column.key] for result in results if column.key in result.not_computed)
     if said:
         return "; ".join(said)
-    return UNMEASURED if row.corpus_of is None and row.floor_of is None else None
+    return None if row.is_floor and row.experiment is not None else UNMEASURED
 
 
 def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[str]:
@@ -276,7 +276,7 @@ def _rows(ours: Ours) -> Iterator[str]:
             yield f"{row.name}: {row.note}"
         found = {name: ours.figure(row.name, name) for name in ("perplexity", "source_perplexity")}
         own, source = found["perplexity"], found["source_perplexity"]
-        if row.floor_of is not None and own is not None:
+        if row.floor == "source" and own is not None:
             said = f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}"
             yield said + (
                 "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"

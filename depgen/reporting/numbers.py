@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depgen.decoding.settings import Sampling
+from depgen.errors import check_at_least
+
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions
     from depgen.reporting.jobs import Job
@@ -82,6 +85,13 @@ class Generation:
     seed: int = 0
     max_new_tokens: int = 60
     samples: int | Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        Sampling(top_p=self.top_p, temperature=self.temperature)
+        check_at_least(1, max_new_tokens=self.max_new_tokens)
+        check_at_least(int(self.samples is None), prompt_sentences=self.prompt_sentences)
+        for each in self.samples.values() if isinstance(self.samples, Mapping) else (self.samples,):
+            check_at_least(1, samples=each)
 
     def at(self, size: str) -> "Generation":
         """The same at one size."""

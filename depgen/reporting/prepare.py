@@ -89,7 +89,7 @@ def corpora_of(jobs: Sequence[Job]) -> list[str]:
     missing: dict[str, list[str]] = {}
     found = dict[str, None]()
     for job in jobs:
-        if job.row.corpus_of is not None:
+        if job.row.floor == "corpus":
             continue
         settings = job.config.settings
         try:

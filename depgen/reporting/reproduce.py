@@ -106,7 +106,7 @@ def reproduce(
         note_own_table(Path(table), results_root() / definition.table)
     done = make_all(jobs, remeasure=remeasure, redo=redo, options=text_options, depgen=run_depgen)
     done += [
-        f"{each.name}, {size}: left out, no {each.made_from} at this size."
+        f"{each.name}, {size}: left out, no {each.experiment} at this size."
         for each in named
         if row is None and each not in rows
     ]
@@ -155,7 +155,7 @@ def _jobs(
     """Each row at each seed; from the weights that are given where it can begin from them."""
     begun = set[str]()
     if pretrained is not None:
-        trained = [row for row in definition.rows if row.experiment is not None and is_made(row, size=size)]
+        trained = [row for row in definition.rows if row.trained is not None and is_made(row, size=size)]
         begun = {row.name for row in trained if can_be_pretrained(row.experiment_at(size))}
         if not begun:
             raise UserError(
@@ -206,7 +206,7 @@ def make_all(
 
 def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, seed: int) -> str:
     """How to have the paper's own system, or else the last row's, write or parse; empty where there is none."""
-    trained = [row for row in rows if row.experiment is not None]
+    trained = [row for row in rows if row.trained is not None]
     own = [row for row in trained if row.in_paper and row.against] or trained
     run = finished_run(Job(definition, own[-1], size, seed)) if own else None
     if run is None:
@@ -269,7 +269,7 @@ def make(
                 else measure(job, depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
             )
         except MissingDataError as error:
-            if job.row.corpus_of is None:
+            if job.row.floor != "corpus":
                 raise
             return f"{job.name}: left out, its corpus is not at hand. {error}"
         write_result(made, job.result)

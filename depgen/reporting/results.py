@@ -19,7 +19,7 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
-from depgen.reporting.fields import mapping, part
+from depgen.reporting.fields import read_as
 from depgen.reporting.numbers import Generation
 
 
@@ -39,7 +39,6 @@ RESAMPLED = "_resamples"
 """How the items of a measure are named that are its figures on resampled test sets."""
 DOCUMENTS = "_documents"
 """How the items of a measure are named that number the documents which its items are pieces of."""
-_POINTS = ("curve", "clock")
 REMEDY = " Delete it to make it again."
 
 
@@ -93,10 +92,10 @@ class Result:
     trees: str | None = None
     parameters: int | None = None
     budget: Budget = Budget()
-    curve: Sequence[tuple[float, float]] = ()
+    curve: tuple[tuple[float, float], ...] = ()
     generation: Generation | None = None
     measured_commit: str | None = None
-    clock: Sequence[tuple[float, float]] = ()
+    clock: tuple[tuple[float, float], ...] = ()
     beginning: str | None = None
     weights_sha256: str | None = None
     processor_seconds: float | None = None
@@ -104,10 +103,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the JSON holds them."""
-        content = dataclasses.asdict(self)
-        for name in _POINTS:
-            content[name] = [list(point) for point in getattr(self, name)]
-        return content
+        return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, content: object, *, where: str) -> "Result":
@@ -118,24 +114,10 @@ class Result:
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
-        values = dict(mapping(content, where))
-        if "profile" in values:
-            values.setdefault("size", values.pop("profile"))
-        for name, kind in (("data", DataSource), ("budget", Budget), ("generation", Generation)):
-            if name in values and not (name == "generation" and values[name] is None):
-                values[name] = part(kind, values[name], f"{where}: {name}", remedy=REMEDY)
-        for name in _POINTS:
-            if isinstance(values.get(name), Sequence):
-                values[name] = _points(values[name], f"{where}: {name}")
-        result = part(cls, values, where, remedy=REMEDY)
+        if isinstance(content, Mapping) and "profile" in content:
+            content = {"size" if name == "profile" else name: value for name, value in content.items()}
+        result = read_as(cls, content, where, remedy=REMEDY)
         return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
-
-
-def _points(content: Sequence[Any], where: str) -> tuple[tuple[float, float], ...]:
-    try:
-        return tuple((float(x), float(y)) for x, y in content)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{where}: expected pairs of numbers ({error}).{REMEDY}") from error
 
 
 def row_folder(table: str, row_slug: str) -> Path:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from depgen.errors import UserError
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiments_root
-from depgen.reporting.fields import mapping
+from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ class ItemTest:
 
     Attributes:
         gain: by how much the first system is better, in the measure's units (negative: worse).
-        items: how many; None where that was not recorded.
-        p_value: two-sided, corrected by Holm's method over the tests of the table then; None where there was no test.
+        items: how many, `n` in the file; None where that was not recorded.
+        p_value: two-sided, corrected by Holm's method over the tests of the table then, `p` in the file; None where
+            there was no test.
     """
 
     gain: float
-    items: int | None
-    p_value: float | None
+    items: Annotated[int | None, Field(alias="n")]
+    p_value: Annotated[float | None, Field(alias="p")]
 
 
 @dataclass(frozen=True)
@@ -190,27 +192,50 @@ def training_of(result: Result) -> tuple[str | None, str | None, str | None, str
     return result.config_sha256, result.data.fingerprint, result.trees, result.beginning
 
 
+@dataclass(frozen=True)
+class _Intervals:
+    """A line of intervals, by measure, over the items of these seeds."""
+
+    row: str
+    size: str
+    seeds: frozenset[int]
+    intervals: Mapping[str, Bounds]
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """A line of tests of two systems, by measure."""
+
+    row: str
+    size: str
+    other: str
+    tests: Mapping[str, ItemTest]
+
+
 def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Result, ...], Recorded]:
     """The tracked results of a table at a size, and what was recorded from item scores.
 
     Raises:
         UserError: the file does not read as one of results; the line is named.
     """
+    path = measured_path(definition.table)
+    remedy = f" Restore it: git checkout {path}"
     results: list[Result] = []
-    intervals: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
+    bounds: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
     tests: dict[tuple[str, str, str], ItemTest] = {}
     names = {row.name for row in definition.rows}
-    for where, line in read_lines(measured_path(definition.table)):
-        if line.get("size") != size or line.get("row") not in names:
+    for where, line in read_lines(path):
+        if line["size"] != size or line["row"] not in names:
             continue
-        row = str(line["row"])
         if "seed" in line:
             results.append(Result.from_dict({"table": definition.table, **line}, where=where))
         elif "intervals" in line:
-            intervals |= {(row, key): each for key, each in _intervals(line, where)}
+            found = read_as(_Intervals, line, where, remedy=remedy)
+            bounds |= {(found.row, key): (ends, found.seeds) for key, ends in found.intervals.items()}
         else:
-            tests |= {(row, str(line.get("other")), key): each for key, each in _tests(line, where)}
-    return tuple(sorted(results, key=lambda each: each.seed)), Recorded(intervals, tests)
+            pair = read_as(_Tests, line, where, remedy=remedy)
+            tests |= {(pair.row, pair.other, key): each for key, each in pair.tests.items()}
+    return tuple(sorted(results, key=lambda each: each.seed)), Recorded(bounds, tests)
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -223,31 +248,12 @@ def read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{path}:{number}"
         try:
-            content = dict(mapping(json.loads(line), where))
+            content = json.loads(line)
         except ValueError as error:
             raise UserError(f"{where}: expected a JSON object ({error}). Restore it: git checkout {path}") from error
-        if not {"row", "size"} <= set(content):
+        if not isinstance(content, dict) or not {"row", "size"} <= set(content):
             raise UserError(f"{where}: expected row and size. Restore it: git checkout {path}")
         yield where, content
-
-
-def _intervals(line: Mapping[str, Any], where: str) -> Iterator[tuple[str, tuple[Bounds, frozenset[int]]]]:
-    try:
-        seeds = frozenset(int(seed) for seed in line["seeds"])
-        yield from [(str(key), ((float(low), float(high)), seeds)) for key, (low, high) in line["intervals"].items()]
-    except (KeyError, AttributeError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{where}: intervals: expected seeds, and a low and a high end by measure ({error})."
-        ) from error
-
-
-def _tests(line: Mapping[str, Any], where: str) -> Iterator[tuple[str, ItemTest]]:
-    try:
-        for key, each in line["tests"].items():
-            p_value = each["p"]
-            yield str(key), ItemTest(float(each["gain"]), each["n"], None if p_value is None else float(p_value))
-    except (KeyError, AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"{where}: tests: expected gain, n and p by measure ({error}).") from error
 
 
 _ROUNDING = 1e-2

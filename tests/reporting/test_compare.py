@@ -306,7 +306,7 @@ def test_sentences_without_their_weights_are_not_tested(store, project):
 def test_no_seed_varies_a_floor(store, project):
     definition = load_definition("toy")
     rows = [
-        dataclasses.replace(row, floor_of="base_toy" if row.name == "Base" else None, against=("Base",))
+        dataclasses.replace(row, floor="source" if row.name == "Base" else None, against=("Base",))
         for row in definition.rows
         if row.name in ("Base", "DM-Base")
     ]

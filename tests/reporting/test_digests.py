@@ -30,7 +30,7 @@ def test_former_digests_lead_to_experiments_of_today():
         row.experiment_at(size)
         for definition in map(load_definition, table_names())
         for row in definition.rows
-        if row.made_from is not None
+        if row.experiment is not None
         for size in definition.sizes
     ]
     known = {each.digest for each in (*bases, *rows)} | set(listed["before"])

@@ -230,7 +230,9 @@ def test_a_row_that_nothing_makes_is_refused(project):
 
 def test_the_floor_of_a_generated_corpus(project):
     path = project / "experiments/tables/toy.yaml"
-    path.write_text(path.read_text() + '  - {name: "Source (floor)", floor_of: base_toy, in_paper: false}\n')
+    path.write_text(
+        path.read_text() + '  - {name: "Source (floor)", experiment: base_toy, floor: source, in_paper: false}\n'
+    )
     definition = load_definition("toy")
     job = Job(definition, definition.row("Source-floor"), "small", 1)
     reproduce.make(job, depgen=Stub())
@@ -298,7 +300,7 @@ def test_options_that_come_too_late_are_said_to(stub, job):
 
 def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
-    path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
+    path.write_text(path.read_text() + "  - {name: Floor, experiment: base_toy, floor: source, in_paper: false}\n")
     reproduce.reproduce("toy", row="Floor", size="small", seeds=[7, 8])
     assert [path.name for path in (project / "results/toy/Floor").glob("*.json")] == ["small-seed1.json"]
     path.write_text(path.read_text().replace("seeds: [1, 2]", "seeds: {small: [4, 5], paper: [1]}"))

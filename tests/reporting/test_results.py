@@ -31,16 +31,16 @@ def test_the_file_has_the_agreed_names(tmp_path):
     [
         (
             {"metrics": {"bleu1": "ten"}},
-            "metrics: expected a number for bleu1, found 'ten'. Delete it to make it again",
+            "metrics: bleu1: expected a number, found 'ten'. Delete it to make it again",
         ),
         ({"colour": "red"}, "unknown colour.* Delete it"),
-        ({"metrics": {"bleu1": float("nan")}}, "expected a number for bleu1, found nan. Delete it"),
+        ({"metrics": {"bleu1": float("nan")}}, "bleu1: expected a finite number, found nan. Delete it"),
         ({"curve": None}, "curve: expected a list, found None. Delete it"),
-        ({"curve": [[1.0]]}, "curve: expected pairs of numbers"),
+        ({"curve": [[1.0]]}, r"curve\[0\]: .* must be given"),
         ({"seed": "1"}, "seed: expected a whole number, found '1'. Delete it"),
-        ({"budget": {"epochs": "4"}}, "budget: epochs: expected a whole number or nothing, found '4'"),
+        ({"budget": {"epochs": "4"}}, "budget: epochs: expected a whole number, found '4'"),
         ({"data": {"corpus": "x"}}, "data: reduced must be given. Delete it"),
-        ({"items": ["a"]}, "items: expected names, each with text, found"),
+        ({"items": ["a"]}, "items: expected names and values, found"),
     ],
 )
 def test_what_is_no_result_is_refused_by_name(change, message):

@@ -96,7 +96,7 @@ def test_the_local_judge_counts(store, project):
 
 def test_a_floor_has_one_result(store, project):
     path = project / "experiments/tables/toy.yaml"
-    path.write_text(path.read_text() + "  - {name: Floor, floor_of: base_toy, in_paper: false}\n")
+    path.write_text(path.read_text() + "  - {name: Floor, experiment: base_toy, floor: source, in_paper: false}\n")
     for seed in (1, 2):
         store("Floor", seed, {"perplexity": 8.0 + seed})
     assert toy().figure("Floor", "perplexity").values == {1: 9.0}
@@ -129,7 +129,7 @@ def test_recorded_intervals_and_tests_are_read(project):
     ("line", "named"),
     [
         ("{", "toy.jsonl:2: .*JSON"),
-        ("[1]", "toy.jsonl:2: .*names and values"),
+        ("[1]", "toy.jsonl:2: .*expected row and size"),
         ('{"row": "Base"}', "toy.jsonl:2: .*size"),
         ('{"row": "Base", "size": "small", "seed": 2}', "toy.jsonl:2: .*metrics"),
         ('{"row": "Base", "size": "small", "intervals": {"bleu1": [1, 2]}}', "toy.jsonl:2: .*seeds"),
