@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from depgen.errors import UserError, user_errors_unwrapped
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.experiments import read_settings, settings_path
+from depgen.reporting.experiments import settings_as
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS, RESAMPLED
 
@@ -20,18 +19,7 @@ def task_of(name: str) -> CoherenceTask:
     Raises:
         UserError: it is not there, does not read as one, or its corpus or numbers are refused.
     """
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(CoherenceTask, "asked")
-    content = read_settings(name, what="what a table's systems are asked about documents")
-    try:
-        with user_errors_unwrapped():
-            asked = parser.instantiate(parser.parse_object({"asked": dict(content)})).asked
-    except (ArgumentError, UserError) as error:
-        raise UserError(f"{settings_path(name)}: {error}") from error
-    assert isinstance(asked, CoherenceTask)
-    return asked
+    return settings_as(CoherenceTask, name, what="what a table's systems are asked about documents")
 
 
 def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:

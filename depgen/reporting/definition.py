@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator
 
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, check_at_least, did_you_mean, user_errors_unwrapped
+from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path
-from depgen.reporting.fields import read_as
+from depgen.reporting.fields import made_as, read_as
 from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
 from depgen.yaml_files import read_settings
@@ -177,15 +177,7 @@ class Row:
 
 def _measures(given: object) -> tuple[Measure, ...]:
     """The measures of a list of class paths and arguments."""
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--measures", type=list[Measure])
-    try:
-        with user_errors_unwrapped():
-            return tuple(parser.instantiate(parser.parse_object({"measures": given})).measures)
-    except ArgumentError as error:
-        raise UserError(str(error)) from error
+    return tuple(made_as(list[Measure], given))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """Where tables, experiments and what they name lie: `experiments/` and its folders."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from depgen import yaml_files
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
+from depgen.reporting.fields import made_as
 from depgen.training.experiment import Experiment, config_files
+from depgen.yaml_files import read_settings
+
+_Kind = TypeVar("_Kind")
 
 
 def experiments_root() -> Path:
@@ -85,13 +88,19 @@ def settings_path(name: str) -> Path:
     return experiments_root() / f"{name}.yaml"
 
 
-def read_settings(name: str, *, what: str) -> dict[str, Any]:
-    """What it says, unchecked; `what` is what messages call it.
+def settings_as(kind: type[_Kind], name: str, *, what: str, drop: Collection[str] = ()) -> _Kind:
+    """The object that a file of settings makes, less some of its keys; `what` is what messages call it.
 
     Raises:
-        UserError: it is not there or no YAML of names and values.
+        UserError: the file is not there, is no YAML of names and values, or makes no such object.
     """
     path = settings_path(name)
     if not path.is_file():
         raise UserError(f"No {path}, which names {what}.")
-    return yaml_files.read_settings(path)
+    content = {key: value for key, value in read_settings(path).items() if key not in drop}
+    try:
+        found = made_as(kind, content)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    assert isinstance(found, kind)
+    return found

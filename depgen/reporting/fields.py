@@ -1,4 +1,8 @@
-"""Dataclasses from the plain content of a file, checked by pydantic; messages name the file, the entry and the key."""
+"""Objects from the plain content of a file; messages name the file, the entry and the key.
+
+Dataclasses of plain values are checked by pydantic, in microseconds; objects with parts that are named by class
+path are made by jsonargparse, as in experiments.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -48,6 +52,26 @@ def _adapter(kind: Hashable) -> TypeAdapter[tuple[Any]]:
     """Reads a list of one: pydantic takes a configuration for everything but a dataclass itself."""
     alone: Any = GenericAlias(tuple, (kind,))
     return TypeAdapter(alone, config=_STRICT)
+
+
+def made_as(kind: Any, content: object) -> Any:  # noqa: ANN401 - any annotation and its value
+    """The object with that content, classes named by their paths included.
+
+    Raises:
+        UserError: the content is none of such an object, or a class refuses its arguments.
+    """
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    if isinstance(kind, type):
+        parser.add_class_arguments(kind, "made")
+    else:
+        parser.add_argument("--made", type=kind)
+    try:
+        with user_errors_unwrapped():
+            return parser.instantiate(parser.parse_object({"made": content})).made
+    except ArgumentError as error:
+        raise UserError(str(error)) from error
 
 
 def _slip(kind: Any, content: object, slip: "ErrorDetails") -> str:  # noqa: ANN401 - any annotation

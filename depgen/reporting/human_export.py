@@ -1,21 +1,17 @@
 """`depgen human-eval export`: blinded questionnaires about what systems wrote."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.evaluation.human.forms import sheet_csv, sheet_html
-from depgen.evaluation.human.questionnaire import REAL, Questionnaire, Source, pairwise, turing
-from depgen.locations import file_sha256, write_atomically
+from depgen.evaluation.human.folder import source_of, write_folder
+from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, turing
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import result_path
 from depgen.reporting.texts import nuclei
 from depgen.trees.lines import read_texts
-
-KEY, ANSWERS, RATERS = "key.json", "answers", "raters"
-"""What a questionnaire's folder holds: who wrote what, what came back, what is sent."""
 
 
 def export(
@@ -65,7 +61,7 @@ def export(
         if contexts is not None:
             raise UserError("A Turing test shows single sentences: leave --contexts out.")
         human = read_texts(real)
-        sources[REAL] = _source(real, human)
+        sources[REAL] = source_of(real, human)
         asked = turing(lines, human, number=number, raters=raters, seed=seed)
     else:
         if len(written) != 2:
@@ -75,8 +71,7 @@ def export(
     asked = replace(asked, sources=sources)
     if rows is not None:
         asked = replace(asked, profile=rows.size, top_p=rows.top_p)
-    _write(asked, output)
-    return "\n".join(_said(asked, output))
+    return write_folder(asked, output)
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
         if not name or not file:
             raise UserError(f"--texts {given}: expected NAME=FILE.")
         texts = read_texts(Path(file))
-        return _Written(name, texts, _source(Path(file), texts))
+        return _Written(name, texts, source_of(Path(file), texts))
     assert rows is not None
     definition, generation = rows.definition, rows.definition.generation
     assert generation is not None
@@ -153,11 +148,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
             f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]'"
         )
     texts = read_texts(path)
-    return _Written(row.name, texts, _source(path, texts), folder / "prompts.txt")
-
-
-def _source(path: Path, texts: Sequence[str]) -> Source:
-    return Source(str(path), file_sha256(path), len(texts), sum(not text.strip() for text in texts))
+    return _Written(row.name, texts, source_of(path, texts), folder / "prompts.txt")
 
 
 def _contexts(given: Path | None, written: Sequence[_Written]) -> list[str]:
@@ -174,34 +165,3 @@ def _contexts(given: Path | None, written: Sequence[_Written]) -> list[str]:
         if read_texts(path) != contexts:
             raise UserError(f"{paths[0]} and {path} differ: both systems must go on from the same contexts.")
     return contexts
-
-
-def _write(asked: Questionnaire, output: Path) -> None:
-    """The folder's files; the key first, so that no rater's file lies without it."""
-    key, content = output / KEY, asked.to_json()
-    if key.is_file() and key.read_text(encoding="utf-8") != content:
-        raise UserError(f"{key} belongs to another questionnaire, whose answers need it. Choose another --output.")
-    write_atomically(key, content)
-    (output / ANSWERS).mkdir(exist_ok=True)
-    folder = output / RATERS
-    write_atomically(folder / "instructions.txt", asked.instructions)
-    for sheet in asked.sheets:
-        # The mark lets spreadsheets read UTF-8.
-        write_atomically(folder / f"{sheet.rater}.csv", f"\ufeff{sheet_csv(asked, sheet)}")
-        write_atomically(folder / f"{sheet.rater}.html", sheet_html(asked, sheet))
-
-
-def _said(asked: Questionnaire, output: Path) -> Iterator[str]:
-    what = f"pairs of {' and '.join(asked.systems)}" if asked.kind == "pairwise" else "sentences"
-    yield f"{len(asked.items)} {what} for {len(asked.sheets)} raters in {output}."
-    yield f"Left out before the draw: {left_out(asked)}."
-    yield f"Send {output / RATERS}/rater-N.html (or .csv with instructions.txt) to rater N, and nothing else."
-    yield f"Put the CSV files that come back into {output / ANSWERS}, then: depgen human-eval score {output}"
-
-
-def left_out(asked: Questionnaire) -> str:
-    """How many candidates could not be judged, and whose texts are empty."""
-    empty = ", ".join(f"{name} {source.empty:,} of {source.texts:,}" for name, source in asked.sources.items())
-    if asked.kind == "turing":
-        return f"empty texts ({empty})"
-    return f"{', '.join(f'{count:,} {reason}' for reason, count in asked.left_out.items())} (empty texts: {empty})"

@@ -9,7 +9,7 @@ from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.notes import judges_of, notes_of, reason_of
-from depgen.reporting.store import Bounds, Figure, Ours
+from depgen.reporting.store import Bounds, Ours
 
 Whose = Literal["paper", "measured", "local", "joined", "difference"]
 
@@ -119,37 +119,50 @@ def lay_out(ours: Ours) -> Layout:
 
 def _lines(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[Line]:
     definition = ours.definition
-    found, bounds = marked(ours, comparisons), intervals(ours)
+    found, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
     published = any(row.values for row in definition.rows)
     asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
     for row in definition.rows:
         ran = asked_of_people or bool(ours.of(row.name))
         made = is_made(row, size=ours.size)
         head = _head(row, ran=ran, made=made, published=published)
-        marks = {key: mark for (name, key), mark in found.items() if name == row.name}
-        first, *others = _lines_of(
-            ours, row, marks, {key: each for (name, key), (each, _) in bounds.items() if name == row.name}
-        )
+        seeds, cells = len(ours.of(row.name)), None
+        if seeds:
+            places = [(column, (row.name, column.key)) for column in definition.columns]
+            cells = [_cell(ours, row, column, found.get(place, ""), bounds.get(place)) for column, place in places]
+        first, *others = lines_of(definition, row, cells, numbers=ours.source(row.name), seeds=seeds)
         yield from (replace(first, head=head), *others)
 
 
-def _lines_of(ours: Ours, row: Row, marks: dict[str, Mark], bounds: dict[str, Bounds]) -> list[Line]:
-    """A row's lines; one that has no numbers at all keeps an empty line."""
-    columns, lines = ours.definition.columns, []
+def lines_of(
+    definition: TableDefinition,
+    row: Row,
+    cells: Sequence[Cell] | None,
+    *,
+    numbers: Whose = "local",
+    seeds: int | None = None,
+) -> list[Line]:
+    """A row's lines: the paper's numbers, ours and the differences; one that has no numbers at all is an empty line.
+
+    Args:
+        definition: of the table.
+        row: the system.
+        cells: ours, one a column; None where there are none.
+        numbers: what ours are called.
+        seeds: over how many seeds ours are.
+    """
+    columns, lines = definition.columns, []
     if row.values:
-        cells = tuple(
+        published = [
             Cell(
                 row.values.get(c.key), row.deviations.get(c.key), "*" if c.key in row.stars else "", decimals=c.decimals
             )
             for c in columns
-        )
-        lines.append(Line(row, "paper", cells))
-    if results := ours.of(row.name):
-        cells = tuple(
-            replace(_cell(ours, row, c), mark=marks.get(c.key, ""), interval=bounds.get(c.key)) for c in columns
-        )
-        lines.append(Line(row, ours.source(row.name), cells, len(results)))
-        differences = tuple(_difference(row, c, ours.figure(row.name, c.key)) for c in columns)
+        ]
+        lines.append(Line(row, "paper", tuple(published)))
+    if cells is not None:
+        lines.append(Line(row, numbers, tuple(cells), seeds))
+        differences = tuple(_difference(row, column, cell) for column, cell in zip(columns, cells, strict=True))
         if any(cell.value is not None for cell in differences):
             lines.append(Line(row, "difference", differences))
     return lines or [Line(row, "local", tuple(Cell() for _ in columns))]
@@ -163,7 +176,7 @@ def _head(row: Row, *, ran: bool, made: bool, published: bool) -> Head:
     return Head(row.name, mark, tuple(each for each in (quoted, missing) if each is not None), missing)
 
 
-def _cell(ours: Ours, row: Row, column: Column) -> Cell:
+def _cell(ours: Ours, row: Row, column: Column, mark: Mark, interval: Bounds | None) -> Cell:
     if column.published_only:
         return Cell()
     figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
@@ -172,18 +185,20 @@ def _cell(ours: Ours, row: Row, column: Column) -> Cell:
     return Cell(
         figure.mean,
         figure.deviation,
+        mark,
         judge=judges_of(ours, column.key).get(figure.judge, ""),
         decimals=column.decimals,
         seeds=len(figure.values),
         partial=len(figure.values) < seeds,
+        interval=interval,
     )
 
 
-def _difference(row: Row, column: Column, figure: Figure | None) -> Cell:
+def _difference(row: Row, column: Column, cell: Cell) -> Cell:
     """Ours less the paper's."""
-    if figure is None or column.key not in row.values or column.published_only or not column.comparable:
+    if cell.value is None or column.key not in row.values or not column.comparable:
         return Cell()
-    return Cell(figure.mean - row.values[column.key], signed=True, decimals=column.decimals)
+    return Cell(cell.value - row.values[column.key], signed=True, decimals=column.decimals)
 
 
 def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:

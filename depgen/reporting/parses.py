@@ -8,13 +8,13 @@ from typing import get_args
 import numpy as np
 
 from depgen.data.corpus import Corpus, Split
-from depgen.errors import UserError, user_errors_unwrapped
+from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
-from depgen.reporting.experiments import read_settings, settings_path
+from depgen.reporting.experiments import settings_as, settings_path
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
 
@@ -32,17 +32,22 @@ class ParsedTreebank:
 
     Attributes:
         corpus: sentences with trees.
-        splits: of it, taken together.
+        split: of it.
+        splits: of it, taken together, in place of a single one.
         choose_on: the splits by which a masked Transformer gets the attention head that it parses by.
         max_words: longer sentences are left out; None leaves none out.
         seeds: how many random trees of each sentence the floor is over.
     """
 
     corpus: Corpus
-    splits: tuple[Split, ...]
-    choose_on: tuple[Split, ...]
+    split: Split = "test"
+    splits: tuple[Split, ...] = ()
+    choose_on: tuple[Split, ...] = ("valid",)
     max_words: int | None = None
     seeds: int = 5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "splits", self.splits or (self.split,))
 
 
 def treebank_of(name: str, *, what: str = "the treebank that a table is judged by") -> ParsedTreebank:
@@ -51,23 +56,7 @@ def treebank_of(name: str, *, what: str = "the treebank that a table is judged b
     Raises:
         UserError: the YAML is not there, does not read as one, or its corpus or splits are refused.
     """
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    content = {key: value for key, value in read_settings(name, what=what).items() if key not in _OF_THE_VERB}
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--corpus", type=Corpus, required=True)
-    parser.add_argument("--split", type=Split, default="test")
-    parser.add_argument("--splits", type=list[Split])
-    parser.add_argument("--choose_on", type=list[Split], default=["valid"])
-    parser.add_argument("--max_words", type=int | None)
-    parser.add_argument("--seeds", type=int, default=5)
-    try:
-        with user_errors_unwrapped():
-            found = parser.instantiate(parser.parse_object(content))
-    except (ArgumentError, UserError) as error:
-        raise UserError(f"{settings_path(name)}: {error}") from error
-    splits = tuple(found.splits or [found.split])
-    return ParsedTreebank(found.corpus, splits, tuple(found.choose_on), found.max_words, found.seeds)
+    return settings_as(ParsedTreebank, name, what=what, drop=_OF_THE_VERB)
 
 
 def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:

@@ -166,7 +166,7 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
         ({"task": "shuffle"}, "shuffle"),
         ({"task": "order", "shufles": 3}, "shufles"),
         ({"shuffles": 0}, "shuffles: expected at least 1, found 0"),
-        ([], "expected names and values"),
+        ([], "expected settings"),
     ],
 )
 def test_what_does_not_read_as_a_task_is_refused_by_its_file(project, content, message):

@@ -202,7 +202,7 @@ def test_what_a_treebank_leaves_out_and_how_many_trees_are_drawn_is_said_too(pro
         ({"corpus": STORIES, "splits": "test"}, "splits"),
         ({"splits": ["test"]}, "corpus"),
         ({"corpus": STORIES, "choose_onn": ["valid"]}, "choose_onn"),
-        ([], "expected names and values"),
+        ([], "expected settings"),
         ("[", "expected YAML"),
     ],
 )

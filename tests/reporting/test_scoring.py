@@ -72,7 +72,7 @@ def trained(name):
 
 
 def scores(name, facts=FACTS):
-    return scores_of(trained(name), ParsedTreebank(Texts(), ("test",), ()), facts)
+    return scores_of(trained(name), ParsedTreebank(Texts()), facts)
 
 
 def ids_of(lines):

@@ -1,0 +1,135 @@
+"""What the answers to a questionnaire say: preferences of a comparison, shares of a Turing test, and a description."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from depgen.errors import UserError
+from depgen.evaluation.human.answers import RaterAnswers, Ratings
+from depgen.evaluation.human.folder import ANSWERS, left_out, read_folder
+from depgen.evaluation.human.questionnaire import Questionnaire
+from depgen.evaluation.human.statistics import Preference, item_shares, krippendorff_alpha, preference
+from depgen.metrics.significance import Interval
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A questionnaire that was answered, and what the answers say.
+
+    Attributes:
+        folder: where it lies.
+        asked: the questionnaire.
+        answers: to it.
+        preferences: by aspect, of a comparison's first system.
+        humanness: by system, the share of judgements that it is human; of a Turing test.
+        reversed: whether a comparison's systems have the other order than they were given in.
+    """
+
+    folder: Path
+    asked: Questionnaire
+    answers: RaterAnswers
+    preferences: Mapping[str, Preference]
+    humanness: Mapping[str, Interval]
+    reversed: bool = False
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """In their order."""
+        return self.asked.systems[::-1] if self.reversed else self.asked.systems
+
+    @property
+    def pair(self) -> str:
+        """What the paper calls a comparison."""
+        return " vs. ".join(self.systems)
+
+    def as_one_of(self, pairs: Collection[str]) -> "Outcome":
+        """A comparison in the direction that one of these pairs has."""
+        turned = replace(self, reversed=True)
+        if self.asked.kind != "pairwise" or turned.pair not in pairs:
+            return self
+        return replace(turned, preferences={name: preference(-each) for name, each in self.answers.given.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        asked, answers = self.asked, self.answers
+        return {
+            "folder": str(self.folder),
+            "questionnaire": asked.name,
+            "kind": asked.kind,
+            "systems": list(self.systems),
+            "profile": asked.profile,
+            "top_p": asked.top_p,
+            "items": len(asked.items),
+            "raters": list(answers.raters),
+            "missing": answers.missing,
+            "first_shown_wins": answers.first_shown,
+            "left_out": dict(asked.left_out),
+            "sources": {name: asdict(source) for name, source in asked.sources.items()},
+            "preferences": {name: asdict(each) for name, each in self.preferences.items()},
+            "human": {name: asdict(each) for name, each in self.humanness.items()},
+            "alpha": {name: krippendorff_alpha(each) for name, each in answers.given.items()},
+        }
+
+    def described(self) -> Iterator[str]:
+        """What was asked, of whom, what is missing; and each figure with its interval."""
+        yield self._about()
+        for aspect, outcome in self.preferences.items():
+            shares = {"win": outcome.win, "lose": outcome.lose, "tie": outcome.tie}
+            tested = outcome.over_items
+            yield (
+                f"{self.pair}, {aspect}: "
+                + ", ".join(f"{name} {_interval(share, 1)}" for name, share in shares.items())
+                + f"; p = {tested.p_value:.2g} over {tested.units} pairs ({tested.zeros} without a preference), "
+                f"{outcome.over_judgements.p_value:.2g} over {outcome.over_judgements.units} single judgements."
+            )
+        if self.humanness:
+            shown = ", ".join(f"{name} {_interval(share, 3)}" for name, share in self.humanness.items())
+            alpha = krippendorff_alpha(self.answers.given["human"])
+            agreement = "not defined, all answers are the same" if alpha is None else f"{alpha:.3f}"
+            yield f"Human score: {shown}. Krippendorff's alpha (nominal) of the raters: {agreement}."
+
+    def _about(self) -> str:
+        asked, answers = self.asked, self.answers
+        name = self.pair if asked.kind == "pairwise" else "Turing test"
+        wanted = len(answers.raters) * len(asked.items) * len(asked.questions)
+        absent = [sheet.rater for sheet in asked.sheets if sheet.rater not in answers.raters]
+        parts = [f"{name}: {len(asked.items)} items, {len(answers.raters)} of {len(asked.sheets)} raters"]
+        parts[0] += f" (none from {', '.join(absent)})" if absent else ""
+        parts.append(f"{answers.missing:,} of {wanted:,} answers missing")
+        parts.append(f"left out before the draw: {left_out(asked)}")
+        if answers.first_shown is not None:
+            parts.append(f"the text shown first won {100 * answers.first_shown:.1f} % of the judgements without ties")
+        files = ", ".join(f"{system} from {source.file}" for system, source in asked.sources.items())
+        return "; ".join(parts) + (f"; texts of {files}." if files else ".")
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """What the answers in a questionnaire's folder say.
+
+    Raises:
+        UserError: answers are missing or do not fit the key.
+    """
+    asked, answers = read_folder(folder)
+    if asked.kind == "pairwise":
+        for name, each in answers.given.items():
+            _check_judged(each, f"{folder}: {name}")
+        return Outcome(folder, asked, answers, {name: preference(each) for name, each in answers.given.items()}, {})
+    humanness = {}
+    for system in asked.systems:
+        ratings = answers.given["human"][:, [item.systems == (system,) for item in asked.items]]
+        _check_judged(ratings, f"{folder}: {system}")
+        share = item_shares(ratings, 1.0)
+        humanness[system] = Interval(*(each / 100 for each in (share.value, share.low, share.high)))
+    return Outcome(folder, asked, answers, {}, humanness)
+
+
+def _check_judged(ratings: Ratings, what: str) -> None:
+    if np.isnan(ratings).all():
+        raise UserError(f"{what}: expected at least one answer in `{ANSWERS}/`, found all of them empty.")
+
+
+def _interval(share: Interval, decimals: int) -> str:
+    return f"{share.value:.{decimals}f} [{share.low:.{decimals}f}, {share.high:.{decimals}f}]"
