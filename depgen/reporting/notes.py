@@ -1,14 +1,14 @@
 """What is printed below a table: its marks, what does not compare, what is missing, verdicts, and the runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from depgen.reporting.compare import LEVEL, SystemComparison
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.digests import change_since
 from depgen.reporting.extras import mean_of, tokens_of
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
-from depgen.reporting.numbers import Generation
-from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN
+from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN, Result
 from depgen.reporting.store import Ours
 
 MATCHED = 0.01
@@ -106,11 +106,8 @@ def _care(ours: Ours) -> Iterator[str]:
     for row in ours.definition.rows:
         if len({result.config_sha256 for result in ours.of(row.name)}) > 1:
             yield f"the seeds of {row.name} are of different configurations"
-    rows: dict[str, list[str]] = {}
-    for row in ours.definition.rows:
-        for change in {change_since(result.config_sha256) for result in ours.of(row.name)} - {None}:
-            rows.setdefault(str(change), []).append(row.name)
-    for change, names in sorted(rows.items()):
+    rows = _grouped((change_since(result.config_sha256), row.name) for row, result in _results(ours))
+    for change, names in sorted((change, names) for change, names in rows.items() if change is not None):
         yield f"made before {change}: {_rows_listed(ours, names)}"
 
 
@@ -128,22 +125,18 @@ def _reduced(ours: Ours) -> Iterator[str]:
 
 def _other_data(ours: Ours) -> Iterator[str]:
     """A warning where not all systems saw the same data, or parts of one corpus; a floor's rule saw none."""
-    definition = ours.definition
-    versions: dict[str | None, list[str]] = {}
-    for row in definition.rows:
-        if row.is_floor or row.other_data:
-            continue
-        sources = [result.data for result in ours.of(row.name)]
-        for version in dict.fromkeys(each.fingerprint for each in sources):
-            versions.setdefault(version, []).append(row.name)
+    same = [(row, result) for row, result in _results(ours) if not row.is_floor and not row.other_data]
+    versions = _grouped((result.data.fingerprint, row.name) for row, result in same)
     if len(versions) > 1:
         yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
 
 
 def _budgets(ours: Ours) -> Iterator[str]:
     """The groups whose systems saw different numbers of training tokens."""
-    for group, rows in _groups(ours).items():
-        seen = {row.name: tokens for row in rows if (tokens := mean_of(ours, row, tokens_of)) is not None}
+    definition = ours.definition
+    for group in dict.fromkeys(row.group for row in definition.rows):
+        means = {row.name: mean_of(ours, row, tokens_of) for row in definition.rows if row.group == group}
+        seen = {name: tokens for name, tokens in means.items() if tokens is not None}
         if len(seen) > 1 and max(seen.values()) > (1 + MATCHED) * min(seen.values()):
             each = _listed([f"{name} {tokens:,.0f}" for name, tokens in seen.items()])
             yield f"training tokens{f' of {group}' if group else ''} NOT matched: {each}"
@@ -151,22 +144,32 @@ def _budgets(ours: Ours) -> Iterator[str]:
 
 def _weights(ours: Ours) -> Iterator[str]:
     """The groups whose systems began from different weights."""
-    for rows in _groups(ours).values():
-        begun: dict[str, list[str]] = {}
-        for row in rows:
-            for beginning in dict.fromkeys(result.beginning for result in ours.of(row.name)):
-                if beginning is not None:
-                    begun.setdefault(beginning, []).append(row.name)
+    for group in dict.fromkeys(row.group for row in ours.definition.rows):
+        results = [each for each in _results(ours) if each[0].group == group and each[1].beginning is not None]
+        begun = _grouped((result.beginning, row.name) for row, result in results)
         if len(begun) > 1:
             parts = " | ".join(f"{_listed(names)} ({beginning})" for beginning, names in begun.items())
             yield f"NOT begun from the same weights: {parts}"
 
 
-def _groups(ours: Ours) -> dict[str | None, list[Row]]:
-    groups: dict[str | None, list[Row]] = {}
-    for row in ours.definition.rows:
-        groups.setdefault(row.group, []).append(row)
-    return groups
+def _results(ours: Ours) -> Iterator[tuple[Row, Result]]:
+    """Every result of ours with its row, in the table's order."""
+    yield from ((row, result) for row in ours.definition.rows for result in ours.of(row.name))
+
+
+_Key = TypeVar("_Key")
+
+
+def _grouped(pairs: Iterable[tuple[_Key, str]]) -> dict[_Key, list[str]]:
+    """The names of each key, each once; both in order.
+
+    >>> _grouped([("a", "x"), ("b", "y"), ("a", "z"), ("a", "x")])
+    {'a': ['x', 'z'], 'b': ['y']}
+    """
+    found: dict[_Key, list[str]] = {}
+    for key, name in dict.fromkeys(pairs):
+        found.setdefault(key, []).append(name)
+    return found
 
 
 def _unknown(ours: Ours) -> Iterator[str]:
@@ -184,11 +187,8 @@ def _unknown(ours: Ours) -> Iterator[str]:
 
 def _shares(ours: Ours, key: str) -> dict[str, list[str]]:
     """The systems of each share, per cent."""
-    shares: dict[str, list[str]] = {}
-    for row in ours.definition.rows:
-        if (figure := ours.figure(row.name, key)) is not None:
-            shares.setdefault(f"{100 * figure.mean:.2f} %", []).append(row.name)
-    return shares
+    figures = [(row.name, ours.figure(row.name, key)) for row in ours.definition.rows]
+    return _grouped((f"{100 * figure.mean:.2f} %", name) for name, figure in figures if figure is not None)
 
 
 def _by_share(shares: Mapping[str, Sequence[str]]) -> str:
@@ -198,14 +198,15 @@ def _by_share(shares: Mapping[str, Sequence[str]]) -> str:
 def _not_computed(ours: Ours) -> Iterator[str]:
     """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
     definition = ours.definition
-    missing: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for column in definition.ours:
-        reasons: dict[str, list[str]] = {}
-        for row in definition.rows:
-            if (reason := reason_of(ours, row, column)) is not None:
-                reasons.setdefault(reason, []).append(row.name)
-        for reason, names in reasons.items():
-            missing.setdefault((reason, tuple(names)), []).append(column.header)
+    reasons = {
+        column.header: _grouped(
+            (reason, row.name) for row in definition.rows if (reason := reason_of(ours, row, column)) is not None
+        )
+        for column in definition.ours
+    }
+    missing = _grouped(
+        ((reason, tuple(names)), header) for header, found in reasons.items() for reason, names in found.items()
+    )
     for (reason, rows), headers in missing.items():
         yield f"{_listed(headers)} ({_rows_listed(ours, rows)}): {reason.rstrip('.')}"
     if missing and definition.generation is not None:
@@ -234,15 +235,16 @@ def reason_of(ours: Ours, row: Row, column: Column) -> str | None:
 
 def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[str]:
     """Which measures of which systems do not compare, and why."""
-    headers: dict[tuple[str, frozenset[str]], dict[str, None]] = {}
-    for item in comparisons:
-        if item.incomparable is not None:
-            pair = (item.incomparable, frozenset((item.row, item.other)))
-            headers.setdefault(pair, {})[ours.definition.column(item.column).header] = None
-    pairs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     order = [row.name for row in ours.definition.rows]
-    for (reason, names), measures in headers.items():
-        pairs.setdefault((reason, tuple(measures)), []).append(" / ".join(sorted(names, key=order.index)))
+    headers = _grouped(
+        (
+            (item.incomparable, " / ".join(sorted((item.row, item.other), key=order.index))),
+            ours.definition.column(item.column).header,
+        )
+        for item in comparisons
+        if item.incomparable is not None
+    )
+    pairs = _grouped(((reason, tuple(measures)), names) for (reason, names), measures in headers.items())
     for (reason, kinds), each in pairs.items():
         yield f"{_listed(kinds)}, {reason}: {_listed(each)}"
 
@@ -257,13 +259,12 @@ def _settings(ours: Ours) -> Iterator[str]:
     """What a measure depends on, once for each different setting, with its letter where a measure has several."""
     columns: dict[str, list[str]] = {}
     for column in ours.definition.columns:
-        settings: dict[str, dict[str, None]] = {}
-        for result in ours.results:
-            if column.key in result.settings:
-                settings.setdefault(result.settings[column.key], {})[result.row] = None
+        settings = _grouped(
+            (result.settings[column.key], result.row) for result in ours.results if column.key in result.settings
+        )
         letters = judges_of(ours, column.key)
         for setting, names in sorted(settings.items()):
-            of = letters.get(setting, f" ({_listed(list(names))})") if len(settings) > 1 else ""
+            of = letters.get(setting, f" ({_listed(names)})") if len(settings) > 1 else ""
             columns.setdefault(setting, []).append(column.header + of)
     for setting, headers in columns.items():
         yield f"{_listed(headers)}: {setting}"
@@ -288,10 +289,7 @@ def _texts(ours: Ours) -> Iterator[str]:
     definition = ours.definition
     if definition.generation is None:
         return
-    ways: dict[Generation | None, dict[str, None]] = {}
-    for result in ours.results:
-        if not definition.row(result.row).is_floor:
-            ways.setdefault(result.generation, {})[result.row] = None
+    ways = _grouped((result.generation, row.name) for row, result in _results(ours) if not row.is_floor)
     own = sorted({column.top_p for column in definition.columns if column.top_p is not None})
     for way, names in ways.items():
         made = way or definition.generation
@@ -300,7 +298,7 @@ def _texts(ours: Ours) -> Iterator[str]:
             if made.samples is None
             else f"{made.samples:,} without a prompt, for each seed"
         )
-        of = f"{_rows_listed(ours, list(names))}: " if len(ways) > 1 else ""
+        of = f"{_rows_listed(ours, names)}: " if len(ways) > 1 else ""
         yield (
             f"{of}{begun}, top-p {', '.join(map(str, own)) or made.top_p}, temperature {made.temperature}, sampling "
             f"seed {made.seed} + the run's, at most {made.max_new_tokens} tokens"
