@@ -25,9 +25,6 @@ from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
 from depgen.training.runs import read_record
 
-_OF_THE_RUN = ("trees", "parameters", "budget", "curve", "clock", "beginning", "processor_seconds")
-"""What results take over from `RunFacts`."""
-
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the text measures.
@@ -56,7 +53,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
         _result(job, sift(found), facts.data),
-        **{name: getattr(facts, name) for name in _OF_THE_RUN},
+        **vars(facts),
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
         config_sha256=trained.config_sha256,

@@ -4,6 +4,7 @@ Each imports what it needs once it measures, so that a table is read and printed
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
@@ -16,28 +17,12 @@ class Texts(Measure):
     """Measures of the texts that a row writes, on the texts of each nucleus.
 
     Args:
-        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
-        top_p: nucleus.
-        temperature: of the mixed distribution.
-        seed: of sampling; the seed of the run is added to it.
-        max_new_tokens: length at which a text without an end is cut.
-        samples: how many texts are written without a prompt; by size where that differs. None takes prompts.
         oracle: the experiment of the language model that judges texts; None where no column needs one.
+        how: the texts are made, as in `Generation`.
     """
 
-    def __init__(
-        self,
-        *,
-        prompt_sentences: int = 4,
-        top_p: float = 0.5,
-        temperature: float = 1.0,
-        seed: int = 0,
-        max_new_tokens: int = 60,
-        samples: int | dict[str, int] | None = None,
-        oracle: str | None = None,
-    ) -> None:
-        self.generation = Generation(prompt_sentences, top_p, temperature, seed, max_new_tokens, samples)
-        self.oracle = oracle
+    def __init__(self, *, oracle: str | None = None, **how: Any) -> None:  # noqa: ANN401 - jsonargparse checks them
+        self.generation, self.oracle = Generation(**how), oracle
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The text measures of the table's columns."""

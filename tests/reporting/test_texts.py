@@ -193,7 +193,7 @@ def test_no_oracle_is_trained_for_columns_that_want_none(stub):
 
 def test_a_profile_without_a_number_of_samples_is_refused(stub, project):
     (project / "experiments/tables/free.yaml").write_text(FREE.replace("paper: 9", "large: 9"))
-    with pytest.raises(UserError, match=r"measures: samples: .*paper"):
+    with pytest.raises(UserError, match=r"samples: .*paper"):
         load_definition("free")
     assert Generation(samples=7).at("small").samples == 7
     assert Generation().at("small").samples is None
