@@ -123,10 +123,10 @@ def _check_files(definition: TableDefinition, rows: Sequence[Row]) -> None:
     """Raise UserError where an experiment that a row names has no file, before anything is trained."""
     for row in rows:
         try:
-            _ = None if row.made_from is None else experiment_file(row.made_from)
+            _ = None if row.experiment is None else experiment_file(row.experiment)
         except UserError as error:
             place = (
-                f" A path is one from {Path.cwd()} or from the folder of the table." if is_path(row.made_from) else ""
+                f" A path is one from {Path.cwd()} or from the folder of the table." if is_path(row.experiment) else ""
             )
             raise UserError(f"{definition.argument}: row {row.name}: {error}{place} Nothing was trained.") from None
 
