@@ -29,7 +29,8 @@ class Unigrams(LanguageModel):
         """Those of the tokens, and of the end where there is one."""
         end = [] if self.end is None else [self.end]
         return [
-            [np.array([self.log_probs[token] for token in ids] + end) for ids in document] for document in documents
+            [np.array([self.log_probs[token] for token in ids] + end) + place * self.noise for ids in document]
+            for place, document in enumerate(documents)
         ]
 
 
