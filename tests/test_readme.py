@@ -23,9 +23,12 @@ from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
 from tests.invented_similarity import write_similarity
+from tests.invented_syntax import write_syntax
 
 ROOT = Path(__file__).parent.parent
-GUIDES = ("data", "training", "text", "scoring", "trees", "documents", "coherence", "people", "tables", "speed")
+GUIDES = (
+    "data", "training", "text", "scoring", "syntax", "trees", "documents", "coherence", "people", "tables", "speed",
+)  # fmt: skip
 PAGES = {
     "README": (ROOT / "README.md").read_text(encoding="utf-8"),
     **{name: (ROOT / f"experiments/guides/{name}.md").read_text(encoding="utf-8") for name in GUIDES},
@@ -129,6 +132,7 @@ def write_own(folder: Path) -> None:
     (mine / "test.txt").write_text(lines)
     for split in ("train", "valid"):
         (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n") * 4)
+    (folder / "my_pairs.tsv").write_text("good\tbad\nAda was late.\tAda were late.\n")
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
@@ -164,6 +168,7 @@ def place(tmp_path, monkeypatch):
     write_corpora(tmp_path / "data")
     write_treebank(tmp_path / "data/wsj_sample/constituency")
     write_similarity(tmp_path / "data/sts")
+    write_syntax(tmp_path / "data")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     shorten(tmp_path / "experiments")
     write_own(tmp_path)

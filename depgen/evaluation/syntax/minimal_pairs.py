@@ -146,14 +146,17 @@ class PairScores(Tabular):
             values = [each[measure] for each in paradigms]
             if measure in ("pairs", "known_pairs", "identical"):
                 found[measure] = sum(values)
-            elif measure == "unknown":
-                pairs = [each["pairs"] for each in paradigms]
-                found[measure] = float(np.average(values, weights=pairs))
             else:
                 defined = [value for value in values if not np.isnan(value)]
                 found[measure] = float(np.mean(defined)) if defined else None
-        decided = found["unknown"] <= 100 * MOST_UNKNOWN
-        return {**found, "decided": decided, "protocol": self.protocol, "likelihood": self.likelihood}
+        unknown = 100 * (found["pairs"] - found["known_pairs"]) / found["pairs"]
+        return {
+            **found,
+            "unknown": unknown,
+            "decided": unknown <= 100 * MOST_UNKNOWN,
+            "protocol": self.protocol,
+            "likelihood": self.likelihood,
+        }
 
 
 def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
@@ -167,7 +170,6 @@ def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
         "accuracy_by_token": 100 * float(np.mean([item.is_right_by_token for item in items])),
         "chance": 50 * (1 - identical / len(items)),
         **({"accuracy_5gram": 100 * float(np.mean(np.array(floors, dtype=bool)))} if floors else {}),
-        "unknown": 100 * (1 - len(known) / len(items)),
         "identical": identical,
         "known_pairs": len(known),
         "known_accuracy": 100 * float(np.mean([item.is_right for item in known])) if known else np.nan,

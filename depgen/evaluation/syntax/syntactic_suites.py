@@ -221,7 +221,6 @@ class SuiteScores(Tabular):
                 "accuracy": _share([item.holds for item in items], places),
                 "chance": 100 * float(chance),
                 **({} if None in floors else floor),
-                "unknown": 100 * (1 - len(known) / len(items)),
                 "unread": sum(item.is_unread for item in items),
                 "known_items": len(known),
                 "known_accuracy": _share([item.holds for item in known], places),
@@ -231,19 +230,23 @@ class SuiteScores(Tabular):
     def _mean(self, level: str, name: str, rows: Sequence[Row]) -> Row:
         """The means of the accuracies of suites or circuits, and the sums of their counts."""
         found: Row = {"level": level, "name": name}
-        for measure in list(rows[0])[2:-3]:
+        for measure in list(rows[0])[2:-4]:
             values = [row[measure] for row in rows if row[measure] is not None]
             if measure in ("items", "unread", "known_items"):
                 found[measure] = sum(values)
-            elif measure == "unknown":
-                found[measure] = float(np.average(values, weights=[row["items"] for row in rows]))
             else:
                 found[measure] = float(np.mean(values)) if values else None
         return self._finished(found)
 
     def _finished(self, row: Row) -> Row:
-        decided = row["unknown"] <= 100 * MOST_UNKNOWN
-        return {**row, "decided": decided, "protocol": self.protocol, "likelihood": self.likelihood}
+        unknown = 100 * (row["items"] - row["known_items"]) / row["items"]
+        return {
+            **row,
+            "unknown": unknown,
+            "decided": unknown <= 100 * MOST_UNKNOWN,
+            "protocol": self.protocol,
+            "likelihood": self.likelihood,
+        }
 
 
 def _chance_key(item: ScoredItem, place: int) -> tuple[int, frozenset[Region], int]:

@@ -58,6 +58,13 @@ def test_accuracies_are_those_a_reader_counts(tmp_path):
     assert {each["likelihood"] for each in scores.rows()} == {"exact"}
 
 
+def test_the_same_tokens_tie_whatever_rounding_does(tmp_path):
+    system = unigrams(NATS)
+    system.model.noise = 1e-9
+    items = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules").items
+    assert [item.log_probs[0] == item.log_probs[1] for item in items] == [False, False, True, True, False]
+
+
 def test_a_fifth_of_pairs_with_unknown_words_still_decides(tmp_path):
     rows = [("p", "x", f"the cat sleeps {'?' * n}", "the cat") for n in range(4)]
     undecided = [("p", "x", "the cat sleeps", "the purrs")]

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
@@ -44,6 +44,7 @@ def by_recursion(training, sentence, order):
     ]
 
 
+@example(training=[[], []], sentences=[["b"], []], order=3)
 @given(training=TEXT, sentences=TEXT, order=st.integers(1, 4))
 def test_probabilities_are_those_of_the_recursion(training, sentences, order):
     found = NgramModel(training, order=order).log_probs(sentences)

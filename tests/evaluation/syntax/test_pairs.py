@@ -1,6 +1,8 @@
 """Files of pairs in every shape, and what is wrong with some."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +103,12 @@ def test_the_paper_needs_final_punctuation(tmp_path):
     pairs = read_pairs(write(tmp_path / "a.tsv", "good\tbad\nit is.\tit are\n"))
     with pytest.raises(UserError, match=r"a\.tsv:2: .*'it are'.*--protocol plain"):
         pairs_of_protocol(pairs, "paper")
+
+
+@pytest.mark.real_data
+def test_blimp_is_read_whole_and_every_tenth_pair():
+    pairs = read_pairs(Path(os.environ["DEPGEN_DATA"]) / "blimp")
+    assert (len(pairs), len({pair.paradigm for pair in pairs})) == (67_000, 67)
+    assert sum(pair.good.text == pair.bad.text for pair in pairs) == 7
+    paper = pairs_of_protocol(pairs, "paper")
+    assert (len(paper), {int(pair.identifier) % 10 for pair in paper}) == (6_700, {0})

@@ -105,7 +105,7 @@ def test_the_suites_of_hu_et_al_are_read():
     assert sum(len(item.conditions) for suite in suites for item in suite.items) == 3304
     assert [sum(suite.circuit == name for suite in suites) for name in (*CIRCUITS, OTHER)] == [3, 10, 6, 4, 2, 8, 1]
     assert {suite.name for suite in suites if len(suite.predictions) > 1} == {"fgd_hierarchy", "nn-nv-rpl"}
-    assert sum(map(has_blank, suites)) == 13
+    assert sum(map(has_blank, suites)) == 14
     first = next(suite for suite in suites if suite.name == "npz_ambig").items[0].conditions["ambig_comma"]
     assert first.text == "As the criminal shot , the woman yelled at the top of her lungs"
 

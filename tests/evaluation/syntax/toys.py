@@ -13,7 +13,13 @@ from depgen.language_models.base import LanguageModel
 
 
 class Unigrams(LanguageModel):
-    """Gives each token a fixed log-probability, whatever is before it."""
+    """Gives each token a fixed log-probability, whatever is before it.
+
+    Attributes:
+        noise: what is added for each place in a batch, as the rounding of a network changes with it.
+    """
+
+    noise = 0.0
 
     def __init__(self, log_probs, end):
         super().__init__()
@@ -23,7 +29,8 @@ class Unigrams(LanguageModel):
         """Those of the tokens, and of the end where there is one."""
         end = [] if self.end is None else [self.end]
         return [
-            [np.array([self.log_probs[token] for token in ids] + end) for ids in document] for document in documents
+            [np.array([self.log_probs[token] for token in ids] + end) + place * self.noise for ids in document]
+            for place, document in enumerate(documents)
         ]
 
 
