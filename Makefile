@@ -29,6 +29,7 @@ GRID ?= dclm_table2
 python := .venv/bin/python
 depgen := $(python) -m depgen
 ready := .venv/.ready
+developer := .venv/.developer
 pythons := python3.11 python3.12 python3.13 python3.14
 supported := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 documented = $(subst /,.,$(patsubst %/__init__.py,%,$(wildcard depgen/*/__init__.py)))
@@ -50,7 +51,7 @@ help: ## list the targets
 	    printf "  reproduce-%s\t%s\n", name, $$2 }' experiments/tables/*.yaml experiments/case_studies/*.yaml | expand -t 36
 	@echo 'Variables: SIZE=small|paper  SEEDS="1 2"  PRECISION=32-true  GPT2=FOLDER  TORCH=torch==2.13.0  PYTHON=python3.11'
 
-setup: $(ready) ## make .venv and install depgen with everything for development
+setup: $(developer) ## make .venv and install depgen with everything for development
 
 # Runs again only when pyproject.toml changes.
 $(ready): pyproject.toml
@@ -69,6 +70,10 @@ $(ready): pyproject.toml
 	fi; \
 	if ! $(python) -c '$(supported)' 2>/dev/null; then echo "making .venv with $$python"; "$$python" -m venv --clear .venv; fi
 	$(if $(strip $(TORCH)),$(python) -m pip install --quiet $(TORCH))
+	$(python) -m pip install --quiet --editable '.[text-metrics,plots,names]'
+	@touch $@
+
+$(developer): $(ready)
 	$(python) -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
@@ -78,7 +83,7 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a t
 	$(depgen) report --tables demo --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long.
-test: $(ready) ## run the tests on two processes
+test: $(developer) ## run the tests on two processes
 	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2
 
 test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
@@ -98,17 +103,17 @@ test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each 
 .matrix/%/tested: .matrix/%/.ready FORCE
 	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest -n 2
 
-lint: $(ready) ## ruff format and check, mypy, import contracts
+lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
 
-guard: $(ready) ## compare all numbers with those of another commit: make guard BASE=COMMIT (minutes; not a test)
+guard: $(developer) ## compare all numbers with those of another commit: make guard BASE=COMMIT (minutes; not a test)
 	$(if $(strip $(BASE)),,$(error Name the commit to compare with: make guard BASE=COMMIT))
 	$(python) -m tests.guard $(BASE)
 
-bench: $(ready) ## measure speed and memory into results/bench/ (no corpus, no parser)
+bench: $(developer) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
 
 parser: $(patsubst experiments/parser_%.yaml,parser/%,$(wildcard experiments/parser_*.yaml)) ## train every parser (tables train those that they need)
@@ -171,7 +176,7 @@ record: $(ready) ## copy all results of the tables to the tracked experiments/me
 	$(depgen) record $(size)
 
 # pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.
-docs: $(ready) ## write the pages of the Python interface, from the docstrings, into results/api/
+docs: $(developer) ## write the pages of the Python interface, from the docstrings, into results/api/
 	$(python) -c 'import sys, pathlib, depgen, pdoc; \
 	    vars(depgen).update({name: getattr(depgen, name) for name in depgen.__all__}); \
 	    pdoc.render.configure(docformat="google"); \

@@ -13,7 +13,7 @@ def test_pages_are_made_of_docstrings_without_a_warning(tmp_path):
         "--no-print-directory",
         "-n",
         "-o",
-        ".venv/.ready",
+        ".venv/.developer",
         "docs",
         "documented=depgen.metrics depgen.trees",
     ]

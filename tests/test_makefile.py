@@ -159,11 +159,16 @@ def test_the_grid_of_sizes():
 
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):
     text = dry_run("demo", folder=fresh)
-    assert text.index("pip install --quiet torch==2.13.0") < text.index("pip install --quiet --editable '.[dev]'")
-    assert text.index(".[dev]") < text.index("reproduce demo")
+    users = "pip install --quiet --editable '.[text-metrics,plots,names]'"
+    assert text.index("pip install --quiet torch==2.13.0") < text.index(users) < text.index("reproduce demo")
+    assert ".[dev]" not in text
+    developers = dry_run("test", folder=fresh)
+    assert developers.index(users) < developers.index("pip install --quiet --editable '.[dev]'")
     assert "pip install --quiet torch" not in dry_run("demo", "TORCH=", folder=fresh)
     (fresh / ".venv").mkdir()
     (fresh / ".venv/.ready").touch()
+    assert "pip" not in dry_run("demo", folder=fresh)
+    (fresh / ".venv/.developer").touch()
     assert "pip" not in dry_run("test", folder=fresh)
 
 
