@@ -56,13 +56,13 @@ VERBS = {
         counts=("tokens_per_batch",),
     ),
     "minimal-pairs": Verb(
-        "how often a system finds the grammatical sentence of a pair likelier: BLiMP, or your own pairs",
+        "count how often a system prefers the grammatical sentence of a pair: BLiMP, or your own pairs",
         "depgen.evaluation.syntax.minimal_pairs:minimal_pairs",
         positionals=("file",),
         counts=("tokens_per_batch",),
     ),
     "syntactic-suites": Verb(
-        "how often SyntaxGym's predictions hold of a system's surprisals",
+        "count how often SyntaxGym's predictions about surprisals hold of a system",
         "depgen.evaluation.syntax.syntactic_suites:syntactic_suites",
         positionals=("file",),
         counts=("tokens_per_batch",),
@@ -233,6 +233,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate", "parser-agreement"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": ("parsing-scores", "bracketing-f1", "draw", "head-correlations", "heat-map"),
+        "Judge syntax": ("minimal-pairs", "syntactic-suites"),
         "Judge documents": ("coherence",),
         "Tables and reports": (
             "compare",

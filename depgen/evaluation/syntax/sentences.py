@@ -95,7 +95,7 @@ def load_system(
 
 
 def usual_tokens(protocol: Protocol, pretrained: str | None) -> Tokens:
-    """How words are told apart where no option says it: by rules only for runs, which learn from such text."""
+    """How words are separated if no option says it: by rules for runs in the plain protocol, as in most corpora."""
     return "rules" if protocol == "plain" and pretrained is None else "whitespace"
 
 
