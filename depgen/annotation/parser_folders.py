@@ -57,7 +57,7 @@ def _how_to_get(name: str, *, spacy: bool) -> str:
     if name == "ewt_supar":
         return f"Train it by `{train}_{name}.yaml`"
     if spacy and SPACY_PACKAGE.fullmatch(name):
-        return f"Install it by `python -m spacy download {name}`"
+        return f"Install it by `python -m spacy download {name}`, or name a parser that `{train}_ewt.yaml` trains (ewt)"
     own = Path(name).name
     return f"Train one of your own by `{train}_{'ewt' if spacy else 'ewt_supar'}.yaml --name {own}`"
 

@@ -430,7 +430,10 @@ class DMLM(LeftToRight):
                 "Add one: model.init_args.attention: depgen.models.dmlm.QueryKeyAttention"
             )
         if self.attention is None and not -layers <= attention_layer < layers:
-            raise UserError(f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers}.")
+            raise UserError(
+                f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers} layers: add "
+                "layers, or set model.init_args.attention_layer."
+            )
         if dependency_modeling_epochs < 0 or language_modeling_epochs < 1:
             raise UserError(
                 "DMLM needs language_modeling_epochs of at least 1 and dependency_modeling_epochs of at least 0, found "

@@ -86,6 +86,10 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
                 f"{tests} tests; a recorded test keeps its correction"
             )
             yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
+            yield (
+                "gains in the verdicts: positive where the system named first is better, also where lower figures are "
+                "better"
+            )
     if any(len(judges_of(ours, column.key)) > 1 for column in definition.columns):
         yield "ᵃ ᵇ: judged by different models (see Settings), not compared with one another"
     if partial:

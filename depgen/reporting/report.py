@@ -317,7 +317,7 @@ def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:
             drawings.append((draw_curves, _CURVES))
         for draw, title in drawings:
             try:
-                draw(definition.table, size=size, output=path)
+                draw(definition.given or definition.table, size=size, output=path)
             except UserError as error:  # no row keeps a curve, say
                 log.info("%s, %s: %s", definition.table, size, error)
             else:
