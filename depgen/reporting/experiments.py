@@ -79,8 +79,9 @@ def table_names() -> list[str]:
 
 
 def table_path(name: str) -> Path:
-    """The file of a table's definition."""
-    return experiments_root() / "tables" / f"{name}.yaml"
+    """The file of a table's definition: the package's, or else that of a table of one's own that has been made."""
+    path, note = experiments_root() / "tables" / f"{name}.yaml", results_root() / name / _OWN
+    return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
 
 
 def settings_path(name: str) -> Path:

@@ -400,6 +400,8 @@ def test_an_own_table_is_known_to_the_report_and_has_a_name_of_its_own(stub, pro
     reproduce.reproduce("my/table.yaml", seeds=[1])
     reproduce.reproduce("experiments/tables/toy.yaml", size="small", seeds=[1])
     assert own_tables() == [str(path)]
+    name = load_definition(str(path)).table
+    assert load_definition(name).rows == load_definition(str(path)).rows
     with pytest.raises(UserError, match="'toy' is a table of the package"):
         reproduce.reproduce(str(own_table(project, "other", table="toy")), seeds=[1])
 
