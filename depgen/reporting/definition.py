@@ -139,7 +139,7 @@ class Row:
     def options_at(self, size: str) -> dict[str, Any]:
         """The options at a size.
 
-        >>> Row("1 head", options={"model.init_args.head_size": {"small": 256, "paper": 1024}}).options_at("small")
+        >>> Row("A", "a", options={"model.init_args.head_size": {"small": 256, "paper": 1024}}).options_at("small")
         {'model.init_args.head_size': 256}
 
         Raises:

@@ -93,7 +93,7 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
     assert main([*draw, "--output", "trees.html"]) == 2
     assert "does not say in which form its text is" in capsys.readouterr().err
     assert main([*draw, "--form", "as_is", "--output", "trees.html"]) == 0
-    assert "3 of 3 heads as above" in (place / "trees.html").read_text()
+    assert "3 of 3 heads right" in (place / "trees.html").read_text()
     assert main(["draw", "0.conllu", "1.conllu", "--attention_head", "[0,1]"]) == 2
     assert "name one by --run" in capsys.readouterr().err
 
