@@ -18,7 +18,8 @@ TRAINER_DEFAULTS = {
 }
 HIDDEN_OF_TRAINER = (
     *TRAINER_DEFAULTS, "barebones", "benchmark", "default_root_dir", "detect_anomaly", "enable_autolog_hparams",
-    "enable_checkpointing", "min_steps", "model_registry", "plugins", "profiler", "sync_batchnorm",
+    "enable_checkpointing", "inference_mode", "limit_predict_batches", "min_steps", "model_registry", "plugins",
+    "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
 _OF_FIT = ("resume", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
@@ -72,18 +73,16 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
     parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
-    parser.add_argument(
-        "--parser", type=str, help="learn from the trees that this run of UDGN (or the like) has induced"
-    )
+    parser.add_argument("--parser", type=str, help="learn from the trees of this run of UDGN or the like")
     parser.add_argument(
         "--wandb",
         nargs="?",
         const="auto",
         type=modes,
-        help="log to W&B too; auto: as WANDB_MODE says, else offline without an account",
+        help="log to W&B too; auto: as WANDB_MODE says, or offline",
     )
     parser.add_argument(
-        "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between two saves of resume.ckpt"
+        "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between saves of resume.ckpt"
     )
     parser.add_argument(
         "--compile",
@@ -91,13 +90,13 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
         const=True,
         default=False,
         type=bool,
-        help="compile the backbone by torch.compile; it needs a C++ compiler",
+        help="compile the backbone; needs a C++ compiler",
     )
     parser.add_argument(
         "--float32_matmul_precision",
         type=Literal["highest", "high", "medium"],
         default="highest",
-        help="of matrix products in fp32; high and medium use the faster TF32 and bf16 units of a GPU",
+        help="of matrix products; high and medium are faster on GPUs",
     )
 
 
