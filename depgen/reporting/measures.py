@@ -83,7 +83,7 @@ class Coherence(Measure):
 
 
 class Scores(Measure):
-    """How likely a run finds one text that every row is scored on, and how fast, in place of its own test's figures.
+    """Likelihood and speed of a run on one text for all rows; they replace the figures of its test.
 
     Args:
         text: the YAML in `experiments/` (without its ending) of that text.

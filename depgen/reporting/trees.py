@@ -101,7 +101,7 @@ def draw_trees(
         run: a run whose trees are set below; words that it does not read, such as punctuation, hang on the word before.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
         form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
-            for a corpus that is in a form of its own; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
+            for a corpus that is already normalised; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         punctuation: what is not counted: words whose gold `relation` is punct, or words of punctuation by their `form`;
             unset: by relation where the gold tree has relations, else by form. The caption says which.
         first: the number of the first sentence to be drawn.
@@ -162,7 +162,7 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
 def _induced(
     run: str, corpus: Corpus | None, *, form: FormName | None, attention_head: tuple[int, int] | None
 ) -> InducedTrees:
-    """What gives a run's trees; unless told otherwise, a corpus that is in a form of its own is read as it is."""
+    """The parser of a run; without `form`, a corpus that is already normalised is read as it is."""
     if form is None and corpus is not None and form_of(corpus) is not None:
         trees = InducedTrees(run, form="as_is", attention_head=attention_head)
         warn_of_another_form(trees.source[0], corpus)
