@@ -74,6 +74,10 @@ def yaml_value(text: str, where: str) -> Any:  # noqa: ANN401
             return loader.construct_document(root)
         finally:
             loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        if error.problem_mark is not None and "nesting depth" in str(error.problem):  # PyYAML has a limit since 6.0.4
+            raise _too_deep(where, error.problem_mark.line + 1) from error
+        raise UserError(f"{where}: expected YAML, found: {error}") from error
     except yaml.YAMLError as error:
         raise UserError(f"{where}: expected YAML, found: {error}") from error
     except ValueError as error:  # a number of thousands of digits, or a date that there is not
@@ -88,7 +92,11 @@ def _check_levels(text: str, where: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         levels += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if levels > MOST_LEVELS:
-            raise UserError(f"{where}:{_line_of(event)}: expected settings, found lists or mappings nested too deep.")
+            raise _too_deep(where, _line_of(event))
+
+
+def _too_deep(where: str, line: int) -> UserError:
+    return UserError(f"{where}:{line}: expected settings, found lists or mappings nested too deep.")
 
 
 def _check_size(root: Node, where: str) -> None:

@@ -34,7 +34,7 @@ from depgen.backbones.transformer import (
     joined_padding,
 )
 from depgen.errors import UserError
-from depgen.hub import TRANSFORMERS_MISSING, has_transformers, quiet_transformers
+from depgen.hub import TRANSFORMERS_MISSING, has_transformers, one_line, quiet_transformers
 from depgen.nn.attention import KeyValues, Visibility, attend
 
 ATTENTION = "depgen"
@@ -193,13 +193,16 @@ class PretrainedTransformer(Backbone):
         """Refuse a network that predicts by something else than its hidden states times its output matrix (D3).
 
         Raises:
-            UserError: it does, or not every layer mixes values by self-attention.
+            UserError: it does, not every layer mixes values by self-attention, or its sizes do not go together.
         """
         if self.output_weight.is_meta:
             return
         tokens = torch.zeros(1, 2, dtype=torch.long)
         training, _ = self.training, self.eval()
-        hidden = self(tokens).hidden
+        try:
+            hidden = self(tokens).hidden
+        except RuntimeError as error:  # some architectures take sizes that their layers can't compute with
+            raise UserError(f"A {self.config.model_type} of these sizes can't be run: {one_line(error)}") from error
         attending = Attending(Visibility.of(2, None, causal=True, context=2, device=tokens.device))
         logits = self.network(input_ids=tokens, use_cache=False, attending=attending).logits
         self.train(training)
