@@ -75,7 +75,7 @@ def later_arcs(
     array([1, 2, 0])
     """
     from_earlier, to_earlier = arcs_by_later_word(heads, dependents, words)
-    return from_earlier.sum(1) + to_earlier.sum(1) - to_earlier.diagonal(1)
+    return np.asarray(from_earlier.sum(1) + to_earlier.sum(1) - to_earlier.diagonal(1))
 
 
 def arcs_by_later_word(
@@ -118,6 +118,6 @@ def _out_of_range(
 ) -> UserError:
     return UserError(
         f"edge {edge + 1} of the graph leads from {heads[edge]} to {dependents[edge]}: expected a head from 0 (the "
-        f"root) to {words} and a dependent from 1 to {words}, the words of the sentence. Correct the graph, or annotate "
-        "again."
+        f"root) to {words} and a dependent from 1 to {words}, as the sentence has {words} words. Correct the graph, or "
+        "annotate again."
     )
