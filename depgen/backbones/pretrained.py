@@ -218,6 +218,12 @@ class PretrainedTransformer(Backbone):
             )
 
     @property
+    def embedding(self) -> nn.Module:
+        """The embedding of tokens."""
+        found: nn.Module = self.network.get_input_embeddings()
+        return found
+
+    @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
         """The output matrix (tied to the embedding or its own)."""
         weight: Tensor = self.network.get_output_embeddings().weight

@@ -76,8 +76,7 @@ class GraphBatch(TokenBatch):
     def counts(self) -> Int[Tensor, "batch words"]:
         """The number of each word's arcs with earlier words and the root."""
         assert self.from_earlier is not None and self.to_earlier is not None
-        earlier = self.to_earlier.sum(-1) - self.to_earlier.diagonal(1, -2, -1)
-        return self.from_earlier.sum(-1) + earlier
+        return self.from_earlier.sum(-1) + self.to_earlier.tril().sum(-1)  # without self-loops
 
 
 def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from depgen.decoding.beam import Beam
 from depgen.decoding.graph_state import GraphState
-from depgen.nn.graph_scorer import WordMemory
+from depgen.nn.graph_scorer import ScorerState
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Edge
 
@@ -24,19 +24,19 @@ class Choices:
         from_rank: how many arcs are chosen before the one from each node to the word.
         to_rank: how many are chosen before the one to each node.
         opens: whether the token begins a word.
-        encoded: the word, as the scorer remembers it.
+        memory: the words so far and this one, as the scorer remembers them.
     """
 
     log_probs: Float[Tensor, "rows counts"]
     from_rank: Int[Tensor, "rows nodes"]
     to_rank: Int[Tensor, "rows nodes"]
     opens: Bool[Tensor, " rows"]
-    encoded: Tensor
+    memory: ScorerState
 
     def select(self, rows: Int[Tensor, " kept"]) -> "Choices":
         """Those of some rows."""
         return Choices(
-            self.log_probs[rows], self.from_rank[rows], self.to_rank[rows], self.opens[rows], self.encoded[rows]
+            self.log_probs[rows], self.from_rank[rows], self.to_rank[rows], self.opens[rows], self.memory.select(rows)
         )
 
     def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
@@ -68,10 +68,10 @@ class Prefix:
         pending: a token that is not yet read, and the choices of its arcs; None in scoring.
     """
 
-    backbone: BackboneState
+    backbone: Any
     hidden: Float[Tensor, "rows width"]
     states: Float[Tensor, "rows two_widths"]
-    memory: WordMemory
+    memory: ScorerState
     graph: GraphState
     word: Int[Tensor, "rows context"]
     pending: "tuple[Tensor, Choices] | None" = None
@@ -85,6 +85,7 @@ class Prefix:
         )  # fmt: skip
 
 
+@runtime_checkable
 class GraphReader(Protocol):
     """A system that reads tokens and gives the words that they begin arcs."""
 

@@ -59,12 +59,12 @@ from depgen.decoding.generated import Generated
 from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.settings import TokenOptions
-from depgen.errors import UserError, check_at_least, check_one_of
+from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
-from depgen.nn.graph_scorer import GraphScorer, GraphScores, WordMemory
+from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
@@ -99,7 +99,9 @@ class TapeAttention(nn.Module):
             nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in features) for _ in range(layers)
         )
 
-    def tables(self, layer: int, key_weight: Tensor | None, heads: int) -> list[Float[Tensor, "codes heads size"]]:
+    def tables(
+        self, layer: int, key_weight: Tensor | None, heads: int
+    ) -> Float[Tensor, "features codes attention_heads size"]:
         """The key of each value of each feature.
 
         Args:
@@ -107,22 +109,19 @@ class TapeAttention(nn.Module):
             key_weight: what the projections pass through, [width width]; None: nothing.
             heads: number of attention heads.
         """
-        found = []
-        for embedding, projection in zip(self.embeddings, self.projections[layer], strict=True):
-            keys = projection(embedding.weight)
-            found.append((keys if key_weight is None else F.linear(keys, key_weight)).unflatten(-1, (heads, -1)))
-        return found
+        of_layer = zip(self.embeddings, self.projections[layer], strict=True)
+        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
+        return (keys if key_weight is None else F.linear(keys, key_weight)).unflatten(-1, (heads, -1))
 
     def codes(
         self,
         rows: UInt8[Tensor, "batch features length nodes"],
         word: Int[Tensor, "batch context"],
-    ) -> list[UInt8[Tensor, "batch length context"]]:
+    ) -> UInt8[Tensor, "batch used length context"]:
         """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
-        shown = rows.clone()
+        shown = rows[:, self.places]
         shown[..., 0] = 0  # the root's values are not shown to attention
-        index = word[:, None].expand(-1, rows.size(2), -1)
-        return [shown[:, place].gather(2, index) for place in self.places]
+        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------
@@ -248,7 +247,6 @@ class GiLT(LeftToRight):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        check_one_of(features=(tuple(features), Feature))
         check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
@@ -256,19 +254,19 @@ class GiLT(LeftToRight):
         self.tapes = Tapes(tuple(degree_weights), tuple(distance_weights), disconnected, max_count)
         self.first_tape_layer = layers - _at_most(layers, tape_layers=tape_layers)
         self.middle_layer = _at_most(layers, middle_layer=middle_layer or layers // 2 + 1)
-        relative = hasattr(self.backbone, "content_bias")
+        relative = getattr(self.backbone, "content_bias", None) is not None
         self.tape_through = tape_through or ("content" if relative else "key")
         if self.tape_through != "key" and not relative:
             raise UserError(
                 f"tape_through: {self.tape_through} needs a backbone with positions: relative; take key, or such a one."
             )
-        self.tape_attention = TapeAttention(
-            features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
-            codes=self.tapes.codes,
-        )  # fmt: skip
         self.scorer = GraphScorer(
             width, features=features, bilinear=bilinear, self_loops=self_loops, count_scale=count_scale,
             max_count=max_count, feature_size=feature_size, codes=self.tapes.codes,
+        )  # fmt: skip
+        self.tape_attention = TapeAttention(
+            features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
+            codes=self.tapes.codes,
         )  # fmt: skip
         self.self_loops, self.normalization = self_loops, normalization
         self.weights = token_weight, arc_weight, count_weight
@@ -315,7 +313,7 @@ class GiLT(LeftToRight):
         found: BackboneOutput = self.backbone(tokens, all_layers=True, score_function=scores, **options)
         return found
 
-    def _scores_of(self, codes: list[UInt8[Tensor, "batch length context"]]) -> ScoreFunction:
+    def _scores_of(self, codes: UInt8[Tensor, "batch used length context"]) -> ScoreFunction:
         """What the backbone adds to its attention."""
 
         def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor | None:
@@ -329,7 +327,7 @@ class GiLT(LeftToRight):
 
         return scores
 
-    def _tables(self, layer: int, heads: int) -> list[Float[Tensor, "codes heads size"]]:
+    def _tables(self, layer: int, heads: int) -> Float[Tensor, "features codes attention_heads size"]:
         backbone: Any = self.backbone
         weights = {"content": "key_weight", "position": "position_weight"}
         through = weights.get(self.tape_through)
@@ -350,7 +348,7 @@ class GiLT(LeftToRight):
     def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
         """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
         assert batch.tapes is not None
-        rows = batch.tapes.gather(2, _index(batch.word, batch.tapes, dim=2))
+        rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
         output = self.read(batch.inputs, rows, batch.word)
         assert output.layers is not None
         tokens = word_log_probs(output.hidden, *self._output, batch.targets)
@@ -458,19 +456,17 @@ class GiLT(LeftToRight):
             distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
         )  # fmt: skip
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
-        return self._read_on(None, tokens, self.scorer.beginning(rows), graph, word, is_token)
+        return self._read_on(None, tokens, self.scorer.root_state(rows), graph, word, is_token)
 
     def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
         vectors = self.word_vectors(prefix.states, tokens)
-        found = self.scorer.step(prefix.memory, vectors, prefix.graph.features, prefix.graph.words)
+        found = self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens)
         nodes = found.from_earlier.size(1)
-        order = torch.cat((found.from_earlier, found.to_earlier), 1).argsort(1, descending=True, stable=True)
+        order = torch.cat((found.from_earlier, found.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
-        none = torch.full_like(found.counts[:1], -torch.inf)
-        none[:, 0] = 0
-        log_probs = torch.where(opens[:, None], found.counts.log_softmax(-1), none)
-        return Choices(log_probs, ranks[:, :nodes], ranks[:, nodes:], opens, found.word)
+        log_probs = found.counts.log_softmax(-1)
+        return Choices(log_probs, ranks[:, :nodes], ranks[:, nodes:], opens, found.state)
 
     def with_arcs(
         self,
@@ -491,16 +487,15 @@ class GiLT(LeftToRight):
             arcs: from earlier nodes to the word, and to them.
             is_token: False at padding.
         """
-        kept, opens = prefix.select(rows), choices.opens[rows]
-        graph = kept.graph.inserted(*arcs, opens)
-        memory = kept.memory.extended(choices.encoded[rows], opens)
-        return self._read_on(kept.backbone, tokens[rows], memory, graph, kept.word, is_token)
+        graph = prefix.graph.select(rows).inserted(*arcs, inserts=choices.opens[rows])
+        memory, backbone = choices.memory.select(rows), prefix.backbone.select(rows)
+        return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], is_token)
 
     def _read_on(
-        self, state: Any, tokens: Tensor, memory: WordMemory, graph: GraphState, word: Tensor, is_token: Tensor | None
+        self, state: Any, tokens: Tensor, memory: ScorerState, graph: GraphState, word: Tensor, is_token: Tensor | None
     ) -> Prefix:  # fmt: skip
         """What is known after one more token a row, whose tape is that of the graph."""
-        word = torch.cat((word, graph.words[:, None]), 1)
+        word = torch.cat((word, graph.lengths[:, None]), 1)
         rows = graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.read(tokens[:, None], rows, word, state=state, carry=True, padding=padding)
@@ -579,7 +574,7 @@ class GiLT(LeftToRight):
     def _opens(self, state: Prefix, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
         assert self._opens_word is not None
-        return self._opens_word[tokens] | (state.graph.words == 0)
+        return self._opens_word[tokens] | (state.graph.lengths == 0)
 
     def generate(
         self,
@@ -633,11 +628,6 @@ def _at_most(layers: int, **chosen: int | None) -> int:
     if value is not None and not 1 <= value <= layers:
         raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
     return layers if value is None else value
-
-
-def _index(word: Tensor, tapes: Tensor, *, dim: int) -> Tensor:
-    """The rows of tapes at the words of tokens, as an index of `gather`."""
-    return word[:, None, :, None].expand(-1, tapes.size(1), -1, tapes.size(3))
 
 
 def _joined(
