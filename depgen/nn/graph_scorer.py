@@ -138,11 +138,11 @@ class Bilinear(nn.Module):
         entries = torch.rand(width)
         self.weight = nn.Parameter(entries if diagonal else entries.diag())
 
-    def forward(self, vectors: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
+    def forward(self, vectors: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
         """B times each vector."""
         return vectors * self.weight if self.weight.dim() == 1 else full_precision(F.linear(vectors, self.weight))
 
-    def transposed(self, vectors: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
+    def transposed(self, vectors: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
         """The transpose of B times each vector."""
         return vectors * self.weight if self.weight.dim() == 1 else full_precision(vectors @ self.weight)
 
@@ -238,7 +238,8 @@ class GraphScorer(nn.Module):
         counts = counts.new_zeros(batch * longest, counts.size(1)).index_copy(0, pairs.places, counts)
         numbers = torch.arange(1, nodes, device=words.device)
         return GraphScores(
-            *(_placed(*each, grid) for each in ((from_earlier, at_pairs), (to_earlier, at_children))),
+            _placed(from_earlier, at_pairs, grid),
+            _placed(to_earlier, at_children, grid),
             self._possible(counts.view(batch, longest, -1), numbers),
         )
 

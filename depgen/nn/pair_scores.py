@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}
-"""Elements of hidden layers computed at once: 4 MiB in fp32 stay near a CPU's caches, 256 MiB fill a GPU."""
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
+"""Elements of hidden layers computed at once: 2 MiB in fp32 stay in a CPU's caches, 256 MiB fill a GPU."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _PairScores(torch.autograd.Function):
         ctx.pairs = pairs
         scores, sums = torch.empty_like(scale), torch.zeros_like(queries)
         for rows, part in _parts(pairs, words):
-            hidden = _summed(words, relative, part).mul_(scale[rows, None]).add_(bias).relu_()
+            hidden = _hidden(words, relative, bias, scale[rows], part)
             sums.index_add_(0, part.current, hidden)
             torch.sum(hidden.mul_(queries.index_select(0, part.current)), -1, out=scores[rows])
         return scores, sums
@@ -100,18 +100,17 @@ class _PairScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, of_scores: Tensor, of_sums: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         words, relative, bias, scale, queries = ctx.saved_tensors
-        d_words, d_relative, d_bias, d_queries = (
-            torch.zeros_like(each) for each in (words, relative, bias, queries)
-        )  # fmt: skip
+        d_words, d_relative, d_bias, d_queries = (torch.zeros_like(each) for each in (words, relative, bias, queries))
         d_scale = torch.empty_like(scale)
         for rows, part in _parts(ctx.pairs, words):
-            summed = _summed(words, relative, part)
-            before = torch.addcmul(bias, summed, scale[rows, None])
+            hidden = _hidden(words, relative, bias, scale[rows], part)
             d_hidden = queries.index_select(0, part.current).mul_(of_scores[rows, None])
-            d_hidden.add_(of_sums.index_select(0, part.current)).masked_fill_(before <= 0, 0)
-            d_queries.index_add_(0, part.current, before.relu_().mul_(of_scores[rows, None]))
+            d_hidden.add_(of_sums.index_select(0, part.current))
+            torch.ops.aten.threshold_backward.grad_input(d_hidden, hidden, 0, grad_input=d_hidden)
             d_bias += d_hidden.sum(0)
-            torch.sum(summed.mul_(d_hidden), -1, out=d_scale[rows])
+            # where the gradient is not 0, hidden = scale * sum + bias
+            d_scale[rows] = ((d_hidden * hidden).sum(-1) - d_hidden @ bias) / scale[rows]
+            d_queries.index_add_(0, part.current, hidden.mul_(of_scores[rows, None]))
             d_hidden.mul_(scale[rows, None])
             d_words.index_add_(0, part.earlier, d_hidden)
             for codes in part.codes.unbind(1):
@@ -119,9 +118,10 @@ class _PairScores(torch.autograd.Function):
         return d_words, d_relative, d_bias, d_scale, d_queries, None
 
 
-def _summed(words: Tensor, relative: Tensor, pairs: Pairs) -> Tensor:
-    """The sum of each pair's rows, in new memory."""
-    return F.embedding_bag(pairs.codes, relative, mode="sum").add_(words.index_select(0, pairs.earlier))
+def _hidden(words: Tensor, relative: Tensor, bias: Tensor, scale: Tensor, pairs: Pairs) -> Tensor:
+    """The hidden layer of each pair."""
+    summed = F.embedding_bag(pairs.codes, relative, mode="sum").add_(words.index_select(0, pairs.earlier))
+    return summed.mul_(scale[:, None]).add_(bias).relu_()
 
 
 def _parts(pairs: Pairs, words: Tensor) -> Iterator[tuple[slice, Pairs]]:

@@ -270,6 +270,33 @@ def test_a_sentence_longer_than_the_tables():
         list(steps(scorer, vectors[0], tapes[0], 3, longest=2))
 
 
+@torch.no_grad()
+def test_sentences_of_no_word_one_word_and_200_words():
+    scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((0, 1, 200))
+    whole = scorer(vectors, tapes, lengths)
+    assert not whole.from_pairs[0].any()
+    assert not whole.to_pairs[0].any()
+    assert whole.counts[1, 0].isfinite().tolist() == [True, True] + [False] * 5
+    for t, found in enumerate(steps(scorer, vectors[2], tapes[2], 200)):
+        torch.testing.assert_close(found.from_earlier[0], whole.from_earlier[2, t, : t + 1], rtol=0, atol=1e-10)
+    assert t == 199
+
+
+def test_mixed_precision_is_near_full_precision():
+    scorer, (vectors, tapes, lengths) = scorer_of("paper", dtype=torch.float), batch_of(dtype=torch.float)
+    full = scorer(vectors, tapes, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = scorer(vectors, tapes, lengths)
+    sum(finite(each).sum() for each in parts(mixed)).backward()
+    for one, other in zip(parts(full), parts(mixed), strict=True):
+        assert other.dtype == torch.float
+        real = one.isfinite()
+        assert torch.equal(real, other.isfinite())
+        assert not torch.equal(one, other)
+        assert (one - other)[real].norm() < 0.03 * one[real].norm()
+    assert all(each.grad.isfinite().all() for each in scorer.parameters())
+
+
 @pytest.mark.parametrize("features", [("degree", "degree"), ("height",)])
 def test_features_that_there_are_not(features):
     with pytest.raises(UserError, match="choose from"):
