@@ -1,0 +1,207 @@
+"""One side of a scorer of pairs of words: the representation of a word as a parent, or as a child, of another word.
+
+The representation of word j, seen from word i, is MLP2(MLP1(o_j) + pe_ij), Eq. 2 of GiLT. It is never computed for all
+pairs: the first product of MLP2 is a sum of products with MLP1(o_j), with the position and with each feature, scaled by
+the deviation that its normalisation finds. Each of these is computed once; a pair adds rows. What follows the hidden
+layer of MLP2 is linear, so it is applied to the current word's vector and to sums over pairs.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from depgen.nn.growing import Growing
+from depgen.nn.pair_scores import Pairs, pair_scores
+from depgen.nn.vocabulary import full_precision
+
+
+class RelativeRows(NamedTuple):
+    """What a side adds for each feature's value and each distance, a row each; the values come first.
+
+    Attributes:
+        centred: less their mean.
+        projected: centred rows times the first matrix of MLP2.
+        products: of centred rows with one another.
+    """
+
+    centred: Float[Tensor, "codes hidden"]
+    projected: Float[Tensor, "codes hidden"]
+    products: Float[Tensor, "codes codes"]
+
+
+@dataclass(frozen=True)
+class WordRows:
+    """What pairs take from a word, a row a word.
+
+    Attributes:
+        projected: the centred output of MLP1 times the first matrix of MLP2.
+        square: its squared norm before that product.
+        products: of the centred output with the centred relative rows.
+    """
+
+    projected: Float[Tensor, "words hidden"]
+    square: Float[Tensor, " words"]
+    products: Float[Tensor, "words codes"]
+
+    def followed_by(self, other: "WordRows") -> "WordRows":
+        """The rows of these and of further words."""
+        return WordRows(
+            torch.cat((self.projected, other.projected)),
+            torch.cat((self.square, other.square)),
+            torch.cat((self.products, other.products)),
+        )
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Rows of words that grow in number, as caches do."""
+
+    projected: Growing
+    square: Growing
+    products: Growing
+
+    @classmethod
+    def of(cls, words: WordRows) -> "KeptRows":
+        """The rows of some words, to which others may be added."""
+        return cls(*(Growing.of(each, dim=0) for each in (words.projected, words.square, words.products)))
+
+    @property
+    def rows(self) -> WordRows:
+        """All rows, without a copy."""
+        return WordRows(self.projected.tensor, self.square.tensor, self.products.tensor)
+
+    def __len__(self) -> int:
+        return len(self.square)
+
+    def extended(self, words: WordRows) -> "KeptRows":
+        """These and further words."""
+        return KeptRows(
+            self.projected.extended(words.projected),
+            self.square.extended(words.square),
+            self.products.extended(words.products),
+        )
+
+
+class PairSide(nn.Module):
+    """The two MLPs of a side and what it makes of positions and features.
+
+    Args:
+        width: of the representation (d); MLP1 reads 3d and returns 2d.
+        position_size: of the sinusoids.
+        feature_size: of all features' embeddings together; 0 for none.
+    """
+
+    def __init__(self, width: int, *, position_size: int, feature_size: int) -> None:
+        super().__init__()
+        hidden = 2 * width
+        self.of_word = nn.Sequential(
+            nn.LayerNorm(3 * width), nn.Linear(3 * width, 3 * width), nn.ReLU(), nn.Linear(3 * width, hidden)
+        )
+        self.norm = nn.LayerNorm(hidden)
+        self.hidden = nn.Linear(hidden, hidden)
+        self.output = nn.Linear(hidden, width)
+        self.position = nn.Linear(position_size, hidden, bias=False)
+        self.features = nn.Linear(feature_size, hidden, bias=False) if feature_size else None
+        for first in (self.of_word[1], self.hidden):
+            assert isinstance(first, nn.Linear)
+            nn.init.kaiming_normal_(first.weight, nonlinearity="relu")
+            nn.init.zeros_(first.bias)
+
+    def relative_rows(
+        self, features: Float[Tensor, "features codes size"], positions: Float[Tensor, "distances position_size"]
+    ) -> RelativeRows:
+        """The rows of all values of all features, and of the distances 0, 1, … in words."""
+        rows = self.position(positions)
+        if self.features is not None:
+            weight = self.features.weight.view(rows.size(1), features.size(0), -1)
+            of_values = torch.bmm(features, weight.permute(1, 2, 0))  # the projection of a concatenation is a sum
+            rows = torch.cat((of_values.flatten(0, 1), rows))
+        centred = _centred(rows)
+        with torch.autocast(centred.device.type, enabled=False):
+            products = centred @ centred.T
+        return RelativeRows(centred, self._projected(centred), products)
+
+    def word_rows(
+        self, words: Float[Tensor, "words inputs"], relative: RelativeRows
+    ) -> tuple[Float[Tensor, "words hidden"], WordRows]:
+        """The centred outputs of MLP1, and what pairs take from them."""
+        centred = _centred(self.of_word(words))
+        with torch.autocast(centred.device.type, enabled=False):
+            products = centred @ relative.centred.T
+        return centred, WordRows(self._projected(centred), centred.square().sum(-1), products)
+
+    def of_current(
+        self,
+        centred: Float[Tensor, "words hidden"],
+        projected: Float[Tensor, "words hidden"],
+        relative: RelativeRows,
+        codes: Int[Tensor, " features"],
+    ) -> Float[Tensor, "words width"]:
+        """The representation of words seen from themselves.
+
+        Args:
+            centred: outputs of MLP1.
+            projected: the same words' projected rows.
+            relative: of this side.
+            codes: the relative rows that every word has towards itself.
+        """
+        scale = self._scale((centred + relative.centred[codes].sum(0)).square().sum(-1))
+        summed = projected + relative.projected[codes].sum(0)
+        representation: Tensor = self.output((summed * scale[:, None] + self._bias).relu())
+        return full_precision(representation)
+
+    def pairs(
+        self,
+        words: WordRows,
+        relative: RelativeRows,
+        queries: Float[Tensor, "current width"],
+        pairs: Pairs,
+    ) -> tuple[Float[Tensor, " pairs"], Float[Tensor, "current width"]]:
+        """The product of each pair's representation with its current word's query; representations summed by word."""
+        through = full_precision(queries @ self.output.weight)
+        with torch.autocast(through.device.type, enabled=False):
+            scores, sums = pair_scores(
+                words.projected, relative.projected, self._bias,
+                scale=self._scale(_squares(words, relative, pairs)), queries=through, pairs=pairs,
+            )  # fmt: skip
+            constant = (queries @ self.output.bias).index_select(0, pairs.current)
+        number = torch.bincount(pairs.current, minlength=len(queries)).to(scores)
+        summed = full_precision(F.linear(sums, self.output.weight))
+        return scores + constant, torch.addcmul(summed, number[:, None], self.output.bias)
+
+    @property
+    def _bias(self) -> Tensor:
+        """What the first product of MLP2 adds to every pair: its bias, and its product with the normalisation's."""
+        return self.hidden.bias + self.hidden.weight @ self.norm.bias
+
+    def _projected(self, centred: Tensor) -> Tensor:
+        """The first product of MLP2, with the normalisation's gain in its matrix."""
+        return full_precision(F.linear(centred, self.hidden.weight * self.norm.weight))
+
+    def _scale(self, squares: Tensor) -> Tensor:
+        """1 / deviation, from the squared norm of centred vectors."""
+        return (squares.clamp(min=0) / self.hidden.in_features + self.norm.eps).rsqrt()
+
+
+def _centred(rows: Tensor) -> Tensor:
+    full = full_precision(rows)
+    return full - full.mean(-1, keepdim=True)
+
+
+def _squares(words: WordRows, relative: RelativeRows, pairs: Pairs) -> Tensor:
+    """|word + sum_k relative_k|^2 of each pair, from products that are known."""
+    codes, features = relative.products.size(0), pairs.codes.size(1)
+    one, other = torch.triu_indices(features, features, device=pairs.codes.device)
+    among = _taken(relative.products, pairs.codes[:, one] * codes + pairs.codes[:, other])
+    among = among @ torch.where(one == other, 1.0, 2.0).to(among)
+    between = _taken(words.products, (pairs.earlier * codes)[:, None] + pairs.codes).sum(1)
+    return words.square.index_select(0, pairs.earlier) + 2 * between + among
+
+
+def _taken(table: Tensor, places: Tensor) -> Tensor:
+    """The entries of a table at places in its flattened form."""
+    return table.flatten().index_select(0, places.flatten()).view(places.shape)

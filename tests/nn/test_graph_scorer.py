@@ -1,0 +1,341 @@
+"""The scorer of dependencies against pairs computed one by one, and what must not change its scores."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+import depgen.nn.pair_scores
+from depgen.errors import UserError
+from depgen.nn.graph_scorer import FEATURES, GraphScorer
+
+WIDTH, LENGTHS = 6, (5, 1, 3)
+OPTIONS = {
+    "code": {},
+    "paper": {"bilinear": "full", "count_scale": "paper", "self_loops": False, "mask_counts": False},
+    "some features": {"features": ("distance", "degree"), "position_size": 10, "codes": 4},
+    "no features": {"features": (), "max_count": 3},
+}
+
+
+def scorer_of(option, *, dtype=torch.double, seed=0):
+    """A scorer of which no parameter is 0 or 1, as they partly are before training."""
+    torch.manual_seed(seed)
+    scorer = GraphScorer(WIDTH, feature_size=4, **{"codes": 9, "max_count": 6} | OPTIONS[option]).to(dtype)
+    for each in scorer.parameters():
+        each.data += 0.2 * torch.randn_like(each)
+    return scorer
+
+
+def batch_of(lengths=LENGTHS, *, longest=None, dtype=torch.double, seed=1, codes=9):
+    generator = torch.Generator().manual_seed(seed)
+    words = max(lengths) if longest is None else longest
+    vectors = torch.randn(len(lengths), words, 3 * WIDTH, generator=generator, dtype=torch.double).to(dtype)
+    tapes = torch.randint(0, codes, (len(lengths), 3, words + 1, words + 1), generator=generator).to(torch.uint8)
+    return vectors, tapes, torch.tensor(lengths)
+
+
+def mlp(weights, name, vector):
+    for layer in range(4):
+        if layer == 0:
+            vector = F.layer_norm(vector, vector.shape, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"])
+        elif layer == 2:
+            vector = vector.relu()
+        else:
+            vector = weights[f"{name}.{layer}.weight"] @ vector + weights[f"{name}.{layer}.bias"]
+    return vector
+
+
+def naive(scorer, option, vectors, tape):
+    """from_earlier, to_earlier and counts of one sentence, as lists; every pair by itself, by the equations."""
+    weights = dict(scorer.named_parameters())
+    options = {"features": FEATURES, "self_loops": True, "count_scale": "code", "mask_counts": True}
+    options |= OPTIONS[option]
+    size, words = scorer.position_size, len(vectors)
+    outputs = [None, *vectors]
+
+    def position(distance):
+        angles = [distance / 10000 ** (2 * k / size) for k in range(size // 2)]
+        return weights["root"].new_tensor([*map(math.sin, angles), *map(math.cos, angles)])
+
+    def representation(side, word, current):
+        """MLP2(MLP1(o_word) + pe_(current, word))."""
+        embedded = []
+        for k, feature in enumerate(options["features"]):
+            value = 0 if word == current else int(tape[FEATURES.index(feature), current - 1, word])
+            embedded.append(weights[f"embeddings.{k}.weight"][min(value, scorer.codes - 1)])
+        added = weights[f"{side}.position.weight"] @ position(abs(current - word))
+        if embedded:
+            added = added + weights[f"{side}.features.weight"] @ torch.cat(embedded)
+        summed = mlp(weights, f"{side}.of_word", weights["root"][0] if word == 0 else outputs[word]) + added
+        normal = F.layer_norm(summed, summed.shape, weights[f"{side}.norm.weight"], weights[f"{side}.norm.bias"])
+        hidden = (weights[f"{side}.hidden.weight"] @ normal + weights[f"{side}.hidden.bias"]).relu()
+        return weights[f"{side}.output.weight"] @ hidden + weights[f"{side}.output.bias"]
+
+    arc, total = (each if each.dim() == 2 else each.diag() for each in (weights["arc.weight"], weights["sum.weight"]))
+    from_earlier, to_earlier, counts = [], [], []
+    for i in range(1, words + 1):
+        par, chd = representation("parent", i, i), representation("child", i, i)
+        pars = [representation("parent", j, i) for j in range(i)]
+        chds = {j: representation("child", j, i) for j in range(1, i)} | {i: chd}
+        from_earlier.append([each @ arc @ chd for each in pars])
+        to_earlier.append([par @ arc @ chds[j] for j in range(1, i + options["self_loops"])])
+        summed = sum(each * (total @ chd) for each in pars) + sum(par * (total @ each) for each in chds.values())
+        scaled = summed / math.sqrt(2 * i if options["count_scale"] == "code" else 2 * i - 1)
+        logits = weights["count.weight"] @ scaled + weights["count.bias"]
+        impossible = torch.arange(len(logits)) > 2 * i - 1
+        counts.append(logits.masked_fill(impossible, -math.inf) if options["mask_counts"] else logits)
+    return from_earlier, to_earlier, counts
+
+
+def expected(scorer, option, batch):
+    """What `forward` returns, by `naive`."""
+    vectors, tapes, lengths = batch
+    sentences, words, _ = vectors.shape
+    from_earlier, to_earlier = (vectors.new_full((sentences, words, words + 1), -math.inf) for _ in range(2))
+    counts = vectors.new_zeros(sentences, words, scorer.count.out_features)
+    for b, length in enumerate(lengths.tolist()):
+        found = naive(scorer, option, vectors[b, :length], tapes[b])
+        for i, (left, right, count) in enumerate(zip(*found, strict=True)):
+            from_earlier[b, i, : len(left)] = torch.stack(left)
+            if right:
+                to_earlier[b, i, 1 : 1 + len(right)] = torch.stack(right)
+            counts[b, i] = count
+    return from_earlier, to_earlier, counts
+
+
+def parts(scores):
+    return scores.from_earlier, scores.to_earlier, scores.counts
+
+
+def finite(tensor):
+    return torch.where(tensor.isinf(), 0, tensor)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.double, 1e-10), (torch.float, 1e-4)])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_it_is_the_naive_form(option, dtype, tolerance):
+    scorer, batch = scorer_of(option, dtype=dtype), batch_of(dtype=dtype)
+    found, wanted = scorer(*batch), expected(scorer, option, batch)
+    padding = torch.arange(5) >= batch[2][:, None]
+    for name, ours, theirs in zip(("from", "to", "counts"), parts(found), wanted, strict=True):
+        if name == "counts":
+            ours, theirs = ours[~padding], theirs[~padding]
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_its_gradients_are_those_of_the_naive_form(option, monkeypatch):
+    monkeypatch.setitem(depgen.nn.pair_scores.CHUNK_ELEMENTS, "cpu", 4 * 2 * WIDTH)  # four pairs at once
+    scorer, (vectors, tapes, lengths) = scorer_of(option), batch_of()
+    vectors.requires_grad_()
+    inputs = [vectors, *scorer.parameters()]
+    found, wanted = parts(scorer(vectors, tapes, lengths)), expected(scorer, option, (vectors, tapes, lengths))
+    generator = torch.Generator().manual_seed(5)
+    weighing = [torch.randn(each.shape, generator=generator, dtype=torch.double) for each in found]
+    weighing[2] = weighing[2] * (torch.arange(5) < lengths[:, None])[..., None]
+    ours, theirs = (
+        torch.autograd.grad(sum((finite(each) * by).sum() for each, by in zip(outputs, weighing, strict=True)), inputs)
+        for outputs in (found, wanted)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def steps(scorer, words, tapes, length, *, rows=1, longest=None):
+    """The incremental pass of a sentence in some equal rows: what each word gets."""
+    state = scorer.root_state(rows, words=longest or length)
+    for t in range(length):
+        features = tapes[:, t, : t + 1][:, None].expand(-1, rows, -1)
+        found = scorer.step(state, words[t].expand(rows, -1), features)
+        state = found.state
+        yield found
+
+
+@pytest.mark.parametrize("with_gradients", [True, False])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_steps_are_the_training_pass(option, with_gradients):
+    scorer, batch = scorer_of(option), batch_of()
+    with torch.set_grad_enabled(with_gradients):
+        whole = scorer(*batch)
+        for b, length in enumerate(LENGTHS):
+            for t, found in enumerate(steps(scorer, batch[0][b], batch[1][b], length, rows=2)):
+                wanted = whole.from_earlier[b, t, : t + 1], whole.to_earlier[b, t, : t + 1], whole.counts[b, t]
+                ours = found.from_earlier, found.to_earlier, found.counts
+                for one, other in zip(ours, wanted, strict=True):
+                    torch.testing.assert_close(one, other.expand_as(one), rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_hypotheses_that_branch_get_the_scores_of_their_own_past():
+    scorer = scorer_of("code")
+    generator = torch.Generator().manual_seed(3)
+    pasts, histories, state = [[]], [[]], scorer.root_state(1)
+    for t, chosen in enumerate(([0, 0], [1, 0, 0], [2, 0, 1, 2, 2], [4, 1], [0, 0, 1])):
+        rows = torch.tensor(chosen)
+        state, pasts, histories = state.select(rows), [pasts[r] for r in rows], [histories[r] for r in rows]
+        words = torch.randn(len(rows), 3 * WIDTH, generator=generator, dtype=torch.double)
+        features = torch.randint(0, 9, (3, len(rows), t + 1), generator=generator)
+        found = scorer.step(state, words, features)
+        state = found.state
+        pasts = [[*past, word] for past, word in zip(pasts, words, strict=True)]
+        histories = [[*seen, features[:, k]] for k, seen in enumerate(histories)]
+        for k, (past, seen) in enumerate(zip(pasts, histories, strict=True)):
+            tape = torch.zeros(3, t + 2, t + 2, dtype=torch.long)
+            for row, values in enumerate(seen):
+                tape[:, row, : row + 1] = values
+            alone = scorer(torch.stack(past)[None], tape[None], torch.tensor([t + 1]))
+            torch.testing.assert_close(found.from_earlier[k], alone.from_earlier[0, t, : t + 1])
+            torch.testing.assert_close(found.to_earlier[k], alone.to_earlier[0, t, : t + 1])
+            torch.testing.assert_close(found.counts[k], alone.counts[0, t])
+
+
+def test_one_by_one_and_with_padding():
+    scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of()
+    whole = scorer(vectors, tapes, lengths)
+    wide, wide_tapes, _ = batch_of(longest=8, seed=7)
+    wide_tapes[:, :, :6, :6] = tapes
+    for b, n in enumerate(LENGTHS):
+        wide[b, :n], wide[b, n:] = vectors[b, :n], math.nan
+    padded = scorer(wide, wide_tapes, lengths)
+    for b, n in enumerate(LENGTHS):
+        alone = scorer(vectors[b : b + 1, :n], tapes[b : b + 1, :, : n + 1, : n + 1], lengths[b : b + 1])
+        for one, other, third in zip(parts(whole), parts(padded), parts(alone), strict=True):
+            columns = third.size(-1)
+            torch.testing.assert_close(one[b, :n, :columns], third[0], rtol=0, atol=1e-12)
+            torch.testing.assert_close(other[b, :n, :columns], third[0], rtol=0, atol=1e-12)
+
+
+def test_a_word_sees_no_later_one():
+    scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((6,))
+    before = parts(scorer(vectors, tapes, lengths))
+    for word in range(1, 7):
+        other, other_tapes = vectors.clone(), tapes.clone()
+        other[0, word - 1 :] += 1
+        other_tapes[:, :, word:] = 8 - other_tapes[:, :, word:]  # graphs after this word
+        for t in range(word):
+            other_tapes[:, :, t, t + 1 :] = 8 - other_tapes[:, :, t, t + 1 :]  # words that are not in the graph yet
+        after = parts(scorer(other, other_tapes, lengths))
+        assert all(torch.equal(one[:, : word - 1], two[:, : word - 1]) for one, two in zip(before, after, strict=True))
+        assert not torch.equal(before[2][:, word - 1], after[2][:, word - 1])
+
+
+def test_pairs_and_counts_that_exist():
+    scores = scorer_of("code")(*batch_of())
+    for b, n in enumerate(LENGTHS):
+        arcs = [[[i, j] for i in range(n) for j in range(begin, i + end)] for begin, end in ((0, 1), (1, 2))]
+        assert scores.from_pairs[b].nonzero().tolist() == arcs[0]
+        assert scores.to_pairs[b].nonzero().tolist() == arcs[1]
+    possible = [[count <= 2 * word - 1 for count in range(7)] for word in range(1, 6)]
+    assert scores.counts[0].isfinite().tolist() == possible
+    assert scorer_of("paper")(*batch_of()).counts.isfinite().all()
+    assert not scorer_of("paper")(*batch_of()).to_pairs.diagonal(1, 1, 2).any()
+
+
+def test_parameters_at_the_size_of_the_paper():
+    with torch.device("meta"):
+        diagonal, full = (GraphScorer(1024, bilinear=each) for each in ("diagonal", "full"))
+    numbers = [sum(each.numel() for each in scorer.parameters()) for scorer in (diagonal, full)]
+    assert numbers == [51_568_926, 53_664_030]
+    untrained = 1025**2 + 1024**2 - 2 * 1024  # of the authors' two matrices, whose diagonals alone are used
+    assert numbers[0] + untrained == 53_666_079
+    with torch.device("meta"):
+        fourth = GraphScorer(1024, features=FEATURES[:2])
+    assert numbers[0] - sum(each.numel() for each in fourth.parameters()) == 151 * 256 + 2 * 256 * 2048
+
+
+def test_it_starts_as_the_diagonal_form():
+    torch.manual_seed(0)
+    diagonal = GraphScorer(WIDTH, feature_size=4).double()
+    torch.manual_seed(0)
+    full = GraphScorer(WIDTH, feature_size=4, bilinear="full").double()
+    batch = batch_of()
+    for one, other in zip(parts(diagonal(*batch)), parts(full(*batch)), strict=True):
+        torch.testing.assert_close(one, other)
+    assert ((diagonal.arc.weight >= 0) & (diagonal.arc.weight < 1)).all()
+
+
+def test_tables_of_fixed_weights_serve_many_sentences():
+    scorer, batch = scorer_of("code"), batch_of()
+    tables = scorer.tables(30)
+    for one, other in zip(parts(scorer(*batch, tables=tables)), parts(scorer(*batch)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_sentence_longer_than_the_tables():
+    scorer, (vectors, tapes, _) = scorer_of("code"), batch_of()
+    with pytest.raises(UserError, match=r"more than 2 words.*words="):
+        list(steps(scorer, vectors[0], tapes[0], 3, longest=2))
+
+
+@torch.no_grad()
+def test_sentences_of_no_word_one_word_and_200_words():
+    scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((0, 1, 200))
+    whole = scorer(vectors, tapes, lengths)
+    assert not whole.from_pairs[0].any()
+    assert not whole.to_pairs[0].any()
+    assert whole.counts[1, 0].isfinite().tolist() == [True, True] + [False] * 5
+    for t, found in enumerate(steps(scorer, vectors[2], tapes[2], 200)):
+        torch.testing.assert_close(found.from_earlier[0], whole.from_earlier[2, t, : t + 1], rtol=0, atol=1e-10)
+    assert t == 199
+
+
+def test_mixed_precision_is_near_full_precision():
+    scorer, (vectors, tapes, lengths) = scorer_of("paper", dtype=torch.float), batch_of(dtype=torch.float)
+    full = scorer(vectors, tapes, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = scorer(vectors, tapes, lengths)
+    sum(finite(each).sum() for each in parts(mixed)).backward()
+    for one, other in zip(parts(full), parts(mixed), strict=True):
+        assert other.dtype == torch.float
+        real = one.isfinite()
+        assert torch.equal(real, other.isfinite())
+        assert not torch.equal(one, other)
+        assert (one - other)[real].norm() < 0.03 * one[real].norm()
+    assert all(each.grad.isfinite().all() for each in scorer.parameters())
+
+
+@pytest.mark.parametrize("features", [("degree", "degree"), ("height",)])
+def test_features_that_there_are_not(features):
+    with pytest.raises(UserError, match="choose from"):
+        GraphScorer(WIDTH, features=features)
+
+
+def flops(action):
+    with FlopCounterMode(display=False) as counter:
+        action()
+    return counter.get_total_flops()
+
+
+@torch.no_grad()
+def test_products_of_a_sentence_of_24_words():
+    with torch.device("meta"):
+        scorer = GraphScorer(1024)
+    scorer, words = scorer.to_empty(device="cpu"), 24
+    vectors, tapes = torch.zeros(2, words, 3072), torch.zeros(2, 3, words + 1, words + 1, dtype=torch.uint8)
+    tables = scorer.tables(words)
+    one, two = (
+        flops(lambda n=n: scorer(vectors[:n], tapes[:n], torch.full((n,), words), tables=tables)) for n in (1, 2)
+    )
+    of_tables = flops(lambda: scorer.tables(words))
+    of_elements = words * (words + 1) * 2048 * 11  # sums of rows, scale, bias, relu, product with the query, sum
+    assert two == 2 * one
+    assert one + of_elements <= 2.75e9
+    assert one + of_elements + of_tables / 64 <= 3e9  # in a batch of 64 sentences, which share tables
+
+
+@torch.no_grad()
+def test_products_of_a_step_do_not_grow_with_the_words_before():
+    with torch.device("meta"):
+        scorer = GraphScorer(64)
+    scorer = scorer.to_empty(device="cpu")
+    state, found = scorer.root_state(3, words=9), []
+    for t in range(9):
+        features = torch.zeros(3, 3, t + 1, dtype=torch.long)
+        with FlopCounterMode(display=False) as counter:
+            state = scorer.step(state, torch.zeros(3, 192), features).state
+        found.append(counter.get_total_flops())
+    assert len(set(found)) == 1
+    assert found[0] > 0
