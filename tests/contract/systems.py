@@ -67,6 +67,9 @@ class System:
 TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40
 )
+TRANSFORMER_XL = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative", attention_bias=False
+)
 GPT2 = partial(
     PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40, settings={"initializer_range": 0.5}
 )
@@ -125,7 +128,7 @@ SYSTEMS: dict[str, System] = {
     "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
-    "GiLT": System(partial(GiLT, TRANSFORMER, **GILT_SIZES), BUILDER, graphs_of_counts),
+    "GiLT": System(partial(GiLT, TRANSFORMER_XL, **GILT_SIZES), BUILDER, graphs_of_counts),
     "GiLT, GPT-2, full": System(
         partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
     ),
