@@ -38,9 +38,10 @@ class Tapes:
         return max(LARGEST, self.disconnected) + 1
 
     def of(self, heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int) -> np.ndarray:
-        """The tapes of a sentence."""
+        """The tapes of a sentence; an arc of a word to itself is in none, as no search chooses one."""
+        others = heads != dependents
         return feature_tapes(
-            heads, dependents, words, degree_weights=self.degree_weights, distance_weights=self.distance_weights,
+            heads[others], dependents[others], words, degree_weights=self.degree_weights, distance_weights=self.distance_weights,
             disconnected=self.disconnected,
         )  # fmt: skip
 
@@ -94,7 +95,7 @@ def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
     known = [each for each in edges if each is not None]
     if len(known) < len(edges):
         return whole
-    return with_graphs(whole, known, tapes, lambda row: batch.vocabulary.decode(items[row].ids))
+    return with_graphs(whole, known, tapes, lambda row: batch.vocabulary.decode(items[row].ids.tolist()))
 
 
 def with_graphs(

@@ -33,7 +33,8 @@ D5. Numbers of arcs that a word can't have get no probability. The code cuts the
 D6. The degree counts all arcs. In the code's inference a word's own degree grows by one arc of each direction at most.
 D7. Arcs in both directions between two words count with the smaller weight in both directions; the code weighs them
     otherwise in training than in inference.
-D8. Batches are drawn anew in each epoch; the code has one order for all.
+D8. An arc of a word to itself is learnt as in the code, but it is in no tape, as no search chooses one.
+D9. Batches are drawn anew in each epoch; the code has one order for all.
 """
 
 from collections.abc import Callable, Sequence
@@ -377,11 +378,11 @@ class GiLT(LeftToRight):
         for name, each in zip(names, (tokens, arcs, counts), strict=True):
             self.log_train(each.detach().sum(), batch.global_tokens, name=name)
         if self.normalization == "means":
-            words = batch.word_lengths.to(tokens.device).clamp_min(1)
-            lengths = batch.lengths.to(tokens.device)
+            words, lengths = (each.to(tokens.device) for each in (batch.word_lengths, batch.lengths))
+            pairs = words * (words + 1 if self.self_loops else words)
             # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
             scale = lengths.sum() / len(lengths)
-            tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / words**2, counts / words))
+            tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / pairs, counts / words))
         token_weight, arc_weight, count_weight = self.weights
         loss = (token_weight * tokens + arc_weight * arcs + count_weight * counts).sum()
         return self.log_train(loss, batch.global_tokens)

@@ -27,11 +27,13 @@ from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
+from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
@@ -133,6 +135,8 @@ SYSTEMS: dict[str, System] = {
         partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
     ),
     "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, lambda model, ids: all_graphs(len(ids))),
+    "Pushdown": System(partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))),
+    "Pushdown, hidden": System(partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"), BUILDER, lambda model, ids: all_bracketings(len(ids))),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
