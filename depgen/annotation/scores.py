@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -10,18 +10,6 @@ from jaxtyping import Int
 from depgen.metrics.attachment import attachment_counts
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sentence import Sentence
-
-
-class AnyScores(Protocol):
-    """Scores of any kind of parser."""
-
-    def summary(self) -> str:
-        """The scores in one line."""
-        ...
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields, for a JSON file."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -108,6 +96,9 @@ class LabelledScores:
 
 def _sizes(sentences: int, words: int, words_per_second: float) -> str:
     return f"{sentences} sentences, {words} words, {words_per_second:,.0f} words/s"
+
+
+AnyScores = ParserScores | LabelledScores
 
 
 def summary_of(scores: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import lightning as L
 import torch
@@ -81,6 +81,10 @@ def _numbered(items: Iterable[str]) -> dict[str, int]:
     return {item: number for number, item in enumerate(items, start=BOS + 1)}
 
 
+_Batch = TypeVar("_Batch", bound="WordBatch")
+_Network = TypeVar("_Network", bound="SuparNetwork[Any]")
+
+
 @dataclass(frozen=True)
 class WordBatch:
     """Sentences as ids, BOS first. `is_word` is true on words, not on BOS and padding."""
@@ -89,12 +93,9 @@ class WordBatch:
     characters: Int[Tensor, "batch length characters"]
     is_word: Bool[Tensor, "batch length"]
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self: _Batch, device: torch.device | str) -> _Batch:
         """The batch on a device."""
         return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
-
-
-Batch = TypeVar("Batch", bound=WordBatch)
 
 
 def word_batch(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> WordBatch:
@@ -113,7 +114,7 @@ def word_batch(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> W
     return WordBatch(words, characters, is_word)
 
 
-class SuparNetwork(L.LightningModule, Generic[Batch]):
+class SuparNetwork(L.LightningModule, Generic[_Batch]):
     """A model of SuPar under Lightning; Adam with exponentially falling rate, as SuPar trains it.
 
     A subclass sets `model`, encodes sentences, and says what is right.
@@ -161,22 +162,22 @@ class SuparNetwork(L.LightningModule, Generic[Batch]):
         }
 
     @abstractmethod
-    def collate(self, sentences: Sequence[Sentence]) -> Batch:
+    def collate(self, sentences: Sequence[Sentence]) -> _Batch:
         """A batch with what is known of the sentences."""
 
     @abstractmethod
-    def counts(self, batch: Batch) -> tuple[int, int, int]:
+    def counts(self, batch: _Batch) -> tuple[int, int, int]:
         """How many labelled arcs, edges or constituents are right, are found, and are to be found."""
 
     @abstractmethod
-    def parsed(self, sentences: Sequence[Sentence], batch: Batch) -> list[Sentence]:
+    def parsed(self, sentences: Sequence[Sentence], batch: _Batch) -> list[Sentence]:
         """The sentences of a batch with what the parser finds."""
 
     @abstractmethod
     def evaluate(self, gold: list[Sentence]) -> AnyScores:
         """Scores on sentences with gold words, and the speed in words per second."""
 
-    def validation_step(self, batch: Batch, batch_index: int) -> None:
+    def validation_step(self, batch: _Batch, batch_index: int) -> None:
         """Count what is right."""
         self._counts = [total + more for total, more in zip(self._counts, self.counts(batch), strict=True)]
 
@@ -222,7 +223,7 @@ class SuparNetwork(L.LightningModule, Generic[Batch]):
         write_atomically(folder / VOCABULARY, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls: type[_Network], folder: Path) -> _Network:
         """The parser that `save` wrote; nothing in the files is executed.
 
         Raises:

@@ -133,7 +133,7 @@ def _check_structure(sentence: Sentence, structure: Structure, where: str) -> No
 
 
 class CorpusTreebank:
-    """The trees or graphs of a corpus as they are: of any reader of treebanks, or of one that rewrites another's sentences.
+    """The trees or graphs of a corpus as they are: of any reader of treebanks, or of one that rewrites sentences.
 
     Words without relations (NLTK's `.dp` files) are given `root` and `dep`, so that the labelled scores are the
     unlabelled ones.
