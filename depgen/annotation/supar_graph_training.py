@@ -132,7 +132,9 @@ class GraphParser(SuparNetwork[GraphBatch]):
         of_dependents, of_heads = self.model.label_mlp_d(states), self.model.label_mlp_h(states)
         parts = (
             self.model.label_attn(of_dependents[row, dependent].unsqueeze(1), of_heads[row, head].unsqueeze(1))
-            for row, dependent, head in zip(*(index.split(EDGES) for index in (rows, dependents, heads)), strict=True)
+            for row, dependent, head in zip(
+                *(torch.split(index, EDGES) for index in (rows, dependents, heads)), strict=True
+            )
         )
         return torch.cat([part.flatten(1) for part in parts])
 
