@@ -17,10 +17,10 @@ from torch import Tensor
 from depgen.annotation.scores import LabelledScores, labelled_scores
 from depgen.annotation.supar_network import (
     BiaffineSizes,
+    ParserBatch,
     ParserVocabulary,
     SuparNetwork,
     SuparNetworkTraining,
-    WordBatch,
     word_batch,
 )
 from depgen.errors import UserError
@@ -33,7 +33,7 @@ EDGES = 2**11
 
 
 @dataclass(frozen=True)
-class GraphBatch(WordBatch):
+class ParserGraphBatch(ParserBatch):
     """Sentences and their graphs: the number of each edge's label, -1 where there is no edge; head 0 is the root."""
 
     labels: Int[Tensor, "batch dependents heads"]
@@ -71,7 +71,7 @@ def graph_loss(
     return label_share * label_loss + (1 - label_share) * edge_loss
 
 
-class GraphParser(SuparNetwork[GraphBatch]):
+class GraphParser(SuparNetwork[ParserGraphBatch]):
     """Scores each pair of words as an edge, and the labels of each, by biaffine functions of BiLSTM states.
 
     Args:
@@ -105,7 +105,7 @@ class GraphParser(SuparNetwork[GraphBatch]):
             label_mlp_dropout=sizes.dropout,
         )
 
-    def collate(self, sentences: Sequence[Sentence]) -> GraphBatch:
+    def collate(self, sentences: Sequence[Sentence]) -> ParserGraphBatch:
         """A batch; a label unknown to the vocabulary has the number after the last, which is never found."""
         encoded = word_batch(sentences, self.vocabulary)
         unknown = len(self.vocabulary.relations)
@@ -114,10 +114,10 @@ class GraphParser(SuparNetwork[GraphBatch]):
         for row, sentence in enumerate(sentences):
             for head, dependent, label in reversed(sentence.edges or ()):
                 labels[row, dependent, head] = numbers.get(label, unknown)
-        return GraphBatch(encoded.words, encoded.characters, encoded.is_word, labels)
+        return ParserGraphBatch(encoded.words, encoded.characters, encoded.is_word, labels)
 
     def forward(
-        self, batch: GraphBatch
+        self, batch: ParserGraphBatch
     ) -> tuple[Float[Tensor, "batch length length"], Float[Tensor, "batch length states"]]:
         """Scores of edges [dependent, head], positive where one is likelier than none, and the BiLSTM's states."""
         states = self.model.encode(batch.words, [batch.characters])
@@ -138,7 +138,7 @@ class GraphParser(SuparNetwork[GraphBatch]):
         )
         return torch.cat([part.flatten(1) for part in parts])
 
-    def training_step(self, batch: GraphBatch, batch_index: int) -> Tensor:
+    def training_step(self, batch: ParserGraphBatch, batch_index: int) -> Tensor:
         """See `graph_loss`."""
         possible = batch.possible()
         edges, states = self(batch)
@@ -148,7 +148,7 @@ class GraphParser(SuparNetwork[GraphBatch]):
         return loss
 
     @torch.no_grad()
-    def graphs(self, batch: GraphBatch) -> Int[Tensor, "batch dependents heads"]:
+    def graphs(self, batch: ParserGraphBatch) -> Int[Tensor, "batch dependents heads"]:
         """The number of each found edge's label, -1 where there is no edge."""
         edges, states = self(batch)
         is_edge = edges.gt(0) & batch.possible()
@@ -156,13 +156,13 @@ class GraphParser(SuparNetwork[GraphBatch]):
         found[is_edge] = self.label_scores(states, is_edge).argmax(-1)
         return found
 
-    def counts(self, batch: GraphBatch) -> tuple[int, int, int]:
+    def counts(self, batch: ParserGraphBatch) -> tuple[int, int, int]:
         """Edges with the right label, edges found, and gold edges, of several between the same two words one."""
         found = self.graphs(batch)
         right = found.eq(batch.labels) & found.ge(0)
         return int(right.sum()), int(found.ge(0).sum()), int(batch.labels.ge(0).sum())
 
-    def parsed(self, sentences: Sequence[Sentence], batch: GraphBatch) -> list[Sentence]:
+    def parsed(self, sentences: Sequence[Sentence], batch: ParserGraphBatch) -> list[Sentence]:
         """The sentences with edges."""
         found = self.graphs(batch)
         edges: list[list[Edge]] = [[] for _ in sentences]

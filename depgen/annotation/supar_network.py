@@ -81,12 +81,12 @@ def _numbered(items: Iterable[str]) -> dict[str, int]:
     return {item: number for number, item in enumerate(items, start=BOS + 1)}
 
 
-_Batch = TypeVar("_Batch", bound="WordBatch")
+_Batch = TypeVar("_Batch", bound="ParserBatch")
 _Network = TypeVar("_Network", bound="SuparNetwork[Any]")
 
 
 @dataclass(frozen=True)
-class WordBatch:
+class ParserBatch:
     """Sentences as ids, BOS first. `is_word` is true on words, not on BOS and padding."""
 
     words: Int[Tensor, "batch length"]
@@ -98,7 +98,7 @@ class WordBatch:
         return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
-def word_batch(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> WordBatch:
+def word_batch(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> ParserBatch:
     """The words of sentences as ids; what else the sentences have is not read."""
     shape = (len(sentences), 1 + max(len(sentence) for sentence in sentences))
     words = torch.zeros(shape, dtype=torch.long)
@@ -111,7 +111,7 @@ def word_batch(sentences: Sequence[Sentence], vocabulary: ParserVocabulary) -> W
             characters[row, column, : len(ids)] = torch.tensor(ids)
     is_word = words.ne(PAD)
     is_word[:, 0] = False
-    return WordBatch(words, characters, is_word)
+    return ParserBatch(words, characters, is_word)
 
 
 class SuparNetwork(L.LightningModule, Generic[_Batch]):

@@ -12,10 +12,10 @@ from torch import Tensor
 from depgen.annotation.scores import ParserScores, attachment_scores
 from depgen.annotation.supar_network import (
     BiaffineSizes,
+    ParserBatch,
     ParserVocabulary,
     SuparNetwork,
     SuparNetworkTraining,
-    WordBatch,
     word_batch,
 )
 from depgen.decoding.spanning_tree import maximum_spanning_trees
@@ -23,14 +23,14 @@ from depgen.trees.sentence import Sentence
 
 
 @dataclass(frozen=True)
-class TreeBatch(WordBatch):
+class ParserTreeBatch(ParserBatch):
     """Sentences and their trees; heads and relations are 0 where there is no word."""
 
     heads: Int[Tensor, "batch length"]
     relations: Int[Tensor, "batch length"]
 
 
-class BiaffineParser(SuparNetwork[TreeBatch]):
+class BiaffineParser(SuparNetwork[ParserTreeBatch]):
     """Scores arcs and relations by two biaffine functions of BiLSTM states; parses by the best tree."""
 
     def __init__(self, vocabulary: ParserVocabulary, sizes: BiaffineSizes, learning_rate: float = 2e-3) -> None:
@@ -45,7 +45,7 @@ class BiaffineParser(SuparNetwork[TreeBatch]):
             mlp_dropout=sizes.dropout,
         )
 
-    def collate(self, sentences: Sequence[Sentence]) -> TreeBatch:
+    def collate(self, sentences: Sequence[Sentence]) -> ParserTreeBatch:
         """A batch; a relation unknown to the vocabulary has number 0, which matters to a validation loss only."""
         encoded = word_batch(sentences, self.vocabulary)
         heads, relations = torch.zeros_like(encoded.words), torch.zeros_like(encoded.words)
@@ -55,23 +55,23 @@ class BiaffineParser(SuparNetwork[TreeBatch]):
                 heads[row, 1 : len(sentence) + 1] = torch.tensor(sentence.heads)
                 ids = [relation_ids.get(relation, 0) for relation in sentence.relations]
                 relations[row, 1 : len(sentence) + 1] = torch.tensor(ids)
-        return TreeBatch(encoded.words, encoded.characters, encoded.is_word, heads, relations)
+        return ParserTreeBatch(encoded.words, encoded.characters, encoded.is_word, heads, relations)
 
     def forward(
-        self, batch: TreeBatch
+        self, batch: ParserTreeBatch
     ) -> tuple[Float[Tensor, "batch length length"], Float[Tensor, "batch length length relations"]]:
         """Scores of arcs [dependent, head] and of their relations; position 0 is the root."""
         arcs, relations = self.model(batch.words, [batch.characters])
         return arcs, relations
 
-    def training_step(self, batch: TreeBatch, batch_index: int) -> Tensor:
+    def training_step(self, batch: ParserTreeBatch, batch_index: int) -> Tensor:
         """Cross-entropy of heads and of the gold heads' relations, a mean over words (Dozat & Manning, 2017)."""
         arcs, relations = self(batch)
         loss = self.model.loss(arcs, relations, batch.heads, batch.relations, batch.is_word)
         self.log("train/loss", loss, batch_size=len(batch.words))
         return cast(Tensor, loss)
 
-    def counts(self, batch: TreeBatch) -> tuple[int, int, int]:
+    def counts(self, batch: ParserTreeBatch) -> tuple[int, int, int]:
         """Words with the right head and relation, and twice the number of words."""
         heads, relations = self.trees(batch)
         right = heads.eq(batch.heads) & relations.eq(batch.relations) & batch.is_word
@@ -79,14 +79,14 @@ class BiaffineParser(SuparNetwork[TreeBatch]):
         return int(right.sum()), words, words
 
     @torch.no_grad()
-    def trees(self, batch: TreeBatch) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
+    def trees(self, batch: ParserTreeBatch) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
         """Heads and relation numbers of the best tree with a single root; 0 elsewhere."""
         arcs, relations = self(batch)
         heads = single_root_trees(arcs, batch.is_word)
         labels = relations.argmax(-1).gather(-1, heads.unsqueeze(-1)).squeeze(-1)
         return heads, labels * batch.is_word
 
-    def parsed(self, sentences: Sequence[Sentence], batch: TreeBatch) -> list[Sentence]:
+    def parsed(self, sentences: Sequence[Sentence], batch: ParserTreeBatch) -> list[Sentence]:
         """The sentences with heads and relations."""
         trees = zip(sentences, *(numbers.tolist() for numbers in self.trees(batch)), strict=True)
         return [
