@@ -26,16 +26,11 @@ from torch import Tensor, nn
 
 from depgen.backbones.architectures import Wanted, built, configuration, loaded, new_configuration
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
-from depgen.backbones.transformer import (
-    AfterLayer,
-    ScoreFunction,
-    TransformerState,
-    counted_positions,
-    joined_padding,
-)
+from depgen.backbones.transformer import AfterLayer, ScoreFunction, TransformerState, joined_padding
 from depgen.errors import UserError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, one_line, quiet_transformers
 from depgen.nn.attention import KeyValues, Visibility, attend
+from depgen.nn.positions import counted_positions
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""
@@ -216,6 +211,12 @@ class PretrainedTransformer(Backbone):
                 f"{type(self.network).__name__} changes its logits after the output matrix (it scales or caps them), "
                 "which the losses here know nothing of."
             )
+
+    @property
+    def embedding(self) -> nn.Module:
+        """The embedding of tokens."""
+        found: nn.Module = self.network.get_input_embeddings()
+        return found
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:

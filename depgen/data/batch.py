@@ -68,6 +68,7 @@ class TokenItem:
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
         edges: of the tokens' graph; None without graphs.
         memo: what was computed of the split's items, by their index; None: nothing is kept.
+        spans: of its constituents, a row each: the first token and the one after the last; None without constituents.
     """
 
     index: int
@@ -77,6 +78,7 @@ class TokenItem:
     relations: Shaped[np.ndarray, " length"] | None = None
     edges: Edges | None = None
     memo: Memo | None = None
+    spans: Int[np.ndarray, "spans 2"] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ Street Journal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.dependency_columns import read_dependency_columns
 from depgen.trees.enhanced import EmptyNodes
+from depgen.trees.graph import without_relations
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document
 
@@ -33,6 +35,10 @@ class ConlluTreebank(SplitFiles):
         name: what results call the corpus; the folder's name if not given.
         graphs: whether sentences get the enhanced graphs in DEPS too.
         empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
+        without: relations whose edges the graphs lose, such as `punct`; see `depgen.trees.graph.without_relations`.
+
+    Raises:
+        UserError: relations to leave out, but no graphs.
     """
 
     how_to_get = "Treebanks in CoNLL-U are at https://universaldependencies.org, in github.com/UniversalDependencies."
@@ -50,26 +56,39 @@ class ConlluTreebank(SplitFiles):
         name: str | None = None,
         graphs: bool = False,
         empty_nodes: EmptyNodes = "contract",
+        without: Sequence[str] = (),
     ) -> None:
+        if without and not graphs:
+            raise UserError(f"without: {list(without)} leaves edges out of graphs: set graphs: true, or remove it.")
         name = name or ("UD English-EWT" if folder == EWT else None)
         super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
         self.tags, self.documents_by = tags, documents_by
-        self.graphs, self.empty_nodes = graphs, empty_nodes
+        self.graphs, self.empty_nodes, self.without = graphs, empty_nodes, tuple(without)
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        return read_conllu(
+        documents = read_conllu(
             path,
             tags=self.tags,
             by_document=self.documents_by == "newdoc",
             graphs=self.graphs,
             empty_nodes=self.empty_nodes,
         )
+        return map(self._without_relations, documents) if self.without else documents
 
     def options(self) -> dict[str, object]:
         """See `SplitFiles`."""
         graphs = {"graphs": self.graphs, "empty_nodes": self.empty_nodes} if self.graphs else {}
-        return {**super().options(), "tags": self.tags, "documents_by": self.documents_by, **graphs}
+        without = {"without": sorted(self.without)} if self.without else {}
+        return {**super().options(), "tags": self.tags, "documents_by": self.documents_by, **graphs, **without}
+
+    def _without_relations(self, document: Document) -> Document:
+        sentences = (
+            sentence if sentence.edges is None
+            else replace(sentence, edges=without_relations(sentence.edges, self.without))
+            for sentence in document.sentences
+        )  # fmt: skip
+        return replace(document, sentences=tuple(sentences))
 
 
 class SdpTreebank(SplitFiles):

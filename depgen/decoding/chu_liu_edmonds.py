@@ -5,13 +5,12 @@ itself, the cycle becomes one node; the weight of an arc into that is what a tre
 by breaking the cycle there (Tarjan, 1977; Gabow et al., 1986). A step costs O(n), and there are fewer than 2n.
 """
 
-import inspect
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
+
+from depgen.machine_code import compiled
 
 FOUND, NOT_A_SCORE, NO_TREE = 0, 1, 2
 """How a search ends: NaN or too large a number is no score; the arcs that are not forbidden (-inf) may make no tree."""
@@ -20,8 +19,6 @@ LARGEST = 1e300
 """Beyond that, sums over a sentence might overflow."""
 
 _UNSEEN, _ON_PATH, _ATTACHED = 0, 1, 2
-
-F = TypeVar("F", bound=Callable[..., object])
 
 
 class _Nodes(NamedTuple):
@@ -44,19 +41,6 @@ class _Nodes(NamedTuple):
     parents: Int64[np.ndarray, " nodes"]
     heads: Int64[np.ndarray, " nodes"]
     words: Int64[np.ndarray, " nodes"]
-
-
-def compiled(function: F) -> F:
-    """The function as machine code, kept on disk where that can be written to.
-
-    It runs without Python's lock, so that threads can share a batch out: numba's own threads survive no fork, and no
-    call from two threads at once.
-    """
-    bare = inspect.unwrap(function)  # numba can't read a checker of shapes around it
-    try:
-        return cast(F, numba.njit(bare, cache=True, nogil=True))
-    except RuntimeError:  # neither the source's folder nor the user's cache can be written to
-        return cast(F, numba.njit(bare, nogil=True))
 
 
 @compiled

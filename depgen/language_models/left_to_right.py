@@ -164,13 +164,17 @@ class LeftToRight(LanguageModel):
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)
-        batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(self.device)
+        batch = self.scoring_batch(ItemBatch(items, tokens, vocabulary)).to(self.device)
         found = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
         scores = found.cpu().numpy()
         return [
             np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
             for row, item, document in zip(scores, items, documents, strict=True)
         ]
+
+    def scoring_batch(self, batch: ItemBatch) -> TokenBatch:
+        """The batch that `sentence_log_probs` scores, a document a row."""
+        return collate_tokens(batch)
 
     def joint_log_probs(
         self,

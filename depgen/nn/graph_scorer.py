@@ -89,12 +89,14 @@ class ScorerState:
     """What is kept of earlier words, for hypotheses that share them; a hypothesis is a row of places.
 
     Attributes:
-        places: of each hypothesis's words among all that are kept, the root's first.
+        lengths: number of words of each hypothesis.
+        places: of each hypothesis's words among all that are kept, the root's first; 0 after its last word.
         parents: all words as parents, the root first.
         children: all words as children, one place earlier than as parents.
         tables: of features and distances.
     """
 
+    lengths: Int[Tensor, " rows"]
     places: Int[Tensor, "rows nodes"]
     parents: KeptRows
     children: KeptRows
@@ -102,7 +104,18 @@ class ScorerState:
 
     def select(self, rows: Int[Tensor, " kept"]) -> "ScorerState":
         """The state of some hypotheses, in the order given; the words themselves are not copied."""
-        return replace(self, places=self.places.index_select(0, rows))
+        return replace(self, lengths=self.lengths.index_select(0, rows), places=self.places.index_select(0, rows))
+
+    def with_words(self, rows: Int[Tensor, " chosen"], words: "_Words") -> "ScorerState":
+        """The state with one word more of some hypotheses."""
+        lengths = self.lengths.index_add(0, rows, torch.ones_like(rows))
+        places = self.places
+        if bool((lengths == places.size(1)).any()):
+            places = F.pad(places, (0, 1))
+        new = len(self.parents) + torch.arange(len(rows), device=rows.device)
+        places = places.index_put((rows, lengths[rows]), new)
+        parents, children = self.parents.extended(words.as_parents), self.children.extended(words.as_children)
+        return ScorerState(lengths, places, parents, children, self.tables)
 
 
 class _Words(NamedTuple):
@@ -253,14 +266,16 @@ class GraphScorer(nn.Module):
         """
         tables = tables or self.tables(words)
         _, nobody = self.child.word_rows(self.root[:0], tables.child)
-        places = torch.zeros(rows, 1, dtype=torch.long, device=self.root.device)
-        return ScorerState(places, KeptRows.of(tables.root), KeptRows.of(nobody), tables)
+        lengths = torch.zeros(rows, dtype=torch.long, device=self.root.device)
+        return ScorerState(lengths, lengths[:, None], KeptRows.of(tables.root), KeptRows.of(nobody), tables)
 
     def step(
         self,
         state: ScorerState,
         words: Float[Tensor, "rows inputs"],
         features: Integer[Tensor, "features rows nodes"],
+        *,
+        opens: Bool[Tensor, " rows"] | None = None,
     ) -> StepScores:
         """Logits of the next word of each hypothesis, as `forward` returns them.
 
@@ -268,30 +283,39 @@ class GraphScorer(nn.Module):
             state: of the words before it.
             words: o of the next word.
             features: those of `FEATURES` of the root and the earlier words, in the graph of these.
+            opens: hypotheses that have a next word now, the others stay as they are, with -inf for all arcs and all counts
+                but 0; None: all. Costs a wait for a GPU.
 
         Raises:
             UserError: the sentence is longer than `root_state` expects.
         """
-        rows, number = state.places.shape
+        rows, nodes = features.shape[1:]
+        if opens is None:
+            opens = torch.ones(rows, dtype=torch.bool, device=words.device)
+        chosen = opens.nonzero()[:, 0]
+        numbers = state.lengths[chosen] + 1
         longest = len(state.tables.parent.centred) - self.codes * len(self.embeddings) - 1
-        if number > longest:
+        if nodes > longest:
             raise UserError(f"a sentence has more than {longest} words; pass the longest's as root_state(words=...)")
-        known = self._encoded(words, state.tables)
-        row = torch.arange(rows, device=words.device)
-        distances = torch.arange(number, 0, -1, device=words.device).expand(rows, -1)
-        codes = self._codes(features[self.feature_rows].permute(1, 2, 0), distances)
+        known = self._encoded(words[chosen], state.tables)
+        column = torch.arange(nodes, device=words.device)
+        row, earlier = (column < numbers[:, None]).nonzero().unbind(1)
+        of_pairs = features[self.feature_rows][:, chosen[row], earlier].T
+        pairs = Pairs(row, state.places[chosen[row], earlier], self._codes(of_pairs, numbers[row] - earlier))
+        some = (earlier > 0).nonzero()[:, 0]
         from_earlier, to_earlier, counts = self._scores(
-            known, torch.full_like(row, number), state.tables,
-            parents=(state.parents.rows, _grid_pairs(state.places, codes)),
-            children=(state.children.rows, _grid_pairs(state.places[:, 1:] - 1, codes[:, 1:])),
+            known, numbers, state.tables,
+            parents=(state.parents.rows, pairs),
+            children=(state.children.rows, Pairs(row[some], pairs.earlier[some] - 1, pairs.codes[some])),
         )  # fmt: skip
-        places = torch.cat((state.places, len(state.parents) + row[:, None]), 1)
-        parents, children = state.parents.extended(known.as_parents), state.children.extended(known.as_children)
+        places = chosen[row] * nodes + earlier
+        none = counts.new_full((rows, counts.size(1)), -math.inf)
+        none[:, 0] = 0
         return StepScores(
-            from_earlier.view(rows, number),
-            F.pad(to_earlier.view(rows, number - 1), (1, 0), value=-math.inf),
-            self._possible(counts, number),
-            ScorerState(places, parents, children, state.tables),
+            _placed(from_earlier, places, (rows, nodes)),
+            _placed(to_earlier, places[some], (rows, nodes)),
+            none.index_copy(0, chosen, self._possible(counts, numbers)),
+            state.with_words(chosen, known),
         )
 
     def _encoded(self, words: Tensor, tables: ScorerTables) -> _Words:
@@ -351,13 +375,6 @@ def _sinusoids(length: int, size: int, like: Tensor) -> Tensor:
     frequencies = 10000 ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
     angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
     return torch.cat((angles.sin(), angles.cos()), -1).to(like)
-
-
-def _grid_pairs(places: Int[Tensor, "rows nodes"], codes: Int[Tensor, "rows nodes features"]) -> Pairs:
-    """Pairs of each row's current word and words at some places."""
-    rows, nodes = places.shape
-    current = torch.arange(rows, device=places.device).repeat_interleave(nodes, output_size=rows * nodes)
-    return Pairs(current, places.flatten(), codes.flatten(0, 1))
 
 
 def _placed(values: Tensor, places: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -99,3 +99,41 @@ class Scores(Measure):
         from depgen.reporting.scoring import measure_scores
 
         return measure_scores(row.trained.run, self.text, row.facts)
+
+
+class MinimalPairs(Measure):
+    """Accuracy on the minimal pairs of BLiMP, overall and by phenomenon, per cent.
+
+    Args:
+        protocol: `plain`, or `paper` for every tenth pair, as `depgen minimal-pairs` has it.
+        beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds; None: the system's.
+        five_gram: also train a 5-gram model on the row's corpus.
+    """
+
+    def __init__(self, protocol: str = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
+        self.options: dict[str, Any] = {"protocol": protocol, "beam_size": beam_size, "five_gram": five_gram}
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of pairs with unknown words."""
+        from depgen.reporting.syntax import measure_pairs
+
+        return measure_pairs(row.trained.run, **self.options)
+
+
+class SyntacticSuites(Measure):
+    """Accuracy on the suites of SyntaxGym, overall and by circuit, per cent.
+
+    Args:
+        protocol: `plain`, or `paper`, as `depgen syntactic-suites` has it.
+        beam_size: as in `MinimalPairs`.
+        five_gram: as in `MinimalPairs`.
+    """
+
+    def __init__(self, protocol: str = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
+        self.options: dict[str, Any] = {"protocol": protocol, "beam_size": beam_size, "five_gram": five_gram}
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of items with unknown words."""
+        from depgen.reporting.syntax import measure_suites
+
+        return measure_suites(row.trained.run, **self.options)

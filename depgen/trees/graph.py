@@ -96,6 +96,20 @@ def contract(
     return sorted_edges(found)
 
 
+def without_relations(edges: Iterable[Edge], relations: Collection[str]) -> tuple[Edge, ...]:
+    """The edges whose relation is none of these; a word may be left without a head.
+
+    A relation includes its subtypes: `aux` drops `aux:pass`, `aux:pass` drops `aux:pass` and its own subtypes
+    alone. Of an edge that a path has become (`conj>nsubj`), the relation to the dependent, the last, decides.
+
+    >>> edges = [(3, 1, "cc:preconj"), (3, 2, "conj>aux"), (0, 3, "root"), (3, 4, "aux>nsubj"), (3, 5, "fixed-name")]
+    >>> without_relations(edges, {"cc", "aux", "fixed"})
+    ((0, 3, 'root'), (3, 4, 'aux>nsubj'), (3, 5, 'fixed-name'))
+    """
+    starts = tuple(f"{relation}:" for relation in relations)
+    return tuple(edge for edge in edges if not f"{edge[2].rpartition(PATH)[2]}:".startswith(starts))
+
+
 def _paths_to(
     dependent: int, incoming: dict[int, list[tuple[int, str]]], gone: Collection[int]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:

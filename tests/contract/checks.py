@@ -193,7 +193,7 @@ def bounds_stay_below_the_exact_score(model: LanguageModel, folder: Path) -> Non
     """
     model, narrowed = copy.deepcopy(model), False
     for ids in ([5], [4, 3], [7, 8, 3]):
-        structures = model.structures(len(ids))
+        structures = model.structures(ids)
         joint = [total_of(model, ids, structure) for structure in structures]
         exact = torch.tensor(joint, dtype=torch.float64).logsumexp(0).item()
         for model.beam_size in (1, 2, len(structures)):
@@ -216,7 +216,7 @@ def total_of(model: LanguageModel, ids: Sequence[int], structure: object = None)
 def tokens_have_at_most_a_distribution(model: LanguageModel, folder: Path) -> None:
     """What the tokens at a position have sums to 1 as long as no structure was left out, and to less afterwards."""
     model, below = copy.deepcopy(model), False
-    for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8, 3]], len(model.structures(3)))):
+    for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8, 3]], len(model.structures([7, 8, 3])))):
         model.beam_size = beam_size
         batch = batch_of(model, [document] * VOCABULARY)
         for number, place in enumerate(batch.is_word[0].nonzero()[:, 0]):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.prpn import PRPN
 from depgen.backbones.transformer import Transformer
+from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Writer
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
@@ -23,17 +25,21 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
+from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
+from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
 
 VOCABULARY = 13
+PLAIN = Vocabulary.of_words("abcdefghijk")
 
 WRITER = frozenset({"left to right", "exact", "generates"})
 BUILDER = frozenset({"left to right", "bound", "generates"})
@@ -52,16 +58,19 @@ class System:
         make: builds the system from the vocabulary size, as Python code does.
         claims: what it can do: its order (`left to right`, `masked`, `levels`), its scores (`exact`, `pseudo`,
             `bound`), `generates`, `parses`, `carries state`.
-        structures: of a system with bounds, all structures over a sentence of a few words.
+        structures: of a system with bounds, all structures that it may build over a sentence of a few words.
     """
 
     make: Callable[[int], LanguageModel]
     claims: frozenset[str] = frozenset()
-    structures: Callable[[int], Sequence[Any]] | None = None
+    structures: Callable[[LanguageModel, Sequence[int]], Sequence[Any]] | None = None
 
 
 TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40
+)
+TRANSFORMER_XL = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative", attention_bias=False
 )
 GPT2 = partial(
     PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40, settings={"initializer_range": 0.5}
@@ -77,6 +86,15 @@ BOTH_SIDES = partial(Transformer, layers=1, width=8, attention_heads=2, feedforw
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
+
+GILT_SIZES = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, "beam_size": 4}
+
+
+def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
+    """The graph that each sequence of numbers of arcs gives."""
+    counts = list(product(*(range(2 * word) for word in range(1, len(ids) + 1))))
+    return model.parse([ids] * len(counts), vocabulary=PLAIN, beam_size=1, counts=counts)
+
 
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
@@ -112,7 +130,13 @@ SYSTEMS: dict[str, System] = {
     "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
-    "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, all_graphs),
+    "GiLT": System(partial(GiLT, TRANSFORMER_XL, **GILT_SIZES), BUILDER, graphs_of_counts),
+    "GiLT, GPT-2, full": System(
+        partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
+    ),
+    "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, lambda model, ids: all_graphs(len(ids))),
+    "Pushdown": System(partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))),
+    "Pushdown, hidden": System(partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"), BUILDER, lambda model, ids: all_bracketings(len(ids))),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
@@ -127,7 +151,7 @@ def built(system: System) -> LanguageModel:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     model.enter_phase(len(model.phases) - 1)
-    model.structures = system.structures
+    model.structures = None if system.structures is None else partial(system.structures, model)
     return model.eval()
 
 

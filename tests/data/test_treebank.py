@@ -90,3 +90,23 @@ def test_sdp_treebank(tmp_path):
     assert whole.fingerprint("train") != corpus.fingerprint("train") == corpus.fingerprint("valid")
     with pytest.raises(UserError, match=r"none\.sdp.*LDC2016T10"):
         list(corpus.documents("test"))
+
+
+def test_graphs_without_some_relations(tmp_path):
+    edges = ((2, 1, "cc:preconj"), (0, 2, "root"), (2, 3, "conj:and>nsubj"), (2, 4, "punct"))
+    sentence = Sentence(("Both", "walk", "she", "."), (2, 0, 2, 2), ("cc:preconj", "root", "dep", "punct"), edges=edges)
+    (tmp_path / "b.conllu").write_text("1\tYes\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+    write_conllu([Document((sentence,), "one")], tmp_path / "a.conllu")
+    whole, content = (
+        ConlluTreebank(str(tmp_path), train=["a.conllu", "b.conllu"], graphs=True, without=without)
+        for without in ((), ("punct", "cc"))
+    )
+    assert [each.sentences[0].edges for each in whole.documents("train")] == [edges, None]
+    found = [each.sentences[0] for each in content.documents("train")]
+    assert [each.edges for each in found] == [edges[1:3], None]
+    assert replace(found[0], tags=None) == replace(sentence, edges=edges[1:3])
+    assert content.fingerprint("train") != whole.fingerprint("train")
+    again = ConlluTreebank(str(tmp_path), train=["a.conllu", "b.conllu"], graphs=True, without=["cc", "punct"])
+    assert again.fingerprint("train") == content.fingerprint("train")
+    with pytest.raises(UserError, match=r"without: \['punct'\] .*: set graphs: true"):
+        ConlluTreebank(str(tmp_path), without=["punct"])

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.decoding import chu_liu_edmonds, spanning_tree
+from depgen.decoding import spanning_tree
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.trees.tree import check_tree
 from tests.oracles import all_trees, score_of_tree, tree_by_n_calls
@@ -178,13 +178,6 @@ def test_the_best_heads_are_other_words():
     probabilities[2, 1, 2] = np.nan
     with pytest.raises(ValueError, match="Sentence 3 of the batch has a probability that is NaN"):
         argmax_heads(probabilities, np.array([3, 1, 4]))
-
-
-def test_code_is_compiled_where_nothing_can_be_kept(monkeypatch):
-    from numba.core.caching import CacheImpl
-
-    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    assert chu_liu_edmonds.compiled(chu_liu_edmonds._best_head.py_func)(np.array([5.0, 1.0, 2.0]), True) == 2
 
 
 def test_the_compiler_is_imported_only_for_a_tree():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.graph import check_graph, contract, sorted_edges
+from depgen.trees.graph import check_graph, contract, sorted_edges, without_relations
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from tests.trees.trees import graphs, head_lists
@@ -121,3 +121,24 @@ def test_a_tree_as_a_graph_is_cut_as_the_tree_is(drawn):
     result = keep_words(Sentence(relations, tuple(heads), relations, edges=edges), kept, orphans="roots")
     expected = [(h, d, r) for d, (h, r) in enumerate(zip(result.heads, result.relations, strict=True), start=1)]
     assert result.edges == tuple(expected)
+
+
+FUNCTION = ["punct", "det", "case", "mark", "aux", "cop", "cc", "expl", "discourse", "reparandum", "fixed", "goeswith"]
+
+
+@pytest.mark.parametrize(
+    ("label", "stays"),
+    [
+        ("nsubj", True), ("nsubj:pass", True), ("aux", False), ("aux:pass", False), ("det:predet", False),
+        ("auxiliary", True), ("obl:case", True), ("conj:and>nsubj", True), ("conj:and>aux:pass", False),
+        ("aux>nsubj", True), ("conj>conj>cc:preconj", False), ("root", True),
+    ],
+)  # fmt: skip
+def test_the_relation_to_the_dependent_decides_what_stays(label, stays):
+    assert without_relations([(2, 1, label)], FUNCTION) == (((2, 1, label),) if stays else ())
+
+
+def test_a_subtype_can_be_left_out_alone():
+    edges = ((2, 1, "nmod"), (2, 3, "nmod:poss"), (2, 4, "nmod:possessive"), (2, 5, "nmod:poss:x"))
+    assert without_relations(edges, ["nmod:poss"]) == (edges[0], edges[2])
+    assert without_relations(edges, []) == edges

@@ -1,0 +1,182 @@
+"""Batches of sentences with the words that their tokens spell, their graphs, and the feature tapes of these."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int, UInt8
+from torch import Tensor
+
+from depgen.data.batch import ItemBatch, Stretch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.trees.feature_tapes import FEATURES, LARGEST, arcs_by_later_word, feature_tapes
+
+
+@dataclass(frozen=True)
+class Tapes:
+    """How feature tapes are computed (Section 3.3).
+
+    Attributes:
+        degree_weights: of an arc into a word, and of one out of it; m_in and m_out.
+        distance_weights: of a step against an arc, and of one along it.
+        disconnected: the code of the distance of a word without a path.
+        max_count: the most arcs of a word with earlier words.
+    """
+
+    degree_weights: tuple[int, int] = (1, 10)
+    distance_weights: tuple[int, int] = (1, 10)
+    disconnected: int = 0
+    max_count: int = 29
+
+    @property
+    def codes(self) -> int:
+        """How many values a feature has."""
+        return max(LARGEST, self.disconnected) + 1
+
+    def of(self, heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int) -> np.ndarray:
+        """The tapes of a sentence; an arc of a word to itself is in none, as no search chooses one."""
+        others = heads != dependents
+        return feature_tapes(
+            heads[others], dependents[others], words, degree_weights=self.degree_weights, distance_weights=self.distance_weights,
+            disconnected=self.disconnected,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphBatch(TokenBatch):
+    """Sentences, the words that their tokens spell, and their graphs where all have one.
+
+    Attributes:
+        word: the number of the word that each input belongs to; 0 for what begins the sentence.
+        first: the place of each word's first token among the inputs; 0 at padding.
+        word_lengths: number of words of each sentence.
+        tapes: feature tapes; None without graphs.
+        from_earlier: whether word i has an arc from j < i (0 = root), at `[i - 1, j]`; None without graphs.
+        to_earlier: whether it has one to j <= i; None without graphs.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = TokenBatch.on_cpu | {"word_lengths"}
+
+    word: Int[Tensor, "batch length"]
+    first: Int[Tensor, "batch words"]
+    word_lengths: Int[Tensor, " batch"]
+    tapes: UInt8[Tensor, "batch features nodes nodes"] | None = None
+    from_earlier: Bool[Tensor, "batch words nodes"] | None = None
+    to_earlier: Bool[Tensor, "batch words nodes"] | None = None
+
+    @property
+    def opens(self) -> Bool[Tensor, "batch length"]:
+        """True at inputs that begin a word."""
+        return F.pad(self.word.diff(dim=1) > 0, (1, 0))
+
+    @property
+    def counts(self) -> Int[Tensor, "batch words"]:
+        """The number of each word's arcs with earlier words and the root."""
+        assert self.from_earlier is not None and self.to_earlier is not None
+        return self.from_earlier.sum(-1) + self.to_earlier.tril().sum(-1)  # without self-loops
+
+
+def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
+    """A padded batch of sentences, with their graphs where all of them have one; a tree is a graph too.
+
+    Raises:
+        UserError: rows of a stream, or a word with more arcs than `tapes.max_count`.
+    """
+    tokens = collate_tokens(batch)
+    items = [_only_item(stretch) for stretch in batch.stretches]
+    words = [_words_of(item, batch.vocabulary) for item in items]
+    edges = [_edges_of(item, word) for item, word in zip(items, words, strict=True)]
+    word, first, word_lengths = _aligned(words, tokens.inputs.shape)
+    whole = GraphBatch(**vars(tokens), word=word, first=first, word_lengths=word_lengths)
+    known = [each for each in edges if each is not None]
+    if len(known) < len(edges):
+        return whole
+    return with_graphs(whole, known, tapes, lambda row: batch.vocabulary.decode(items[row].ids.tolist()))
+
+
+def with_graphs(
+    batch: GraphBatch, edges: Sequence[tuple[np.ndarray, np.ndarray]], tapes: Tapes, text: Callable[[int], str]
+) -> GraphBatch:
+    """The batch with graphs.
+
+    Args:
+        batch: of sentences.
+        edges: heads and dependents of each.
+        tapes: how their tapes are computed.
+        text: the sentence of a row, for messages.
+
+    Raises:
+        UserError: a word with more arcs than `tapes.max_count`, or an edge to a word that there is not.
+    """
+    rows, words = batch.first.shape
+    found = torch.zeros(rows, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
+    from_earlier, to_earlier = torch.zeros(2, rows, words, words + 1, dtype=torch.bool)
+    for row, ((heads, dependents), size) in enumerate(zip(edges, batch.word_lengths.tolist(), strict=True)):
+        arcs = arcs_by_later_word(heads, dependents, size)
+        found[row, :, : size + 1, : size + 1] = torch.from_numpy(tapes.of(heads, dependents, size))
+        for whole, each in zip((from_earlier, to_earlier), arcs, strict=True):
+            whole[row, :size, : size + 1] = torch.from_numpy(each)
+    graphs = replace(batch, tapes=found, from_earlier=from_earlier, to_earlier=to_earlier)
+    most, place = graphs.counts.flatten().max(0)
+    if most > tapes.max_count:
+        row, word = divmod(int(place), words)
+        raise UserError(
+            f"{text(row)!r}: expected at most {tapes.max_count} arcs between a word and earlier ones, found {most} at "
+            f"word {word + 1}. Raise model.init_args.max_count, or leave the sentence out."
+        )
+    return graphs
+
+
+def _only_item(stretch: Stretch) -> TokenItem:
+    """The sentence that a row is.
+
+    Raises:
+        UserError: it is part of a stream.
+    """
+    if len(stretch.items) > 1 or stretch.start or stretch.stop != len(stretch.items[0].ids) + 1:
+        raise UserError(
+            "GiLT reads sentences one by one, found rows of a stream: take depgen.data.text.TextData instead of "
+            "depgen.data.stream.StreamData."
+        )
+    return stretch.items[0]
+
+
+def _words_of(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
+    """The number of the word that each token belongs to, from 1."""
+    if item.word_ends is not None:
+        return np.concatenate([[0], np.cumsum(item.word_ends)[:-1]]).astype(np.int64)[: len(item.ids)] + 1
+    opens = vocabulary.opens_word[item.ids]
+    opens[:1] = True  # the first word may have no space before it
+    return np.cumsum(opens)
+
+
+def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Heads and dependents of the edges between words; None for a sentence without a graph."""
+    opens = np.diff(word, prepend=0) > 0
+    if item.edges is not None:
+        counts, heads = np.diff(item.edges.offsets), item.edges.heads
+    elif item.heads is not None:
+        counts, heads = np.ones(len(word), np.int64), item.heads
+    else:
+        return None
+    kept = np.repeat(opens, counts)  # a later piece of a word has the piece before as its head
+    heads = heads[kept].astype(np.int64)
+    if (heads < 0).any():
+        return None
+    return np.append(0, word)[heads], np.repeat(word, counts)[kept]
+
+
+def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
+    """The word of each input, the first input of each word, and the numbers of words; padded."""
+    sizes = [int(each[-1]) if len(each) else 0 for each in words]
+    word = np.zeros(tuple(shape), np.int64)
+    first = np.zeros((len(words), max(sizes)), np.int64)
+    for row, (each, size) in enumerate(zip(words, sizes, strict=True)):
+        word[row, 1 : len(each) + 1] = each
+        word[row, len(each) + 1 :] = size
+        first[row, :size] = np.flatnonzero(np.diff(each, prepend=0)) + 1
+    return torch.from_numpy(word), torch.from_numpy(first), torch.tensor(sizes)

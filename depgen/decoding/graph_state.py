@@ -1,0 +1,164 @@
+"""Graphs that grow by a word at a time, for many hypotheses at once, and the features of their words."""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int, Int16, UInt8
+from torch import Tensor
+
+from depgen.trees.feature_tapes import LARGEST, check_tape_options
+
+UNREACHABLE = 16_000
+"""No path; the sum of two fits into 16 bits. Paths are clipped to `LARGEST`, so that they stay below."""
+
+
+@dataclass(frozen=True)
+class GraphState:
+    """The graphs of some rows over the root and the first t words, with what inserting one more word needs.
+
+    `features` equal the row t of `depgen.trees.feature_tapes.feature_tapes`, where options and clipping are explained.
+    Rows may have fewer than t words: the columns after a row's last word are not in its graph.
+
+    Attributes:
+        graph: whether an arc leads from the one to the other; word 0 is the root.
+        degree: the weighted number of arcs of each word, clipped.
+        paths: lengths of the shortest paths from the one to the other, clipped: of one step for each arc, and weighted.
+        lengths: number of words of each row.
+        degree_weights: of an arc into a word, and of one out of it.
+        distance_weights: of a step against an arc, and of one along it.
+        disconnected: the distance of words without a path.
+    """
+
+    graph: Bool[Tensor, "rows nodes nodes"]
+    degree: Int16[Tensor, "rows nodes"]
+    paths: Int16[Tensor, "two rows nodes nodes"]
+    lengths: Int[Tensor, " rows"]
+    degree_weights: tuple[int, int]
+    distance_weights: tuple[int, int]
+    disconnected: int
+
+    @classmethod
+    def empty(
+        cls,
+        rows: int,
+        *,
+        device: torch.device | str = "cpu",
+        degree_weights: tuple[int, int] = (1, 10),
+        distance_weights: tuple[int, int] = (1, 10),
+        disconnected: int = 0,
+    ) -> "GraphState":
+        """Graphs of the root alone.
+
+        Raises:
+            UserError: an option is out of range.
+        """
+        check_tape_options(degree_weights, distance_weights, disconnected)
+        return cls(
+            torch.zeros(rows, 1, 1, dtype=torch.bool, device=device),
+            torch.zeros(rows, 1, dtype=torch.int16, device=device),
+            torch.zeros(2, rows, 1, 1, dtype=torch.int16, device=device),
+            torch.zeros(rows, dtype=torch.long, device=device),
+            degree_weights,
+            distance_weights,
+            disconnected,
+        )
+
+    @property
+    def words(self) -> int:
+        """t, the number of words of the rows that have the most."""
+        return self.degree.size(1) - 1
+
+    def select(self, rows: Int[Tensor, " selected"]) -> "GraphState":
+        """Some rows, in any order; one may be taken several times."""
+        of_rows = self.graph[rows], self.degree[rows], self.paths[:, rows], self.lengths[rows]
+        return GraphState(*of_rows, self.degree_weights, self.distance_weights, self.disconnected)
+
+    def inserted(
+        self,
+        from_earlier: Bool[Tensor, "rows nodes"],
+        to_earlier: Bool[Tensor, "rows nodes"],
+        *,
+        inserts: Bool[Tensor, " rows"] | None = None,
+    ) -> "GraphState":
+        """The graphs with one word more and its arcs. O(rows t^2).
+
+        Args:
+            from_earlier: whether an arc leads from each word, column 0 the root, to the new word.
+            to_earlier: whether an arc leads from the new word to each word; False in column 0.
+            inserts: rows that get a word; None: all. The others stay, and have no arcs here. Costs a wait for a GPU.
+        """
+        wider = self._with_a_column(inserts)
+        spare = wider.words - self.words
+        enters, leaves = F.pad(from_earlier, (0, spare)), F.pad(to_earlier, (0, spare))
+        inserts = torch.ones_like(self.lengths, dtype=torch.bool) if inserts is None else inserts
+        lengths = self.lengths + inserts
+        columns = torch.arange(wider.words + 1, device=lengths.device)
+        is_new = (columns == lengths[:, None]) & inserts[:, None]
+        graph = wider.graph | (enters[:, :, None] & is_new[:, None]) | (is_new[:, :, None] & leaves[:, None])
+        return replace(
+            wider,
+            graph=graph,
+            degree=wider._degree(enters, leaves, is_new),
+            paths=wider._paths(enters, leaves, is_new),
+            lengths=lengths,
+        )
+
+    @property
+    def features(self) -> UInt8[Tensor, "features rows nodes"]:
+        """Degree, depth and distance of all words, the root in column 0; 0 after a row's last word."""
+        rows = torch.arange(len(self.lengths), device=self.lengths.device)
+        depth, distance = 1 + self.paths[0, :, 0], self.paths[1, rows, self.lengths]
+        depth = depth.clamp_max(LARGEST).masked_fill(self.paths[0, :, 0] == UNREACHABLE, 0)
+        distance = distance.masked_fill(distance == UNREACHABLE, self.disconnected)
+        after = torch.arange(self.words + 1, device=rows.device) > self.lengths[:, None]
+        return torch.stack((self.degree, depth, distance.masked_fill(after, 0))).to(torch.uint8)
+
+    def arcs(self, row: int) -> list[tuple[int, int]]:
+        """Head and dependent of each arc of a row, by dependent."""
+        return [(head, dependent) for dependent, head in self.graph[row].T.nonzero().tolist()]
+
+    def _with_a_column(self, inserts: Bool[Tensor, " rows"] | None) -> "GraphState":
+        """The same graphs with room for a word in each row that gets one."""
+        if inserts is not None and not bool((inserts & (self.lengths == self.words)).any()):
+            return self
+        paths = F.pad(self.paths, (0, 1, 0, 1), value=UNREACHABLE)
+        paths[:, :, -1, -1] = 0
+        return replace(self, graph=F.pad(self.graph, (0, 1, 0, 1)), degree=F.pad(self.degree, (0, 1)), paths=paths)
+
+    def _degree(
+        self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]
+    ) -> Int16[Tensor, "rows nodes"]:
+        incoming, outgoing = self.degree_weights
+        of_new = incoming * enters.sum(1) + outgoing * leaves.sum(1)
+        return (
+            (self.degree + outgoing * enters + incoming * leaves + of_new[:, None] * is_new).clamp_max(LARGEST).short()
+        )
+
+    def _paths(
+        self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]
+    ) -> Int16[Tensor, "two rows nodes nodes"]:
+        """Shortest paths once the new word is there: those before, or two that meet at it."""
+        out, back = (self._arc_lengths(*pair) for pair in ((leaves, enters), (enters, leaves)))
+        onwards = _clipped((out[..., None] + self.paths).amin(2))  # f: from the new word to each
+        towards = _clipped((self.paths + back[:, :, None]).amin(3))  # g: from each to it
+        through = _clipped(towards[..., None] + onwards[:, :, None])
+        paths = torch.minimum(self.paths, through)
+        paths = torch.where(is_new[:, :, None], onwards[:, :, None], paths)
+        paths = torch.where(is_new[:, None], towards[..., None], paths)
+        return paths.masked_fill(is_new[:, :, None] & is_new[:, None], 0)
+
+    def _arc_lengths(
+        self, along: Bool[Tensor, "rows nodes"], against: Bool[Tensor, "rows nodes"]
+    ) -> Int16[Tensor, "two rows nodes"]:
+        """The length of a step by an arc of either direction, the smaller of both; as steps and weighted."""
+        against_weight, along_weight = self.distance_weights
+        steps = torch.where(along | against, 1, UNREACHABLE)
+        backward = torch.where(against, against_weight, UNREACHABLE)
+        forward = torch.where(along, along_weight, UNREACHABLE)
+        return torch.stack((steps, torch.minimum(backward, forward))).short()
+
+
+def _clipped(lengths: Int16[Tensor, "*shape"]) -> Int16[Tensor, "*shape"]:
+    """Lengths up to `LARGEST`; those of no path are `UNREACHABLE` and never clipped to it."""
+    return torch.where(lengths >= UNREACHABLE, UNREACHABLE, lengths.clamp_max(LARGEST))

@@ -1,0 +1,643 @@
+"""GiLT: a Transformer that builds a dependency graph as it writes, and lets the graph steer its attention.
+
+Huang et al. (2026), "GiLT: Augmenting Transformer Language Models with Dependency Graphs". When a word begins, its arcs
+to and from earlier words are chosen: first their number, then the likeliest of them. Features of the graph so far
+(degree, depth and distance of each word) are embedded and added to the keys of self-attention.
+
+| paper | here |
+|---|---|
+| x_k, N | token k of `inputs`; `lengths` |
+| w_i, M | word i, from 1; 0 is the root; `word_lengths` |
+| o_i | `word_vectors` |
+| p_ij, pi_i (Eq. 2, 3) | `GraphScorer`: scores of arcs, logits of counts |
+| c_i, C | `counts`; `max_count` |
+| G_k, g_jk | `tapes[:, word of k, word j]` |
+| f_l, e^l_kj (Eq. 4) | `TapeAttention.tables` |
+| L (Eq. 6) | `graph_losses` |
+| p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `search` |
+
+Order of events: the word that token k begins gets its arcs from the states after token k - 1 and the embedding of token
+k. Token k and all further tokens of the word are then read with a tape that holds these arcs.
+
+Deviations:
+
+D1. The tape passes through the content keys of Transformer-XL with the bias u, as in the authors' code, which is Eq. 4;
+    Eq. 5 has it with the relative positions. `tape_through` chooses.
+D2. The authors add a bias to each projection of features. It adds the same to the scores of all keys, so it changes
+    nothing: it is left out (49,152 parameters at the paper's size).
+D3. The middle layer of word vectors is L/2 + 1, as in the code; the paper has L/2. `middle_layer` chooses.
+D4. The code weighs the sums of a sentence 1 : 0.4 : 0.4 (tokens, arcs, counts); Eq. 6 has means, and 1 : 0.2 : 0.2.
+    `normalization` and the three weights choose. Sums are divided by the tokens of the batch, not by its sentences.
+D5. Numbers of arcs that a word can't have get no probability. The code cuts the beam to the likeliest numbers before it
+    leaves out the impossible ones, which can leave nothing.
+D6. The degree counts all arcs. In the code's inference a word's own degree grows by one arc of each direction at most.
+D7. Arcs in both directions between two words count with the smaller weight in both directions; the code weighs them
+    otherwise in training than in inference.
+D8. An arc of a word to itself is learnt as in the code, but it is in no tape, as no search chooses one.
+D9. Batches are drawn anew in each epoch; the code has one order for all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor, nn
+from torch.nn import Parameter
+from torch.nn.utils.rnn import pad_sequence
+
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
+from depgen.backbones.transformer import ScoreFunction
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
+from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.generated import Generated
+from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
+from depgen.decoding.graph_state import GraphState
+from depgen.decoding.settings import TokenOptions
+from depgen.errors import UserError, check_at_least
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.item_scores import ItemScores
+from depgen.nn.attention import Keys
+from depgen.nn.coded_scores import coded_scores
+from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState
+from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise
+from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.training.hyper_parameters import factory
+from depgen.trees.feature_tapes import DISCONNECTED, FEATURES
+from depgen.trees.sentence import Edge
+
+HYPOTHESES = {"cpu": 1 << 11, "cuda": 1 << 14}
+"""Hypotheses searched at once: the sentences of a batch are searched in parts of so many."""
+
+Feature = Literal["degree", "depth", "distance"]
+
+# -- attention --------------------------------------------------------------------------------------------------------
+
+
+class TapeAttention(nn.Module):
+    """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
+
+    Args:
+        features: those that count.
+        layers: number of layers.
+        width: size of a hidden state.
+        feature_size: of a feature's embedding; the paper's d~.
+        codes: values of a feature.
+    """
+
+    def __init__(self, features: Sequence[Feature], *, layers: int, width: int, feature_size: int, codes: int) -> None:
+        super().__init__()
+        self.places = [FEATURES.index(each) for each in features]
+        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in features)
+        self.projections = nn.ModuleList(
+            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in features) for _ in range(layers)
+        )
+
+    def tables(
+        self, layer: int, key_weight: Tensor | None, heads: int
+    ) -> Float[Tensor, "features codes attention_heads size"]:
+        """The key of each value of each feature.
+
+        Args:
+            layer: 0-based, among those with features.
+            key_weight: what the projections pass through, [width width]; None: nothing.
+            heads: number of attention heads.
+        """
+        of_layer = zip(self.embeddings, self.projections[layer], strict=True)
+        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
+        return (keys if key_weight is None else F.linear(keys, key_weight)).unflatten(-1, (heads, -1))
+
+    def codes(
+        self,
+        rows: UInt8[Tensor, "batch features length nodes"],
+        word: Int[Tensor, "batch context"],
+    ) -> UInt8[Tensor, "batch used length context"]:
+        """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
+        shown = rows[:, self.places]
+        shown[..., 0] = 0  # the root's values are not shown to attention
+        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+
+def graph_losses(
+    scores: GraphScores,
+    from_earlier: Bool[Tensor, "batch words nodes"],
+    to_earlier: Bool[Tensor, "batch words nodes"],
+    counts: Int[Tensor, "batch words"],
+    lengths: Int[Tensor, " batch"],
+    *,
+    self_loops: bool = True,
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch words"]]:
+    """The cross-entropy (nats) of each sentence's arcs, summed over pairs, and of each word's count (Eq. 6).
+
+    Args:
+        scores: of all pairs.
+        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
+        to_earlier: whether it has one to j.
+        counts: of each word's arcs with earlier words.
+        lengths: number of words of each sentence.
+        self_loops: whether the pair of a word and itself counts.
+    """
+    words = counts.size(1)
+    node = torch.arange(words + 1, device=counts.device)
+    word = node[1:, None]
+    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
+    before = is_word & (node < word)
+    with_itself = is_word & (node <= word) if self_loops else before
+    nll = F.binary_cross_entropy_with_logits(scores.from_earlier, from_earlier.to(scores.counts), reduction="none")
+    arcs = nll.masked_fill(~before, 0).sum((1, 2))
+    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts), reduction="none")
+    arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
+    chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
+    return arcs, -chosen.masked_fill(~is_word[..., 0], 0)
+
+
+# -- inference --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GraphOptions(TokenOptions):
+    """How a text is generated with its graph: a token and the number of its word's arcs in turn.
+
+    Attributes:
+        prompt_beam_size: hypotheses about the graph of a prompt, of which the likeliest is continued.
+    """
+
+    prompt_beam_size: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
+
+
+# -- the system -------------------------------------------------------------------------------------------------------
+
+
+class GiLT(LeftToRight):
+    """A Transformer that predicts tokens and, word by word, a dependency graph that steers its attention.
+
+    Validation scores tokens, arcs and counts with the graphs given, as the authors select by. Scores of texts, and of
+    the test split, are lower bounds: sums over the graphs that a beam holds.
+
+    Args:
+        backbone: makes the Transformer from the vocabulary size; in YAML a class path with all its other arguments.
+        vocabulary_size: number of token types; linked from the data.
+        features: those that attention and scorer see; none: graphs are predicted and change nothing.
+        tape_layers: the last layers that see features; None: all.
+        tape_through: features are added to the `content` keys, to the relative `position`s, or to the projected `key`
+            as in the authors' GPT-2; None: `content` where the backbone has relative positions, else `key` (D1).
+        feature_size: of a feature's embedding; the paper's d~.
+        degree_weights: of an arc into a word, and of one out of it: m_in and m_out.
+        distance_weights: of a step against an arc, and of one along it.
+        distance_codes: `shared`: words without a path have the distance of a word to itself, as in the authors' code;
+            `separate`: a code apart.
+        max_count: the most arcs of a word with earlier ones; the paper's C.
+        middle_layer: the lower layer of word vectors, 1 = the first; None: half of the layers and one more (D3).
+        bilinear: `diagonal`, as the authors' code computes, or the `full` matrices of Eq. 2 and 3.
+        self_loops: a word's arc to itself is learnt as absent; it is never chosen.
+        count_scale: what the sum of Eq. 3 is divided by: the root of 2i (`code`) or of 2i - 1 (`paper`).
+        normalization: losses are `sums` over a sentence, or `means` as in Eq. 6 (D4).
+        token_weight: of the tokens' cross-entropy; alpha.
+        arc_weight: of the arcs'; beta.
+        count_weight: of the counts'; gamma.
+        beam_size: hypotheses about the graph of a text that is scored.
+        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
+        scorer_learning_rate: of the scorer of arcs; None: the optimiser's.
+        clip: the largest norm of the gradients of language model and scorer, each by itself; None: the trainer's.
+        kwargs: see `LeftToRight`.
+    """
+
+    likelihood = "bound"
+    generation_options = GraphOptions
+
+    def __init__(
+        self,
+        backbone: BackboneFactory,
+        vocabulary_size: int,
+        *,
+        features: Sequence[Feature] = FEATURES,
+        tape_layers: int | None = None,
+        tape_through: Literal["content", "position", "key"] | None = None,
+        feature_size: int = 256,
+        degree_weights: tuple[int, int] = (1, 10),
+        distance_weights: tuple[int, int] = (1, 10),
+        distance_codes: Literal["shared", "separate"] = "shared",
+        max_count: int = 29,
+        middle_layer: int | None = None,
+        bilinear: Literal["diagonal", "full"] = "diagonal",
+        self_loops: bool = True,
+        count_scale: Literal["code", "paper"] = "code",
+        normalization: Literal["sums", "means"] = "sums",
+        token_weight: float = 1.0,
+        arc_weight: float = 0.4,
+        count_weight: float = 0.4,
+        beam_size: int = 300,
+        counts_per_hypothesis: int | None = 5,
+        scorer_learning_rate: float | None = None,
+        clip: float | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        self.save_hyperparameters()
+        check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
+        self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
+        layers, width = self.backbone.attention_layers, self.backbone.width
+        disconnected = 0 if distance_codes == "shared" else DISCONNECTED
+        self.tapes = Tapes(tuple(degree_weights), tuple(distance_weights), disconnected, max_count)
+        self.first_tape_layer = layers - _at_most(layers, tape_layers=tape_layers)
+        self.middle_layer = _at_most(layers, middle_layer=middle_layer or layers // 2 + 1)
+        relative = getattr(self.backbone, "content_bias", None) is not None
+        self.tape_through = tape_through or ("content" if relative else "key")
+        if self.tape_through != "key" and not relative:
+            raise UserError(
+                f"tape_through: {self.tape_through} needs a backbone with positions: relative; take key, or such a one."
+            )
+        self.scorer = GraphScorer(
+            width, features=features, bilinear=bilinear, self_loops=self_loops, count_scale=count_scale,
+            max_count=max_count, feature_size=feature_size, codes=self.tapes.codes,
+        )  # fmt: skip
+        self.tape_attention = TapeAttention(
+            features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
+            codes=self.tapes.codes,
+        )  # fmt: skip
+        self.self_loops, self.normalization = self_loops, normalization
+        self.weights = token_weight, arc_weight, count_weight
+        self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
+        self.scorer_learning_rate, self.clip = scorer_learning_rate, clip
+        self._opens_word: Tensor | None = None
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], GraphBatch]:
+        """Padded sentences with their words and graphs."""
+        return partial(collate_graphs, tapes=self.tapes)
+
+    def scoring_batch(self, batch: ItemBatch) -> GraphBatch:
+        """Texts to be scored; see `LeftToRight`."""
+        return self.collate(batch)
+
+    def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
+        """The language model's parameters, and the scorer's with their own learning rate and clip."""
+        own = {id(each) for each in self.scorer.parameters()}
+        trained = self.trained_parameters()
+        parts = [[each for each in trained if (id(each) in own) is scores] for scores in (False, True)]
+        clip = {} if self.clip is None else {"clip": self.clip}
+        rate = {} if self.scorer_learning_rate is None else {"lr": self.scorer_learning_rate}
+        return [{"params": parts[0], **clip}, {"params": parts[1], **clip, **rate}]
+
+    # -- the network --------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        rows: UInt8[Tensor, "batch features length nodes"],
+        word: Int[Tensor, "batch context"],
+        **options: Any,  # noqa: ANN401, of the backbone
+    ) -> BackboneOutput:
+        """The backbone's output with all layers, its attention steered by features (Eq. 4).
+
+        Args:
+            tokens: after those of a state, if that is among the options.
+            rows: the features of each token's tape.
+            word: the word of each token, those of the state included.
+            options: of the backbone.
+        """
+        scores = self._scores_of(self.tape_attention.codes(rows, word)) if self.tape_attention.places else None
+        found: BackboneOutput = self.backbone(tokens, all_layers=True, score_function=scores, **options)
+        return found
+
+    def _scores_of(self, codes: UInt8[Tensor, "batch used length context"]) -> ScoreFunction:
+        """What the backbone adds to its attention."""
+
+        def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor | None:
+            if layer < self.first_tape_layer:
+                return None
+            tables = self._tables(layer, queries.size(1))
+            if self.tape_through == "position":
+                backbone: Any = self.backbone
+                queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
+            return coded_scores(queries, tables, codes) * queries.size(-1) ** -0.5
+
+        return scores
+
+    def _tables(self, layer: int, heads: int) -> Float[Tensor, "features codes attention_heads size"]:
+        backbone: Any = self.backbone
+        weights = {"content": "key_weight", "position": "position_weight"}
+        through = weights.get(self.tape_through)
+        key_weight = None if through is None else getattr(backbone, through)(layer)
+        return self.tape_attention.tables(layer - self.first_tape_layer, key_weight, heads)
+
+    def _states(self, layers: Sequence[Tensor]) -> Float[Tensor, "batch length two_widths"]:
+        """The middle and the last but one layer, beside each other."""
+        return torch.cat((layers[self.middle_layer], layers[-2]), -1)
+
+    def word_vectors(
+        self, states: Float[Tensor, "*batch two_widths"], tokens: Int[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch three_widths"]:
+        """o_i: of the states before a word and its first token."""
+        embedding: Any = self.backbone.embedding
+        return torch.cat((states, F.embedding(tokens, embedding.weight)), -1)
+
+    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
+        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+        assert batch.tapes is not None
+        rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
+        output = self.read(batch.inputs, rows, batch.word)
+        assert output.layers is not None
+        tokens = word_log_probs(output.hidden, *self._output, batch.targets)
+        before = (batch.first - 1).clamp_min(0)
+        states = self._states(output.layers)
+        states = states.gather(1, before[..., None].expand(-1, -1, states.size(-1)))
+        vectors = self.word_vectors(states, batch.inputs.gather(1, batch.first))
+        return tokens, self.scorer(vectors, batch.tapes, batch.word_lengths)
+
+    @property
+    def _output(self) -> tuple[Tensor, Tensor | None]:
+        return self.backbone.output_weight, self.backbone.output_bias
+
+    # -- losses -------------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: GraphBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """Eq. 6, per token of the global batch.
+
+        Raises:
+            UserError: a sentence has no graph.
+        """
+        if batch.tapes is None:
+            raise UserError("GiLT learns from graphs, and a sentence has none: set data.init_args.annotator.")
+        tokens, arcs, counts = self._sentence_losses(batch)
+        names = ("token_loss", "arc_loss", "count_loss")
+        for name, each in zip(names, (tokens, arcs, counts), strict=True):
+            self.log_train(each.detach().sum(), batch.global_tokens, name=name)
+        if self.normalization == "means":
+            words, lengths = (each.to(tokens.device) for each in (batch.word_lengths, batch.lengths))
+            pairs = words * (words + 1 if self.self_loops else words)
+            # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
+            scale = lengths.sum() / len(lengths)
+            tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / pairs, counts / words))
+        token_weight, arc_weight, count_weight = self.weights
+        loss = (token_weight * tokens + arc_weight * arcs + count_weight * counts).sum()
+        return self.log_train(loss, batch.global_tokens)
+
+    def _sentence_losses(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """The cross-entropies (nats) of each sentence's tokens, arcs and counts, sums."""
+        assert batch.from_earlier is not None and batch.to_earlier is not None
+        log_probs, scores = self.teacher_forced(batch)
+        arcs, counts = graph_losses(
+            scores, batch.from_earlier, batch.to_earlier, batch.counts, batch.word_lengths, self_loops=self.self_loops
+        )
+        return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
+
+    def item_scores(self, batch: GraphBatch) -> ItemScores:
+        """The scores of a batch's items: with graphs, tokens, arcs and counts; without, the bound of the tokens."""
+        if batch.tapes is None:
+            return super().item_scores(batch)
+        nll = sum(map(precise, self._sentence_losses(batch)))
+        assert isinstance(nll, Tensor)
+        return ItemScores(
+            items=batch.items,
+            nll=nll[:, None],
+            tokens=batch.lengths[:, None],
+            words=batch.words,
+            unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
+            targets=batch.lengths.sum(),
+        )
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def log_probs(self, batch: GraphBatch) -> Float[Tensor, "batch length"]:
+        """What each target adds to the log-probability (nats) of its sentence, over the graphs that a beam holds.
+
+        Their sums are lower bounds of log-probabilities. The arcs of a word are counted at the target after its first
+        token.
+        """
+        at_once = max(1, HYPOTHESES.get(batch.inputs.device.type, 1 << 11) // self.beam_size)
+        search = GraphSearch(self, self.beam_size, self.counts_per_hypothesis)
+        found = []
+        for part in torch.arange(len(batch.inputs)).split(at_once):
+            rows = slice(int(part[0]), int(part[-1]) + 1)
+            log_probs, _ = search.run(batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows])
+            found.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
+        return torch.cat(found)
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """Log-probabilities (nats) of the targets and the counts, given edges `(head, dependent, label)` over words.
+
+        A count is added to the target that is its word's first token. Which arcs they are has no probability of its own
+        in Eq. 7: the system itself takes the likeliest.
+        """
+        assert isinstance(batch, GraphBatch)
+        edges = [_joined(*each) for each in zip(documents, structure, batch.word.tolist(), strict=True)]
+        whole = with_graphs(batch.to("cpu"), edges, self.tapes, lambda row: f"document {row + 1}").to(self.device)
+        tokens, scores = self.teacher_forced(whole)
+        counts = scores.counts.log_softmax(-1).gather(-1, whole.counts[..., None])[..., 0]
+        is_word = mask_of(whole.word_lengths, counts.size(1), device=counts.device)
+        return tokens.scatter_add(1, (whole.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
+
+    # -- search over graphs -------------------------------------------------------------------------------------------
+
+    def beginning(self, tokens: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"] | None = None) -> Prefix:
+        """What is known after the tokens that begin sentences."""
+        rows = len(tokens)
+        graph = GraphState.empty(
+            rows, device=self.device, degree_weights=self.tapes.degree_weights,
+            distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
+        )  # fmt: skip
+        word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
+        return self._read_on(None, tokens, self.scorer.root_state(rows), graph, word, is_token)
+
+    def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
+        """The arcs that the words may have that tokens begin (Section 3.2)."""
+        vectors = self.word_vectors(prefix.states, tokens)
+        found = self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens)
+        nodes = found.from_earlier.size(1)
+        order = torch.cat((found.from_earlier, found.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
+        ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
+        log_probs = found.counts.log_softmax(-1)
+        return Choices(log_probs, ranks[:, :nodes], ranks[:, nodes:], opens, found.state)
+
+    def with_arcs(
+        self,
+        prefix: Prefix,
+        tokens: Int[Tensor, " rows"],
+        choices: Choices,
+        rows: Int[Tensor, " kept"],
+        arcs: tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]],
+        is_token: Bool[Tensor, " kept"] | None = None,
+    ) -> Prefix:
+        """What is known of some rows after their tokens, read with these arcs of their words.
+
+        Args:
+            prefix: what was known before.
+            tokens: of all rows.
+            choices: what their words may have.
+            rows: those kept, in the order given.
+            arcs: from earlier nodes to the word, and to them.
+            is_token: False at padding.
+        """
+        graph = prefix.graph.select(rows).inserted(*arcs, inserts=choices.opens[rows])
+        memory, backbone = choices.memory.select(rows), prefix.backbone.select(rows)
+        return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], is_token)
+
+    def _read_on(
+        self, state: Any, tokens: Tensor, memory: ScorerState, graph: GraphState, word: Tensor, is_token: Tensor | None
+    ) -> Prefix:  # fmt: skip
+        """What is known after one more token a row, whose tape is that of the graph."""
+        word = torch.cat((word, graph.lengths[:, None]), 1)
+        rows = graph.features.transpose(0, 1)[:, :, None]
+        padding = None if is_token is None else ~is_token[:, None]
+        output = self.read(tokens[:, None], rows, word, state=state, carry=True, padding=padding)
+        assert output.layers is not None and output.state is not None
+        states = self._states(output.layers)[:, -1]
+        return Prefix(output.state, output.hidden[:, -1], states, memory, graph, word)
+
+    def token_log_probs(self, prefix: Prefix, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """The log-probability (nats) of the next token of each row."""
+        return word_log_probs(prefix.hidden, *self._output, targets)
+
+    @torch.inference_mode()
+    def parse(
+        self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        beam_size: int = 20,
+        with_end: bool = True,
+        counts: Sequence[Sequence[int]] | None = None,
+    ) -> list[tuple[Edge, ...]]:
+        """The likeliest graph of each sentence of token ids; its labels are `root` and `dep`.
+
+        Args:
+            sentences: may be empty.
+            vocabulary: that the system was trained with.
+            beam_size: hypotheses of a sentence.
+            with_end: whether the end of the sentence counts; not where it may continue.
+            counts: numbers of arcs, of each token, which are then no choice.
+        """
+        if not sentences:
+            return []
+        items = [TokenItem(place, np.asarray(ids, np.int64)) for place, ids in enumerate(sentences)]
+        batch = self.collate(ItemBatch(items, 1, vocabulary)).to(self.device)
+        forced = None
+        if counts is not None:
+            rows = [torch.tensor([0, *each]) for each in counts]
+            forced = pad_sequence(rows, batch_first=True).to(self.device)
+        search = GraphSearch(self, beam_size, self.counts_per_hypothesis, with_end, forced)
+        return search.run(batch.inputs, batch.targets, batch.opens, batch.lengths, graphs=True)[1]
+
+    # -- generation ---------------------------------------------------------------------------------------------------
+
+    def generation_step(
+        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: Prefix | None
+    ) -> tuple[Float[Tensor, "batch choices"], Prefix]:
+        """Log-probabilities of the next choice: of tokens and numbers of arcs in turn, whose ids follow those of tokens."""
+        size = self.backbone.vocabulary_size
+        if state is not None and state.pending is None:
+            choices = self.choices(state, tokens[:, 0], self._opens(state, tokens[:, 0]))
+            return F.pad(choices.log_probs, (size, 0), value=-torch.inf), replace(state, pending=(tokens[:, 0], choices))
+        if state is None:
+            state = self._after_prompts(tokens, padding)
+        else:
+            assert state.pending is not None
+            state = self._with_counts(state, *state.pending, tokens[:, 0] - size)
+        return log_softmax_over_vocabulary(state.hidden, *self._output), state
+
+    def _after_prompts(self, tokens: Tensor, padding: Tensor | None) -> Prefix:
+        """What is known after prompts of tokens and numbers of arcs in turn, padded at the left."""
+        is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
+        ids, counts, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
+        state = self.beginning(ids[:, 0], is_token[:, 0])
+        for k in range(1, ids.size(1)):
+            opens = self._opens(state, ids[:, k]) & is_token[:, k - 1]
+            choices = self.choices(state, ids[:, k], opens)
+            state = self._with_counts(state, ids[:, k], choices, counts[:, k].clamp_min(0), is_token[:, k])
+        return state
+
+    def _with_counts(
+        self, state: Prefix, tokens: Tensor, choices: Choices, counts: Tensor, is_token: Tensor | None = None
+    ) -> Prefix:
+        rows = torch.arange(len(tokens), device=tokens.device)
+        return self.with_arcs(state, tokens, choices, rows, choices.arcs(rows, counts), is_token)
+
+    def _opens(self, state: Prefix, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
+        """Whether tokens begin words; the first of a text always does."""
+        assert self._opens_word is not None
+        return self._opens_word[tokens] | (state.graph.lengths == 0)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        options: Any,  # noqa: ANN401, `GraphOptions`
+        max_new_tokens: int,
+        number: int = 1,
+        **others: Any,  # noqa: ANN401, of the base
+    ) -> list[Generated]:
+        """Texts with the graphs over prompt and text as one sentence; see `LeftToRight.generate`."""
+        size = self.backbone.vocabulary_size
+        self._opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
+        of_prompts = self._counts(prompts, vocabulary, beam_size=options.prompt_beam_size)
+        begun = [
+            [size, *chain(*((token, size + count) for token, count in zip(prompt, counts, strict=True)))]
+            for prompt, counts in zip(prompts, of_prompts, strict=True)
+        ]
+        found = super().generate(
+            begun, vocabulary=vocabulary, options=options, max_new_tokens=2 * max_new_tokens, number=number, **others
+        )
+        whole = [[*prompts[k // number], *text.ids[::2]] for k, text in enumerate(found)]
+        counts = [
+            [*of_prompts[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(found)
+        ]
+        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=counts)
+        return [replace(text, ids=text.ids[::2], structure=edges) for text, edges in zip(found, graphs, strict=True)]
+
+    def _counts(
+        self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, *, beam_size: int
+    ) -> list[list[int]]:
+        """The number of arcs that each token's word has with earlier words, in the likeliest graph; 0 in a word."""
+        graphs = self.parse(sentences, vocabulary=vocabulary, beam_size=beam_size, with_end=False)
+        found = []
+        for ids, edges in zip(sentences, graphs, strict=True):
+            opens = vocabulary.opens_word[np.asarray(ids, np.int64)]
+            opens[:1] = True
+            later = np.bincount([max(head, dependent) for head, dependent, _ in edges], minlength=len(ids) + 1)
+            found.append(np.where(opens, later[np.cumsum(opens)], 0).tolist())
+        return found
+
+
+def _at_most(layers: int, **chosen: int | None) -> int:
+    """A number of layers or the number of one; all of them for None.
+
+    Raises:
+        UserError: there are not so many.
+    """
+    ((name, value),) = chosen.items()
+    if value is not None and not 1 <= value <= layers:
+        raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
+    return layers if value is None else value
+
+
+def _joined(
+    document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Heads and dependents of the edges of a document's sentences, which are one sequence of words."""
+    ends, tokens, before = [], 0, 0
+    for ids, edges in zip(document, graphs, strict=True):
+        ends += [(head + before if head else 0, dependent + before) for head, dependent, *_ in edges]
+        tokens += len(ids)
+        before = word[tokens]
+    return tuple(np.array(ends, np.int64).reshape(-1, 2).T)

@@ -1,0 +1,91 @@
+"""How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` ask it."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.syntax.minimal_pairs import score_pairs
+from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.evaluation.syntax.sentences import Protocol, usual_tokens
+from depgen.evaluation.syntax.suites import read_suites
+from depgen.evaluation.syntax.syntactic_suites import score_suites
+from depgen.evaluation.system import System
+from depgen.reporting.numbers import Numbers
+
+MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance", "accuracy_5gram": "_5gram"}
+"""The columns of a benchmark, by the measure of its overall row."""
+
+
+def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
+    """Accuracy on BLiMP, per cent: `blimp`, and `blimp_<phenomenon>`; an item is a pair, 1 where it is right."""
+    system = system_of(run, beam_size)
+    found = score_pairs(
+        system, read_pairs(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram
+    )
+    rows = found.rows()
+    right = np.array([item.is_right for item in found.items], dtype=np.float64)
+    parts = {f"blimp_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "phenomenon"}
+    return _numbers("blimp", rows[-1], parts, right, what="pairs", beam_size=beam_size)
+
+
+def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
+    """Accuracy on SyntaxGym's suites, per cent: `suites`, and `suites_<circuit>`; an item is one of a suite.
+
+    Its score is the share of its predictions that hold.
+    """
+    system = system_of(run, beam_size)
+    found = score_suites(
+        system, read_suites(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram
+    )
+    rows = found.rows()
+    holds = np.array([np.mean(item.holds) for item in found.items])
+    parts = {f"suites_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "circuit"}
+    return _numbers("suites", rows[-1], parts, holds, what="items", beam_size=beam_size)
+
+
+def system_of(run: Path, beam_size: int | None) -> System:
+    """A run's system; one whose scores are bounds searches with so many hypotheses."""
+    system = load_run(str(run))
+    if beam_size is not None and system.model.likelihood == "bound":
+        model: Any = system.model
+        model.beam_size = beam_size
+    return system
+
+
+def _numbers(
+    key: str,
+    overall: Mapping[str, Any],
+    parts: Mapping[str, float],
+    items: np.ndarray,
+    *,
+    what: str,
+    beam_size: int | None,
+) -> Numbers:
+    """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`."""
+    found = Numbers()
+    kind = overall["likelihood"]
+    search = f", {beam_size} hypotheses" if kind == "bound" and beam_size else ""
+    setting = f"protocol {overall['protocol']}, {kind} log-likelihood{search}"
+    accuracies = {key + end: overall[name] for name, end in MEASURES.items() if overall.get(name) is not None}
+    found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"]})
+    if not overall["decided"]:
+        reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>; the others: {overall['known_accuracy']:.1f} %"
+        found.not_computed.update(dict.fromkeys(_compared(accuracies | dict(parts), key), reason))
+        return found
+    found.metrics.update({**accuracies, **parts})
+    found.items[key] = items
+    found.settings.update(dict.fromkeys(_compared(found.metrics, key), setting))
+    return found
+
+
+def _compared(names: Iterable[str], key: str) -> list[str]:
+    """The columns that depend on the system's scores."""
+    return [name for name in names if name not in (f"{key}_unknown", f"{key}_chance", f"{key}_5gram")]
+
+
+def _name(label: str) -> str:
+    """The name of a phenomenon or circuit in a column key: lower case, with underscores."""
+    return label.lower().replace(" ", "_").replace("-", "_")

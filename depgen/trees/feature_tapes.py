@@ -1,0 +1,123 @@
+"""The feature tapes of GiLT: what each word knows of the graph over the words up to it."""
+
+import numpy as np
+from jaxtyping import Bool, Int, UInt8
+
+from depgen.errors import UserError
+
+FEATURES = ("degree", "depth", "distance")
+
+LARGEST = 150
+"""Larger values are clipped to this one."""
+
+DISCONNECTED = LARGEST + 1
+"""The code of its own that the distance of an unreachable word may have."""
+
+
+def feature_tapes(
+    heads: Int[np.ndarray, " edges"],
+    dependents: Int[np.ndarray, " edges"],
+    words: int,
+    *,
+    degree_weights: tuple[int, int] = (1, 10),
+    distance_weights: tuple[int, int] = (1, 10),
+    disconnected: int = 0,
+) -> UInt8[np.ndarray, "features nodes nodes"]:
+    """The features of all words in the graph over the first t words: `tapes[feature, t, word]`, 0 at words after t.
+
+    Section 3.3 of GiLT; the features are in the order of `FEATURES`, word 0 is the root. An edge counts once both its
+    ends are among the words; edges of several labels between the same two words are one.
+
+    * degree: the weighted number of edges.
+    * depth: 1 + the number of edges on the shortest path to the root, in whatever direction; 0 without a path.
+    * distance: the length of the shortest weighted path from word t; it may lead through the root.
+
+    A self-loop counts in the degree, in and out, and lies on no path. Where edges lead both ways between two words, the
+    smaller weight is the length of both. O(words^3 + edges words).
+
+    Args:
+        heads: of the edges; 0 = root.
+        dependents: of the edges.
+        words: number of words.
+        degree_weights: of an edge into a word, and of an edge out of it; the paper's m_in and m_out.
+        distance_weights: of a step against an edge, and of a step along it.
+        disconnected: the distance of a word without a path: 0 as in the authors' code, which then is the distance of
+            word t to itself too, or `DISCONNECTED`.
+
+    Raises:
+        UserError: an edge ends at a word that there is not, or at the root; a weight or code out of range.
+
+    >>> feature_tapes(np.array([0, 1]), np.array([1, 2]), 2).tolist()[2]  # 0 -> 1 -> 2: the rows of t = 0, 1, 2
+    [[0, 0, 0], [1, 0, 0], [2, 1, 0]]
+    """
+    from depgen.trees.node_insertion import ALL_INSERTED, insert_words
+
+    check_tape_options(degree_weights, distance_weights, disconnected)
+    tapes = np.zeros((len(FEATURES), words + 1, words + 1), np.uint8)
+    ends = np.ascontiguousarray(heads, np.int64), np.ascontiguousarray(dependents, np.int64)
+    found = insert_words(*ends, degree_weights, distance_weights, disconnected, LARGEST, tapes)
+    if found != ALL_INSERTED:
+        raise _out_of_range(heads, dependents, words, found)
+    return tapes
+
+
+def later_arcs(
+    heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int
+) -> Int[np.ndarray, " words"]:
+    """How many edges each word has with earlier words and the root: the counts that GiLT predicts.
+
+    Edges of several labels between the same two words are one; self-loops do not count.
+
+    Raises:
+        UserError: an edge ends at a word that there is not, or at the root.
+
+    >>> later_arcs(np.array([0, 1, 2, 2]), np.array([1, 2, 1, 2]), 3)
+    array([1, 2, 0])
+    """
+    from_earlier, to_earlier = arcs_by_later_word(heads, dependents, words)
+    return np.asarray(from_earlier.sum(1) + to_earlier.sum(1) - to_earlier.diagonal(1))
+
+
+def arcs_by_later_word(
+    heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int
+) -> tuple[Bool[np.ndarray, "words nodes"], Bool[np.ndarray, "words nodes"]]:
+    """Whether word i has an edge from j < i, and one to j <= i, both at `[i - 1, j]`: what GiLT's arc scores learn.
+
+    j = 0 is the root, which has no edge to it; j = i of the second is the self-loop.
+
+    Raises:
+        UserError: an edge ends at a word that there is not, or at the root.
+
+    >>> from_earlier, to_earlier = arcs_by_later_word(np.array([0, 2]), np.array([2, 1]), 2)
+    >>> from_earlier.nonzero(), to_earlier.nonzero()
+    ((array([1]), array([0])), (array([1]), array([1])))
+    """
+    wrong = (heads < 0) | (heads > words) | (dependents < 1) | (dependents > words)
+    if wrong.any():
+        raise _out_of_range(heads, dependents, words, int(wrong.argmax()))
+    arcs = np.zeros((words + 1, words + 1), np.bool_)
+    arcs[heads, dependents] = True
+    return np.tril(arcs.T, -1)[1:], np.tril(arcs)[1:]
+
+
+def check_tape_options(degree_weights: tuple[int, int], distance_weights: tuple[int, int], disconnected: int) -> None:
+    """Raises UserError unless weights and code are among those that tapes can hold.
+
+    Raises:
+        UserError: a weight is not from 1 to `LARGEST`, or the code is neither 0 nor `DISCONNECTED`.
+    """
+    for name, weights in (("degree_weights", degree_weights), ("distance_weights", distance_weights)):
+        if not (min(weights) >= 1 and max(weights) <= LARGEST):
+            raise UserError(f"{name}: expected two weights from 1 to {LARGEST}, found {weights}.")
+    if disconnected not in (0, DISCONNECTED):
+        raise UserError(f"disconnected: expected 0 or {DISCONNECTED}, found {disconnected}.")
+
+
+def _out_of_range(
+    heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int, edge: int
+) -> UserError:
+    return UserError(
+        f"edge {edge + 1} of the graph leads from {heads[edge]} to {dependents[edge]}: expected a head from 0 (the "
+        f"root) to {words} and a dependent from 1 to {words}, as the sentence has {words} words. Correct the graph, or "
+        "annotate again."
+    )

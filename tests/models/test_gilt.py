@@ -1,0 +1,384 @@
+"""GiLT against the slow formulas of its paper, and what it refuses."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.graph_search import GraphSearch
+from depgen.errors import UserError
+from depgen.models.gilt import GiLT
+from tests import oracles_of_gilt as oracle
+
+LETTERS = Vocabulary.of_words("abcdefghijk")
+XL = partial(
+    Transformer, layers=3, width=8, attention_heads=2, feedforward=12, dropout=0.0, positions="relative",
+    attention_bias=False, norm_first=False, scale_embedding=False, output_bias=True,
+)  # fmt: skip
+GRAPHS = [
+    ([3, 4, 5, 6, 7], [(0, 3), (3, 1), (2, 1), (3, 5), (4, 5)]),
+    ([8, 3], [(1, 2), (2, 1), (0, 2)]),
+    ([9], []),
+    ([10, 10, 4, 12], [(4, 1), (4, 2), (4, 3), (0, 4), (1, 2), (2, 3), (2, 2)]),
+]
+"""Token ids and arcs: the fixture, arcs in both directions, a word alone, and a self-loop."""
+
+
+def system(**options):
+    """A small system in double precision, whose parameters are so large that each part shows."""
+    torch.manual_seed(1)
+    options = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, "beam_size": 3, **options}
+    model = GiLT(XL, 14, **options).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+def item(place, ids, arcs, ends=None):
+    """A sentence with its graph, as the data module gives it; by `ends` words of several pieces."""
+    ends = np.ones(len(ids), bool) if ends is None else np.array(ends)
+    first = np.flatnonzero(np.append(True, ends[:-1]))
+    last = np.flatnonzero(ends) + 1
+    by_piece = [[k] if k not in first else [] for k in range(len(ids))]  # a later piece: the piece before
+    for head, dependent in sorted(arcs):
+        by_piece[first[dependent - 1]].append(last[head - 1] if head else 0)
+    heads = np.array([head for piece in by_piece for head in piece], np.int64)
+    offsets = np.cumsum([0, *map(len, by_piece)])
+    return TokenItem(place, np.array(ids), None, ends, None, Edges(offsets, heads, np.full(len(heads), "x")))
+
+
+def batch_of(model, graphs=GRAPHS):
+    """A batch of sentences with their graphs."""
+    items = [item(place, *graph) for place, graph in enumerate(graphs)]
+    return model.collate(ItemBatch(items, sum(len(each.ids) + 1 for each in items), LETTERS))
+
+
+# -- a second implementation ------------------------------------------------------------------------------------------
+
+
+def scorer_weights(scorer):
+    """The scorer's weights by the oracle's names."""
+    found = {"root": scorer.root[0], "arc": scorer.arc.weight, "pair": scorer.sum.weight}
+    found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
+    names = [oracle.FEATURES[row] for row in scorer.feature_rows]
+    found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
+    for side, part in (("parent", scorer.parent), ("child", scorer.child)):
+        layers = {"norm1": part.of_word[0], "mlp1.in": part.of_word[1], "mlp1.out": part.of_word[3]}
+        layers |= {"norm2": part.norm, "mlp2.in": part.hidden, "mlp2.out": part.output}
+        for name, layer in layers.items():
+            found |= {f"{side}.{name}": layer.weight, f"{side}.{name}.bias": layer.bias}
+        found[f"{side}.position"] = part.position.weight
+        if part.features is not None:
+            found[f"{side}.tape"] = part.features.weight
+    return {name: value.detach() for name, value in found.items()}
+
+
+def layer_weights(model, number):
+    """The weights of a layer's attention by the oracle's names."""
+    backbone = model.backbone
+    attention = backbone.layers[number].attention
+    query, key, value = attention.projection.weight.chunk(3)
+    found = {"query": query, "key": key, "value": value, "output": attention.output.weight}
+    found |= {"relative": backbone.position_weight(number)}
+    found |= {"content_bias": backbone.content_bias, "position_bias": backbone.position_bias}
+    if number >= model.first_tape_layer:
+        tape = model.tape_attention
+        for place, embedding, projection in zip(
+            tape.places, tape.embeddings, tape.projections[number - model.first_tape_layer], strict=True
+        ):
+            name = oracle.FEATURES[place]
+            found |= {name: embedding.weight, f"{name}.to_key": projection.weight}
+    return {name: each.detach() for name, each in found.items()}
+
+
+class Slow:
+    """A sentence read token by token from given arcs, by the oracle's formulas."""
+
+    def __init__(self, model, ids, ends=None):
+        self.model, self.ids = model, [0, *ids]
+        ends = [True] * len(ids) if ends is None else ends
+        self.word = [0, *(1 + sum(ends[:k]) for k in range(len(ids)))]
+        self.words = max(self.word)
+        self.first = [self.word.index(word) for word in range(1, self.words + 1)]
+        self.scorer = scorer_weights(model.scorer)
+        self.layers_of = cache(self._layers_of)
+
+    @property
+    def opens(self):
+        """Of each target, the word that it begins."""
+        targets = range(1, len(self.ids))
+        return [*(self.word[k] if k in self.first else None for k in targets), None]
+
+    def tape(self, arcs):
+        """The tape of all prefixes."""
+        options = self.model.tapes
+        return oracle.tapes(
+            [arc for arc in arcs if arc[0] != arc[1]], self.words, degree_weights=options.degree_weights, distance_weights=options.distance_weights,
+            disconnected=options.disconnected,
+        )  # fmt: skip
+
+    def _layers_of(self, arcs):
+        """The states of all layers, embedding first."""
+        network = self.model.backbone
+        codes = oracle.token_codes(self.tape(arcs), self.word)
+        states = [F.embedding(torch.tensor(self.ids), network.embedding.weight)]
+        for number, layer in enumerate(network.layers):
+            mixed = oracle.attention(
+                layer_weights(self.model, number), states[-1], codes, tape_through=self.model.tape_through
+            )
+            hidden = layer.attention_norm(states[-1] + mixed)
+            inner = torch.relu(layer.expand(hidden))
+            states.append(layer.feedforward_norm(hidden + layer.contract(inner)))
+        return [each.detach() for each in states]
+
+    def vectors(self, arcs):
+        """o of each word."""
+        layers = self.layers_of(frozenset(arcs))
+        embeddings = self.model.backbone.embedding.weight.detach()[self.ids]
+        return oracle.word_vectors(layers, embeddings, self.first, middle=self.model.middle_layer)
+
+    def token_log_prob(self, position, arcs):
+        """log p of a target."""
+        network = self.model.backbone
+        hidden = self.layers_of(frozenset(arcs))[-1][position]
+        logits = network.embedding.weight @ hidden + network.output_bias
+        return float(logits.detach().log_softmax(-1)[[*self.ids[1:], 0][position]])
+
+    def logits(self, word, arcs):
+        """The logits of a word's arcs."""
+        return oracle.arc_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word)
+
+    def count_log_probs(self, word, arcs):
+        """The log-probabilities of its numbers of arcs."""
+        scale = self.model.scorer.count_scale
+        return oracle.log_softmax(
+            oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word, scale=scale)
+        )
+
+    @property
+    def callbacks(self):
+        """What the oracle's sums over graphs call."""
+        return {
+            "token_log_prob": self.token_log_prob, "count_log_probs": self.count_log_probs, "logits": self.logits
+        }  # fmt: skip
+
+
+VARIANTS = [
+    {},
+    {"bilinear": "full", "count_scale": "paper", "middle_layer": 1, "distance_codes": "separate"},
+    {"tape_through": "position", "degree_weights": (1, 1), "distance_weights": (2, 3), "self_loops": False},
+    {"features": ["degree", "distance"], "tape_layers": 2},
+    {"features": []},
+]
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("normalization", ["sums", "means"])
+def test_the_loss_is_that_of_scalar_loops(options, normalization):
+    model = system(**options, normalization=normalization, token_weight=1.0, arc_weight=0.3, count_weight=0.2)
+    batch = batch_of(model)
+    losses = []
+    for ids, arcs in GRAPHS:
+        slow = Slow(model, ids)
+        logits = {}
+        for word in range(1, len(ids) + 1):
+            logits |= slow.logits(word, arcs)
+        losses.append(
+            oracle.joint_loss(
+                [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)],
+                set(arcs), logits,
+                [slow.count_log_probs(word, arcs) for word in range(1, len(ids) + 1)],
+                weights=model.weights, normalization=normalization, self_loops=model.self_loops,
+            )
+        )  # fmt: skip
+    expected = sum(losses) / 16 if normalization == "sums" else sum(losses) / len(losses)
+    assert model.training_step(batch, 0).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_authors_weights_are_the_default():
+    tokens, arcs, counts = oracle.loss_weights()
+    assert (arcs / tokens, counts / tokens) == pytest.approx(system().weights[1:])
+
+
+def test_the_bound_over_all_graphs_is_the_sum_over_all_counts():
+    model = system(max_count=2, beam_size=10_000)
+    ids = [4, 3, 5, 3]
+    slow = Slow(model, ids)
+    hypotheses, prefixes = oracle.exhaustive(slow.opens, **slow.callbacks)
+    batch = replace(batch_of(model, [(ids, [])]), tapes=None, from_earlier=None, to_earlier=None)
+    found = model.log_probs(batch)[0]
+    assert len(hypotheses) == 2 * 3**3
+    np.testing.assert_allclose(found.cumsum(0).detach().numpy(), prefixes, rtol=1e-9)
+    best = max(hypotheses, key=lambda each: each.score)
+    (edges,) = model.parse([ids], vocabulary=LETTERS, beam_size=10_000)
+    assert {(head, dependent) for head, dependent, _ in edges} == best.arcs
+
+
+def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
+    model = system()
+    for ids, arcs in GRAPHS:
+        slow = Slow(model, ids)
+        edges = sorted((head, dependent, "x") for head, dependent in arcs)
+        ((found,),) = model.sentence_log_probs([[ids]], vocabulary=LETTERS, structure=[[edges]])
+        counts = oracle.counts_of(set(arcs), len(ids))
+        of_counts = [slow.count_log_probs(word, arcs)[count] for word, count in enumerate(counts, start=1)]
+        of_tokens = [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)]
+        expected = np.array(of_tokens) + np.array([*of_counts, 0])
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@torch.no_grad()
+def test_the_beam_with_given_arcs_scores_as_training_does():
+    model = system()
+    batch = batch_of(model)
+    tokens, scores = model.teacher_forced(batch)
+    counts = scores.counts.log_softmax(-1)
+    for row, (ids, _) in enumerate(GRAPHS):
+        state = model.beginning(batch.inputs[row : row + 1, 0])
+        for k in range(len(ids) + 1):
+            if k:
+                choices = model.choices(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
+                torch.testing.assert_close(choices.log_probs[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
+                arcs = tuple(each[row : row + 1, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
+                state = model.with_arcs(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), arcs)
+            found = model.token_log_probs(state, batch.targets[row : row + 1, k])
+            torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
+
+
+@torch.no_grad()
+def test_the_bound_never_falls_as_the_beam_grows_where_nothing_is_pruned_later():
+    model = system()
+    ids = [4, 3, 5]
+    batch = replace(batch_of(model, [(ids, [])] * 3), tapes=None, from_earlier=None, to_earlier=None)
+    bounds = []
+    for model.beam_size in (1, 2, 4, 8, 16, 48, 100):
+        sums = model.log_probs(batch).sum(1)
+        torch.testing.assert_close(sums, sums[:1].expand(3), rtol=1e-12, atol=0)
+        bounds.append(sums[0].item())
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == bounds[-2] > bounds[0]
+
+
+def test_no_beam_is_empty_with_untrained_weights():
+    torch.manual_seed(0)
+    model = GiLT(XL, 14, counts_per_hypothesis=1, beam_size=1).eval()
+    with torch.no_grad():
+        model.scorer.count.bias.copy_(torch.arange(30.0) * 10)  # numbers that no word here can have are likeliest
+    assert np.isfinite(model.sentence_log_probs([[[3, 4, 5]]], vocabulary=LETTERS)[0][0]).all()
+
+
+def test_pieces_of_a_word_share_its_row_of_the_tape():
+    model = system()
+    ids, ends = [3, 9, 4, 10, 11, 5], [False, True, False, False, True, True]
+    arcs = [(0, 2), (2, 1), (2, 3)]
+    batch = model.collate(ItemBatch([item(0, ids, arcs, ends)], 7, LETTERS))
+    assert batch.word.tolist() == [[0, 1, 1, 2, 2, 2, 3]]
+    assert batch.first.tolist() == [[1, 3, 6]]
+    assert batch.counts.tolist() == [oracle.counts_of(set(arcs), 3)]
+    tokens, scores = model.teacher_forced(batch)
+    slow = Slow(model, ids, ends)
+    expected = [slow.token_log_prob(k, arcs) for k in range(7)]
+    np.testing.assert_allclose(tokens[0].detach().numpy(), expected, rtol=1e-9)
+    for word in range(1, 4):
+        found = scores.counts[0, word - 1].log_softmax(-1).tolist()
+        assert found == pytest.approx(slow.count_log_probs(word, arcs), rel=1e-9)
+
+
+@torch.no_grad()
+def test_a_words_graph_moves_nothing_before_the_word():
+    model = system()
+    ids, arcs = GRAPHS[0]
+    before = model.teacher_forced(batch_of(model, [(ids, arcs)]))
+    for word in range(1, 6):
+        other = {arc for arc in arcs if max(arc) != word} | {(0, word), (word, max(word - 1, 1))}
+        after = model.teacher_forced(batch_of(model, [(ids, sorted(other))]))
+        moved = (before[0] != after[0])[0].tolist()
+        assert not any(moved[:word])
+        assert moved[word]
+        assert torch.equal(before[1].counts[0, :word], after[1].counts[0, :word])
+
+
+def test_graphs_change_nothing_without_features():
+    model = system(features=[])
+    one, other = (model.teacher_forced(batch_of(model, [(GRAPHS[0][0], arcs)]))[0] for arcs in (GRAPHS[0][1], []))
+    assert torch.equal(one, other)
+
+
+def test_published_sizes():
+    with torch.device("meta"):
+        model = GiLT(
+            partial(
+                Transformer, layers=16, width=1024, attention_heads=8, feedforward=4096, positions="relative",
+                attention_bias=False, norm_first=False, output_bias=True,
+            ), 32_772,
+        )  # fmt: skip
+    scorer = sum(each.numel() for each in model.scorer.parameters())
+    whole = sum(each.numel() for each in model.parameters())
+    without_effect = 16 * 3 * 1024  # D2
+    assert whole - scorer == 264_592_644 - without_effect
+    unused = (1025**2 - 1024) + (1024**2 - 1024)  # of two square matrices only the diagonals are used
+    assert scorer == 53_666_079 - unused
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_a_word_with_too_many_arcs_is_refused_with_its_sentence():
+    model = system(max_count=2)
+    arcs = [(0, 4), (1, 4), (4, 2)]
+    with pytest.raises(UserError, match=r"a b c d.*found 3 at word 4"):
+        batch_of(model, [([2, 3, 4, 5], arcs)])
+
+
+def test_an_edge_to_a_word_that_there_is_not_is_refused():
+    model = system()
+    with pytest.raises(UserError, match="999"):
+        model.sentence_log_probs([[[3, 4]]], vocabulary=LETTERS, structure=[[[(999, 1, "x")]]])
+
+
+def test_training_without_graphs_is_refused():
+    model = system()
+    batch = replace(batch_of(model), tapes=None, from_earlier=None, to_earlier=None)
+    with pytest.raises(UserError, match="annotator"):
+        model.training_step(batch, 0)
+
+
+def test_rows_of_a_stream_are_refused():
+    model = system()
+    stretch = Stretch(0, [TokenItem(0, np.array([3, 4])), TokenItem(1, np.array([5]))], 0, 4)
+    with pytest.raises(UserError, match="TextData"):
+        model.collate(ItemBatch([stretch], 4, LETTERS))
+
+
+@pytest.mark.parametrize(("options", "name"), [
+    ({"tape_layers": 4}, "tape_layers: expected 1 to 3"), ({"middle_layer": 9}, "middle_layer"),
+    ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
+])  # fmt: skip
+def test_impossible_options_are_refused(options, name):
+    with pytest.raises(UserError, match=name):
+        system(**options)
+
+
+def test_features_through_positions_need_relative_ones():
+    with pytest.raises(UserError, match="positions: relative"):
+        GiLT(partial(Transformer, layers=2, width=8, attention_heads=2), 14, tape_through="position")
+
+
+@torch.no_grad()
+def test_one_word_and_two_hundred_words_are_read():
+    model = system()
+    for length in (1, 200):
+        ids = [3 + k % 9 for k in range(length)]
+        for arcs in ([], [(0, word) for word in range(1, length + 1)]):
+            tokens, scores = model.teacher_forced(batch_of(model, [(ids, arcs)]))
+            assert tokens.isfinite().all() and scores.counts[..., 0].isfinite().all()
+    search = GraphSearch(model, 2, 2)
+    batch = batch_of(model, [([3 + k % 9 for k in range(200)], [])])
+    log_probs, _ = search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
+    assert log_probs.isfinite().all()
