@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from depgen.errors import UserError
 from depgen.nn.earlier_pairs import EarlierPairs
 from depgen.nn.pair_scores import Pairs
-from depgen.nn.pair_side import KeptRows, PairSide, RelativeRows, WordRows
+from depgen.nn.pair_side import KeptRows, PairSide, SideTables, WordRows
 from depgen.nn.vocabulary import full_precision
 
 FEATURES = ("degree", "depth", "distance")
@@ -76,11 +76,11 @@ class GraphScores:
         return self.to_earlier != -math.inf
 
 
-class RelativeTables(NamedTuple):
-    """What features and distances add on either side, and what pairs take from the root. Weights alone decide it."""
+class ScorerTables(NamedTuple):
+    """What depends on the weights alone: either side's tables, and what pairs take from the root."""
 
-    parent: RelativeRows
-    child: RelativeRows
+    parent: SideTables
+    child: SideTables
     root: WordRows
 
 
@@ -100,7 +100,7 @@ class ScorerState:
     places: Int[Tensor, "rows nodes"]
     parents: KeptRows
     children: KeptRows
-    tables: RelativeTables
+    tables: ScorerTables
 
     def select(self, rows: Int[Tensor, " kept"]) -> "ScorerState":
         """The state of some hypotheses, in the order given; the words themselves are not copied."""
@@ -203,14 +203,14 @@ class GraphScorer(nn.Module):
         self.arc, self.sum = (Bilinear(width, diagonal=bilinear == "diagonal") for _ in range(2))
         self.count = nn.Linear(width, max_count + 1)
 
-    def tables(self, words: int) -> RelativeTables:
+    def tables(self, words: int) -> ScorerTables:
         """The tables for sentences of at most `words` words; make it once for fixed weights."""
         positions = _sinusoids(words + 1, self.position_size, self.root)
         features = positions.new_empty(0, self.codes, 0)
         if self.embeddings:
             features = torch.stack([each.weight for each in self.embeddings])  # type: ignore[misc]
-        parent, child = (side.relative_rows(features, positions) for side in (self.parent, self.child))
-        return RelativeTables(parent, child, self.parent.word_rows(self.root, parent)[1])
+        parent, child = (side.tables(features, positions) for side in (self.parent, self.child))
+        return ScorerTables(parent, child, self.parent.word_rows(self.root, parent)[1])
 
     def forward(
         self,
@@ -218,7 +218,7 @@ class GraphScorer(nn.Module):
         tapes: Integer[Tensor, "batch features nodes nodes"],
         lengths: Integer[Tensor, " batch"],
         *,
-        tables: RelativeTables | None = None,
+        tables: ScorerTables | None = None,
     ) -> GraphScores:
         """Logits of all words, each in the graph of the words before it. O(words^2) pairs.
 
@@ -256,7 +256,7 @@ class GraphScorer(nn.Module):
             self._possible(counts.view(batch, longest, -1), numbers),
         )
 
-    def root_state(self, rows: int, *, words: int = POSITIONS, tables: RelativeTables | None = None) -> ScorerState:
+    def root_state(self, rows: int, *, words: int = POSITIONS, tables: ScorerTables | None = None) -> ScorerState:
         """The state before the first word.
 
         Args:
@@ -318,7 +318,7 @@ class GraphScorer(nn.Module):
             state.with_words(chosen, known),
         )
 
-    def _encoded(self, words: Tensor, tables: RelativeTables) -> _Words:
+    def _encoded(self, words: Tensor, tables: ScorerTables) -> _Words:
         zero = torch.zeros(len(self.embeddings) + 1, dtype=torch.long, device=words.device)
         towards_itself = self._codes(zero[1:], zero[0])
         parents, as_parents = self.parent.word_rows(words, tables.parent)
@@ -331,7 +331,7 @@ class GraphScorer(nn.Module):
         self,
         current: _Words,
         numbers: Int[Tensor, " current"],
-        tables: RelativeTables,
+        tables: ScorerTables,
         *,
         parents: tuple[WordRows, Pairs],
         children: tuple[WordRows, Pairs],

@@ -19,15 +19,22 @@ from depgen.nn.pair_scores import Pairs, pair_scores
 from depgen.nn.vocabulary import full_precision
 
 
-class RelativeRows(NamedTuple):
-    """What a side adds for each feature's value and each distance, a row each; the values come first.
+class SideTables(NamedTuple):
+    """What a side derives from its weights alone.
+
+    The first product of MLP2 takes in the gain and bias of the normalisation before it. Features' values and distances
+    have a row each, values first.
 
     Attributes:
-        centred: less their mean.
-        projected: centred rows times the first matrix of MLP2.
+        weight: of the first product of MLP2.
+        bias: of the same.
+        centred: what is added for values and distances, less its mean.
+        projected: centred rows times the weight.
         products: of centred rows with one another.
     """
 
+    weight: Float[Tensor, "hidden hidden"]
+    bias: Float[Tensor, " hidden"]
     centred: Float[Tensor, "codes hidden"]
     projected: Float[Tensor, "codes hidden"]
     products: Float[Tensor, "codes codes"]
@@ -40,7 +47,7 @@ class WordRows:
     Attributes:
         projected: the centred output of MLP1 times the first matrix of MLP2.
         square: its squared norm before that product.
-        products: of the centred output with the centred relative rows.
+        products: of the centred output with the centred rows of the side's tables.
     """
 
     projected: Float[Tensor, "words hidden"]
@@ -111,10 +118,10 @@ class PairSide(nn.Module):
             nn.init.kaiming_normal_(first.weight, nonlinearity="relu")
             nn.init.zeros_(first.bias)
 
-    def relative_rows(
+    def tables(
         self, features: Float[Tensor, "features codes size"], positions: Float[Tensor, "distances position_size"]
-    ) -> RelativeRows:
-        """The rows of all values of all features, and of the distances 0, 1, … in words."""
+    ) -> SideTables:
+        """The tables for all values of all features, and for the distances 0, 1, … in words."""
         rows = self.position(positions)
         if self.features is not None:
             weight = self.features.weight.view(rows.size(1), features.size(0), -1)
@@ -123,22 +130,24 @@ class PairSide(nn.Module):
         centred = _centred(rows)
         with torch.autocast(centred.device.type, enabled=False):
             products = centred @ centred.T
-        return RelativeRows(centred, self._projected(centred), products)
+        weight = self.hidden.weight * self.norm.weight
+        bias = self.hidden.bias + self.hidden.weight @ self.norm.bias
+        return SideTables(weight, bias, centred, full_precision(F.linear(centred, weight)), products)
 
     def word_rows(
-        self, words: Float[Tensor, "words inputs"], relative: RelativeRows
+        self, words: Float[Tensor, "words inputs"], tables: SideTables
     ) -> tuple[Float[Tensor, "words hidden"], WordRows]:
         """The centred outputs of MLP1, and what pairs take from them."""
         centred = _centred(self.of_word(words))
         with torch.autocast(centred.device.type, enabled=False):
-            products = centred @ relative.centred.T
-        return centred, WordRows(self._projected(centred), centred.square().sum(-1), products)
+            products = centred @ tables.centred.T
+        return centred, WordRows(full_precision(F.linear(centred, tables.weight)), centred.square().sum(-1), products)
 
     def of_current(
         self,
         centred: Float[Tensor, "words hidden"],
         projected: Float[Tensor, "words hidden"],
-        relative: RelativeRows,
+        tables: SideTables,
         codes: Int[Tensor, " features"],
     ) -> Float[Tensor, "words width"]:
         """The representation of words seen from themselves.
@@ -146,41 +155,32 @@ class PairSide(nn.Module):
         Args:
             centred: outputs of MLP1.
             projected: the same words' projected rows.
-            relative: of this side.
-            codes: the relative rows that every word has towards itself.
+            tables: of this side.
+            codes: of the rows of tables that each word has towards itself.
         """
-        scale = self._scale((centred + relative.centred[codes].sum(0)).square().sum(-1))
-        summed = projected + relative.projected[codes].sum(0)
-        representation: Tensor = self.output((summed * scale[:, None] + self._bias).relu())
+        scale = self._scale((centred + tables.centred[codes].sum(0)).square().sum(-1))
+        summed = projected + tables.projected[codes].sum(0)
+        representation: Tensor = self.output((summed * scale[:, None] + tables.bias).relu())
         return full_precision(representation)
 
     def pairs(
         self,
         words: WordRows,
-        relative: RelativeRows,
+        tables: SideTables,
         queries: Float[Tensor, "current width"],
         pairs: Pairs,
     ) -> tuple[Float[Tensor, " pairs"], Float[Tensor, "current width"]]:
         """The product of each pair's representation with its current word's query; representations summed by word."""
         through = full_precision(queries @ self.output.weight)
         with torch.autocast(through.device.type, enabled=False):
+            scale = self._scale(_squares(words, tables, pairs))
             scores, sums = pair_scores(
-                words.projected, relative.projected, self._bias,
-                scale=self._scale(_squares(words, relative, pairs)), queries=through, pairs=pairs,
-            )  # fmt: skip
+                words.projected, tables.projected, tables.bias, scale=scale, queries=through, pairs=pairs
+            )
             constant = (queries @ self.output.bias).index_select(0, pairs.current)
-        number = torch.bincount(pairs.current, minlength=len(queries)).to(scores)
+        number = scores.new_zeros(len(queries)).index_add(0, pairs.current, torch.ones_like(scale))
         summed = full_precision(F.linear(sums, self.output.weight))
         return scores + constant, torch.addcmul(summed, number[:, None], self.output.bias)
-
-    @property
-    def _bias(self) -> Tensor:
-        """What the first product of MLP2 adds to every pair: its bias, and its product with the normalisation's."""
-        return self.hidden.bias + self.hidden.weight @ self.norm.bias
-
-    def _projected(self, centred: Tensor) -> Tensor:
-        """The first product of MLP2, with the normalisation's gain in its matrix."""
-        return full_precision(F.linear(centred, self.hidden.weight * self.norm.weight))
 
     def _scale(self, squares: Tensor) -> Tensor:
         """1 / deviation, from the squared norm of centred vectors."""
@@ -192,11 +192,11 @@ def _centred(rows: Tensor) -> Tensor:
     return full - full.mean(-1, keepdim=True)
 
 
-def _squares(words: WordRows, relative: RelativeRows, pairs: Pairs) -> Tensor:
-    """|word + sum_k relative_k|^2 of each pair, from products that are known."""
-    codes, features = relative.products.size(0), pairs.codes.size(1)
+def _squares(words: WordRows, tables: SideTables, pairs: Pairs) -> Tensor:
+    """The squared norm of the centred sum of each pair's rows, from products of the rows."""
+    codes, features = tables.products.size(0), pairs.codes.size(1)
     one, other = torch.triu_indices(features, features, device=pairs.codes.device)
-    among = _taken(relative.products, pairs.codes[:, one] * codes + pairs.codes[:, other])
+    among = _taken(tables.products, pairs.codes[:, one] * codes + pairs.codes[:, other])
     among = among @ torch.where(one == other, 1.0, 2.0).to(among)
     between = _taken(words.products, (pairs.earlier * codes)[:, None] + pairs.codes).sum(1)
     return words.square.index_select(0, pairs.earlier) + 2 * between + among
