@@ -87,8 +87,8 @@ def place(tmp_path_factory):
         for name in ("data", "cache", "runs", "results", "models"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
         invented, parsers = Treebank(name="invented", lowercase=True, **treebank), folder / "cache" / "parsers"
-        train_parser(invented, tiny_spacy(steps=4), "ewt")
-        train_parser(invented, tiny_supar(steps=2, evaluate_every=2), "ewt_supar")
+        train_parser(invented, "ewt", parser=tiny_spacy(steps=4))
+        train_parser(invented, "ewt_supar", parser=tiny_supar(steps=2, evaluate_every=2))
         for name, other in (("ewt_lowercased", "ewt"), ("wsj_normalized", "ewt"), ("ewt_supar_small", "ewt_supar")):
             shutil.copytree(parsers / other, parsers / name)
         lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}

@@ -205,7 +205,7 @@ def test_messages_along_given_trees(place, shared, capsys, trees):
 def test_messages_along_the_trees_of_a_parser(place, shared, training, annotator, by):
     folder = place("silver")
     write_conllu([Document((s,), str(i)) for i, s in enumerate(toy_sentences(12, seed=0))], folder / "toy.conllu")
-    train_parser(Treebank("Toy", *[str(folder / "toy.conllu")] * 3), training(steps=2, evaluate_every=2), "toy")
+    train_parser(Treebank("Toy", *[str(folder / "toy.conllu")] * 3), "toy", parser=training(steps=2, evaluate_every=2))
     silver = {"class_path": f"depgen.annotation.{annotator}", "init_args": {by: "toy"}}
     content = with_trees(experiment(mask_from="trees"), silver, trees_for=["train", "valid", "test"])
     found = losses(fit(folder, content))

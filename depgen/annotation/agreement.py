@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from depgen.data.corpus import Corpus, Split
-from depgen.errors import check_at_least
-from depgen.trees.annotator import Annotator
+from depgen.errors import UserError, check_at_least
+from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.punctuation import Punctuation, is_punctuation
 
 
@@ -66,8 +66,14 @@ def agreement(
     punctuation by its relation depends on the first annotator, or on the second where the first gives no relations.
 
     Raises:
-        UserError: punctuation is left out by relations, and neither annotator gives any.
+        UserError: an annotator gives graphs; punctuation is left out by relations, and neither annotator gives any.
     """
+    for annotator in (first, second):
+        if structure_of(annotator) != "tree":
+            raise UserError(
+                f"{annotator.scheme}: expected an annotator that gives trees, found one that gives another structure "
+                f"({structure_of(annotator)})."
+            )
     chosen = list(islice(corpus.documents(split), documents))
     sentences = [sentence for document in chosen for sentence in document.sentences]
     counts = dict.fromkeys(("words", "heads", "both", "content", "content_heads", "content_both", "arcs", "trees"), 0)

@@ -7,7 +7,7 @@ from functools import cached_property
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import Annotator, SentenceError, Structure, leaves_out, structure_of
+from depgen.trees.annotator import FIELDS, Annotator, SentenceError, Structure, leaves_out, structure_of
 from depgen.trees.sentence import Sentence
 
 
@@ -24,7 +24,7 @@ class KnownTrees:
         splits: the parts of the treebank to look in.
         leave_unknown: leave them without a tree in place of either, heads of -1 alone, for systems that learn from few
             trees and much text (UDGN's `supervised_weight`).
-        structure: whether the treebank gives trees or graphs; the other annotator gives the same.
+        structure: whether the treebank gives trees, graphs or constituents; the other annotator gives the same.
 
     Raises:
         UserError: sentences that it lacks are to be both parsed and left, or the other annotator gives another
@@ -59,13 +59,13 @@ class KnownTrees:
         other = "none" if self.otherwise is None else self.otherwise.fingerprint()
         parts = ["known trees", *map(self.treebank.fingerprint, self.splits), other]
         parts += ["unknown sentences left"] if self.leave_unknown else []
-        parts += ["graphs"] if self.structure == "graph" else []
+        parts += {"tree": [], "graph": ["graphs"]}.get(self.structure, ["constituents"])
         return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with trees; relations are `_` where the treebank has only heads, and where no tree is given.
 
-        With graphs, edges are None where none are given.
+        With graphs, edges are None where none are given; with constituents, spans are.
 
         Raises:
             SentenceError: the treebank lacks a sentence that is not to be left and no other annotator is named, or that
@@ -81,15 +81,17 @@ class KnownTrees:
         known = self._trees.get(sentence.words)
         if known is None:
             return sentence
-        if self.structure == "graph":
-            return replace(sentence, heads=known.heads, relations=known.relations, edges=known.edges)
+        if self.structure != "tree":
+            own = {name: getattr(known, name) for name in ("heads", "relations", FIELDS[self.structure])}
+            return replace(sentence, **own)
         return replace(sentence, heads=known.heads, relations=known.relations or ("_",) * len(known))
 
     def _parsed(self, sentences: Sequence[Sentence], unknown: Sequence[int]) -> list[Sentence]:
         if not unknown:
             return []
-        if self.leave_unknown and self.structure == "graph":
-            return [replace(sentences[index], heads=None, relations=None, edges=None) for index in unknown]
+        if self.leave_unknown and self.structure != "tree":
+            nothing = dict.fromkeys(("heads", "relations", FIELDS[self.structure]))
+            return [replace(sentences[index], **nothing) for index in unknown]
         if self.leave_unknown:
             left = (sentences[index] for index in unknown)
             return [replace(each, heads=(-1,) * len(each), relations=("_",) * len(each)) for each in left]
@@ -111,7 +113,7 @@ class KnownTrees:
         for split in self.splits:
             for document in self.treebank.documents(split):
                 for sentence in document.sentences:
-                    needed = "edges" if self.structure == "graph" else "heads"
+                    needed = FIELDS[self.structure]
                     if getattr(sentence, needed) is None:
                         raise UserError(
                             f"{document.identifier} of {self.treebank.name}: expected {needed}, found none."

@@ -1,8 +1,8 @@
 """The annotator of a trained parser, found by the parser's name."""
 
-from depgen.annotation.parser_folders import find_parser, read_description
-from depgen.annotation.spacy_parser import SpacyAnnotator
-from depgen.annotation.supar_parser import SuparAnnotator
+from pkgutil import resolve_name
+
+from depgen.annotation.parser_folders import ANNOTATORS, find_parser, read_description
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 
@@ -19,5 +19,6 @@ def parser_named(name: str) -> Annotator:
             f"--parser {folder}: expected the folder of a parser, found a file. Train one (depgen train-parser), or "
             "name SuPar's own file in an experiment's annotator, depgen.annotation.supar_parser.SuparAnnotator."
         )
-    is_supar = "SuPar" in str(read_description(folder).get("kind", "spaCy"))
-    return SuparAnnotator(name) if is_supar else SpacyAnnotator(name)
+    kind = str(read_description(folder).get("kind", "spaCy"))
+    annotator: Annotator = resolve_name(ANNOTATORS.get(kind, ANNOTATORS["spaCy"]))(name)
+    return annotator

@@ -17,7 +17,17 @@ SCORES = "scores.json"
 
 
 MADE_BY_MAKE = ("ewt", "ewt_lowercased", "ewt_normalized", "wsj_normalized")
-"""The parsers of `make parser`; experiments/ has a file for each of them and for `ewt_supar`."""
+"""The parsers of `make parser`; experiments/ has a file for each of them."""
+
+BY_EXPERIMENT = ("ewt_supar", "ewt_graph", "ewt_content")
+"""Other parsers that experiments/ has a file for."""
+
+ANNOTATORS = {
+    "spaCy": "depgen.annotation.spacy_parser.SpacyAnnotator",
+    "SuPar biaffine": "depgen.annotation.supar_parser.SuparAnnotator",
+    "SuPar biaffine graph": "depgen.annotation.supar_structures.SuparGraphAnnotator",
+}
+"""The annotator of each kind of parser."""
 
 SPACY_PACKAGE = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
@@ -27,8 +37,13 @@ def parser_folder(name: str) -> Path:
     return cache_root() / "parsers" / name
 
 
-def find_parser(name: str, *, packages: bool = False) -> Path:
+def find_parser(name: str, *, packages: bool = False, example: str = "ewt_supar") -> Path:
     """The folder of a parser: a path, the name of one that was trained here, or (with `packages`) an installed package.
+
+    Args:
+        name: of the parser, or its path.
+        packages: whether an installed spaCy package will do.
+        example: the parser of experiments/ that shows how to train one of your own.
 
     Raises:
         UserError: nothing is there; says where it was looked for, and the command that trains one.
@@ -45,21 +60,21 @@ def find_parser(name: str, *, packages: bool = False) -> Path:
     if packages:
         places.append(f"an installed package {name!r}")
     raise UserError(
-        f"No parser {name!r}; looked for {' and '.join(places)}. {_how_to_get(name, spacy=packages)}, or set "
+        f"No parser {name!r}; looked for {' and '.join(places)}. {_how_to_get(name, example, spacy=packages)}, or set "
         "DEPGEN_CACHE to the folder whose parsers/ has it."
     )
 
 
-def _how_to_get(name: str, *, spacy: bool) -> str:
+def _how_to_get(name: str, example: str, *, spacy: bool) -> str:
     train = "depgen train-parser --config experiments/parser"
     if name in MADE_BY_MAKE:
         return f"Train it by `make parser` or `{train}_{name}.yaml`"
-    if name == "ewt_supar":
+    if name in BY_EXPERIMENT:
         return f"Train it by `{train}_{name}.yaml`"
     if spacy and SPACY_PACKAGE.fullmatch(name):
         return f"Install it by `python -m spacy download {name}`, or name a parser that `{train}_ewt.yaml` trains (ewt)"
     own = Path(name).name
-    return f"Train one of your own by `{train}_{'ewt' if spacy else 'ewt_supar'}.yaml --name {own}`"
+    return f"Train one of your own by `{train}_{'ewt' if spacy else example}.yaml --name {own}`"
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -78,7 +93,7 @@ def check_kind(folder: Path, kind: str) -> None:
     if found != kind:
         raise UserError(
             f"{folder}: expected a {kind} parser, found one of kind {found}. Name it by the annotator of its kind: "
-            "depgen.annotation.spacy_parser.SpacyAnnotator or depgen.annotation.supar_parser.SuparAnnotator."
+            f"{ANNOTATORS.get(found) or ' or '.join(ANNOTATORS.values())}."
         )
 
 

@@ -3,49 +3,74 @@
 import json
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder, read_description
+from depgen.annotation.scores import summary_of
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
 from depgen.locations import folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
+from depgen.trees.annotator import Structure
+from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
 
+TRAININGS: Mapping[Structure, str] = {
+    "tree": "depgen.annotation.supar_training.SuparTraining",
+    "graph": "depgen.annotation.supar_graph_training.SuparGraphTraining",
+}
+"""What trains SuPar's parser of each formalism."""
 
 AnyTreebank = Treebank | CorpusTreebank
 
 
 def train_parser(
-    treebank: AnyTreebank, parser: ParserTraining, name: str, seed: int = 1, overwrite: bool = False
+    treebank: AnyTreebank,
+    name: str,
+    *,
+    parser: ParserTraining | None = None,
+    formalism: Structure | None = None,
+    seed: int = 1,
+    overwrite: bool = False,
 ) -> str:
     """Train a parser into `$DEPGEN_CACHE/parsers/<name>`, unless it lies there; its scores, ready to print.
 
     Args:
         treebank: what it is trained and tested on.
-        parser: what kind, with its options and step budget.
         name: of the folder; annotators name the parser by it.
+        parser: what kind, with its options and step budget; by default SuPar's of the formalism.
+        formalism: what it gives a sentence, a `tree` or a `graph`; by default what `parser` gives.
         seed: of weights and batches.
         overwrite: replace a parser of that name that was trained otherwise.
 
     Raises:
-        UserError: a treebank file is missing or broken; another parser has that name; a seed is out of
-            range.
+        UserError: a treebank file is missing or broken, or has no such structure; another parser has that name; a
+            parser of another formalism; a seed is out of range.
     """
     folder = parser_folder(name)
-    fingerprint = training_fingerprint(treebank, parser, checked_seed(seed))
+    chosen = parser or resolve_name(TRAININGS[formalism or "tree"])()
+    if formalism not in (None, chosen.structure):
+        raise UserError(
+            f"--formalism {formalism}: expected a parser that gives a {formalism}, found {type(chosen).__name__}, "
+            f"which gives a {chosen.structure}. Name {TRAININGS[formalism]}, or leave out --formalism or --parser."
+        )
+    fingerprint = training_fingerprint(treebank, chosen, checked_seed(seed))
 
     def train() -> None:
         started = time.perf_counter()
-        trained = parser.train(treebank.sentences("train"), treebank.sentences("valid"), seed=seed)
+        train, valid = (treebank.sentences(part, chosen.structure) for part in ("train", "valid"))
+        trained = chosen.train(train, valid, seed=seed)
         seconds = time.perf_counter() - started
         description = {
-            "kind": parser.kind, "scheme": treebank.scheme(parser.kind), "lowercase": treebank.lowercase,
-            "fingerprint": fingerprint, "options": parser.options(), "seed": seed,
+            "kind": chosen.kind, "scheme": treebank.scheme(chosen.kind), "lowercase": treebank.lowercase,
+            "fingerprint": fingerprint, "options": chosen.options(), "seed": seed,
         }  # fmt: skip
-        save_parser(folder, trained, treebank, description, seconds=seconds)
+        gold = {part: treebank.sentences(part, chosen.structure) for part in ("test", "valid")}
+        save_parser(folder, trained, gold, description, seconds=seconds)
 
     made = made_once(folder, train, is_made=lambda: not overwrite and _is_trained(folder, fingerprint))
     return _report(folder) if made else f"{folder} is up to date.\n{_report(folder)}"
@@ -74,15 +99,19 @@ def training_fingerprint(treebank: AnyTreebank, parser: ParserTraining, seed: in
 
 
 def save_parser(
-    folder: Path, trained: TrainedParser, treebank: AnyTreebank, description: dict[str, Any], *, seconds: float
+    folder: Path,
+    trained: TrainedParser,
+    gold: Mapping[str, list[Sentence]],
+    description: dict[str, Any],
+    *,
+    seconds: float,
 ) -> None:
     """Test the parser and write it with its scores; the folder appears, or is replaced, all at once."""
     with folder_written_whole(folder) as part:
         trained.save(part, description)
         scores = {
             "scheme": description["scheme"],
-            "test": trained.evaluate(treebank.sentences("test")).as_dict(),
-            "valid": trained.evaluate(treebank.sentences("valid")).as_dict(),
+            **{part: trained.evaluate(sentences).as_dict() for part, sentences in gold.items()},
             "training_seconds": round(seconds, 1),
         }
         write_atomically(part / SCORES, json.dumps(scores, indent=2) + "\n")
@@ -106,13 +135,6 @@ def _report(folder: Path) -> str:
 
 
 def _summary(folder: Path, scores: Any) -> str:  # noqa: ANN401 - whatever the file holds
-    lines = [f"{scores['scheme']}: {folder}"]
-    for part in ("valid", "test"):
-        value = scores[part]
-        lines.append(
-            f"{part:>5}: UAS {value['uas']:.2f}, LAS {value['las']:.2f}; without punctuation "
-            f"UAS {value['uas_without_punctuation']:.2f}, LAS {value['las_without_punctuation']:.2f}; "
-            f"{value['sentences']} sentences, {value['words']} words, {value['words_per_second']:,.0f} words/s"
-        )
-    lines.append(f"trained in {scores['training_seconds']:,.0f} s")
-    return "\n".join(lines)
+    parts = (f"{part:>5}: {summary_of(scores[part])}" for part in ("valid", "test"))
+    trained = f"trained in {scores['training_seconds']:,.0f} s"
+    return "\n".join((f"{scores['scheme']}: {folder}", *parts, trained))

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from depgen.annotation.scores import ParserScores
+from depgen.annotation.scores import AnyScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError, check_at_least
 from depgen.locations import file_sha256, find_file, lines_sha256
+from depgen.trees.annotator import Structure
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -18,8 +19,8 @@ from depgen.trees.sentence import Sentence
 class TrainedParser(Protocol):
     """A parser in memory."""
 
-    def evaluate(self, gold: list[Sentence]) -> ParserScores:
-        """Attachment scores and speed on sentences with gold words."""
+    def evaluate(self, gold: list[Sentence]) -> AnyScores:
+        """Scores and speed on sentences with gold words."""
         ...
 
     def save(self, folder: Path, description: dict[str, Any]) -> None:
@@ -32,6 +33,8 @@ class ParserTraining(ABC):
 
     kind: str
     """Named in the scheme, such as `spaCy`."""
+    structure: Structure = "tree"
+    """What the parser gives a sentence."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -82,18 +85,20 @@ class Treebank:
         changes = ", ".join(change for change, done in possible.items() if done)
         return f"{self.name} ({changes}), {kind}" if changes else f"{self.name}, {kind}"
 
-    def sentences(self, part: Split) -> list[Sentence]:
-        """The transformed sentences of a part.
+    def sentences(self, part: Split, structure: Structure = "tree") -> list[Sentence]:
+        """The transformed sentences of a part, with what a parser learns from.
 
         Raises:
-            UserError: the file is missing, broken or has sentences without trees.
+            UserError: the file is missing, broken or has sentences without trees, or without graphs where these are
+                to be learnt.
         """
         path = self._path(part)
-        documents = read_conllu(path, tags=self.tags, by_document=False)
+        documents = read_conllu(path, tags=self.tags, by_document=False, graphs=structure == "graph")
         sentences = [sentence for document in documents for sentence in document.sentences][: self.max_sentences]
         for number, sentence in enumerate(sentences, start=1):
             if sentence.heads is None or sentence.relations is None:
                 raise UserError(f"{path}: expected HEAD and DEPREL of every sentence, sentence {number} has none.")
+            _check_structure(sentence, structure, f"{path}, sentence {number}")
             if self.replace_names and sentence.tags is None:
                 raise UserError(
                     f"{path}: replace_names needs tags, sentence {number} has none in column {self.tags}; set "
@@ -112,8 +117,23 @@ class Treebank:
         return find_file(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
 
 
+def _check_structure(sentence: Sentence, structure: Structure, where: str) -> None:
+    """Raises UserError unless a sentence has the structure that is to be learnt.
+
+    Raises:
+        UserError: it has not.
+    """
+    if structure == "tree" and sentence.heads is None:
+        raise UserError(f"{where}: expected heads, found none.")
+    if structure == "graph" and sentence.edges is None:
+        raise UserError(
+            f"{where}: expected a graph of every sentence, found none. Read one (graphs: true of ConlluTreebank, or "
+            "SdpTreebank), or train a parser of trees (--formalism tree)."
+        )
+
+
 class CorpusTreebank:
-    """The trees of a corpus as they are: of any reader of treebanks, or of one that rewrites another's sentences.
+    """The trees or graphs of a corpus as they are: of any reader of treebanks, or of one that rewrites sentences.
 
     Words without relations (NLTK's `.dp` files) are given `root` and `dep`, so that the labelled scores are the
     unlabelled ones.
@@ -131,17 +151,19 @@ class CorpusTreebank:
         """The name of such a parser in every result that depends on it."""
         return f"{self.corpus.name}, {kind}"
 
-    def sentences(self, part: Split) -> list[Sentence]:
-        """The sentences of a split.
+    def sentences(self, part: Split, structure: Structure = "tree") -> list[Sentence]:
+        """The sentences of a split, with what a parser learns from.
 
         Raises:
-            UserError: a sentence has no heads.
+            UserError: a sentence has no heads, or no graph where graphs are to be learnt.
         """
         sentences = []
         for document in self.corpus.documents(part):
             for sentence in document.sentences:
+                _check_structure(sentence, structure, f"{document.identifier} of {self.corpus.name}")
                 if sentence.heads is None:
-                    raise UserError(f"{document.identifier} of {self.corpus.name}: expected heads, found none.")
+                    sentences.append(sentence)
+                    continue
                 bare = tuple("root" if head == 0 else "dep" for head in sentence.heads)
                 sentences.append(replace(sentence, relations=sentence.relations or bare))
         return sentences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import SentenceError, Structure
+from depgen.trees.annotator import FIELDS, SentenceError, Structure
 from depgen.trees.sentence import Sentence
 
 
@@ -136,7 +136,7 @@ class GoldTrees:
 
     Args:
         scheme: the annotation scheme of the corpus, named in every result that depends on it.
-        structure: whether sentences need heads, or edges; those with edges may have heads too.
+        structure: whether sentences need heads, edges, or constituents; those with edges may have heads too.
     """
 
     def __init__(self, scheme: str = "the corpus's own trees", structure: Structure = "tree") -> None:
@@ -145,17 +145,18 @@ class GoldTrees:
 
     def fingerprint(self) -> str:
         """A constant for each structure: the trees are part of the corpus's own fingerprint."""
-        return _digest("gold trees" if self.structure == "tree" else "gold graphs", 1)
+        return _digest({"tree": "gold trees", "graph": "gold graphs"}.get(self.structure, "gold constituents"), 1)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences as they are; relations are `_` where the corpus has only heads.
 
         Raises:
-            SentenceError: a sentence has no heads, or no edges where graphs are wanted.
+            SentenceError: a sentence has no heads, or no edges or constituents where these are wanted.
         """
-        needed = "trees" if self.structure == "tree" else "graphs"
+        needed = {"tree": "trees", "graph": "graphs"}.get(self.structure, "constituents")
+        field = FIELDS[self.structure]
         for number, sentence in enumerate(sentences, start=1):
-            if (sentence.heads if self.structure == "tree" else sentence.edges) is None:
+            if getattr(sentence, field) is None:
                 raise SentenceError(
                     number,
                     f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "

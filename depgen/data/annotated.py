@@ -2,7 +2,9 @@
 
 One row a document: `identifier`, `words` (all sentences' words in a row) and `sentence_lengths`. Where an annotator is
 given, `heads` (1-based within the sentence, 0 = root, -1 = no tree was given) and `relations`. Where it gives graphs,
-`edges` too: of each word, the heads (as in `heads`; -1 alone = no graph was given) and labels of its edges.
+`edges` too: of each word, the heads (as in `heads`; -1 alone = no graph was given) and labels of its edges. Where it
+gives constituents, `spans` too: of each sentence, the first word, the one after the last, and the label of each
+constituent (0-based within the sentence; -1 for both, once a word = no constituents were given).
 """
 
 import json

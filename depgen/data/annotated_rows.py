@@ -7,21 +7,22 @@ from typing import Any
 import numpy as np
 
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.constituency import check_constituents
 from depgen.trees.graph import check_graph
-from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.sentence import Constituent, Document, Edge, Sentence
 from depgen.trees.tree import check_tree
 
 Row = dict[str, Any]
 
 
 def annotate_documents(documents: Sequence[Document], annotator: Annotator | None) -> list[Row]:
-    """One row a document, trees checked: a single head a word, within the sentence, no cycle; and graphs, where the
-    annotator gives such. It may leave sentences out that say so.
+    """One row a document, trees checked: a single head a word, within the sentence, no cycle; and graphs or
+    constituents, where the annotator gives such. It may leave sentences out that say so.
 
     Raises:
-        UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads or
-            edges, heads that form no tree, edges that form no graph.
+        UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads,
+            edges or spans, heads that form no tree, edges that form no graph, constituents that cross.
     """
     sentences = [sentence for document in documents for sentence in document.sentences]
     try:
@@ -44,6 +45,8 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
             row["relations"] = [relation for tree in trees for relation in tree.relations or ("_",) * len(tree)]
             if structure_of(annotator) == "graph":
                 row["edges"] = [edges for graph in trees for edges in _edges_by_word(graph)]
+            elif structure_of(annotator) == "constituency":
+                row["spans"] = [_span_rows(tree) for tree in trees]
         rows.append(row)
     if annotator is not None and (surplus := len(list(annotated))):
         raise UserError(
@@ -53,16 +56,17 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
 
 
 def document_of_row(row: Row) -> Document:
-    """The document of a row, with the trees and graphs that it has; None where a sentence has none."""
+    """The document of a row, with the trees, graphs and constituents that it has; None where a sentence has none."""
     ends = np.cumsum(row["sentence_lengths"]).tolist()
     sentences = []
-    for end, length in zip(ends, row["sentence_lengths"], strict=True):
+    for number, (end, length) in enumerate(zip(ends, row["sentence_lengths"], strict=True)):
         part = slice(end - length, end)
         columns = {name: tuple(row[name][part]) for name in ("words", "heads", "relations") if name in row}
         if all(head == -1 for head in columns.get("heads", ())):
             columns = {"words": columns["words"]}
         edges = _edges_of(row["edges"][part]) if "edges" in row else None
-        sentences.append(Sentence(**columns, edges=edges))
+        spans = _spans_of(row["spans"][number]) if "spans" in row else None
+        sentences.append(Sentence(**columns, edges=edges, spans=spans))
     return Document(tuple(sentences), row["identifier"])
 
 
@@ -85,18 +89,19 @@ def _check(document: Document, trees: Sequence[Sentence], annotator: Annotator) 
 
 
 def _check_structure(found: Sentence, where: str, annotator: Annotator) -> None:
-    """Raises UserError unless a sentence has what the annotator gives: a tree, or a graph and maybe a tree."""
+    """Raises UserError unless a sentence has what the annotator gives: a tree; or a graph or constituents, and maybe a
+    tree.
+    """
     left, by = leaves_out(annotator), f"{where} ({annotator.scheme})"
-    if structure_of(annotator) == "graph":
-        if found.edges is not None:
-            check_graph(found.edges, len(found), by, self_loops=has_self_loops(annotator), words=found.words)
-        elif not left:
-            raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no edges.")
-        if found.heads is None:
-            return
-    elif found.heads is None:
-        raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no heads.")
-    if not (left and all(head == -1 for head in found.heads)):
+    structure = structure_of(annotator)
+    field = FIELDS[structure]
+    if getattr(found, field) is None and (structure == "tree" or not left):
+        raise UserError(f"{where}: the annotator ({annotator.scheme}) gave no {field}.")
+    if structure == "graph" and found.edges is not None:
+        check_graph(found.edges, len(found), by, self_loops=has_self_loops(annotator), words=found.words)
+    if structure == "constituency" and found.spans is not None:
+        check_constituents(found.spans, len(found), by, words=found.words)
+    if found.heads is not None and not (left and all(head == -1 for head in found.heads)):
         check_tree(found.heads, by, words=found.words)
 
 
@@ -104,6 +109,19 @@ def _edges_of(words: Sequence[Sequence[Row]]) -> tuple[Edge, ...] | None:
     """The edges of a sentence, in the order in which a sentence has them; None where it has no graph."""
     edges = [(edge["head"], word, edge["label"]) for word, of_word in enumerate(words, 1) for edge in of_word]
     return None if any(head == -1 for head, _, _ in edges) else tuple(edges)
+
+
+def _spans_of(spans: Sequence[Row]) -> tuple[Constituent, ...] | None:
+    """The constituents of a sentence; None where it was given none."""
+    found = tuple((span["start"], span["end"], span["label"]) for span in spans)
+    return None if any(start == -1 for start, _, _ in found) else found
+
+
+def _span_rows(sentence: Sentence) -> list[Row]:
+    """The constituents of a sentence; where none were given, a start and an end of -1 for each word."""
+    if sentence.spans is None:
+        return [{"start": -1, "end": -1, "label": "_"}] * len(sentence)
+    return [{"start": start, "end": end, "label": label} for start, end, label in sentence.spans]
 
 
 def _edges_by_word(sentence: Sentence) -> list[list[Row]]:

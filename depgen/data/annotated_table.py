@@ -15,6 +15,9 @@ from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.sentence import Document, Sentence
 
+_PARTS = {"edges": ("head", "dependent", "label"), "spans": ("start", "end", "label")}
+"""What the parts of an edge and of a constituent are called."""
+
 TABLE, DOCUMENTS = "table.arrow", "documents.arrow"
 
 
@@ -81,7 +84,15 @@ def _table_schema(annotator: Annotator | None) -> Any:  # noqa: ANN401  (pyarrow
         if structure_of(annotator) == "graph":
             edge = pyarrow.struct({"head": pyarrow.int32(), "label": pyarrow.string()})
             columns["edges"] = pyarrow.list_(pyarrow.list_(edge))
+        elif structure_of(annotator) == "constituency":
+            columns["spans"] = pyarrow.list_(pyarrow.list_(_span_type()))
     return pyarrow.schema(columns)
+
+
+def _span_type() -> Any:  # noqa: ANN401
+    import pyarrow
+
+    return pyarrow.struct({"start": pyarrow.int32(), "end": pyarrow.int32(), "label": pyarrow.string()})
 
 
 def _documents_schema() -> Any:  # noqa: ANN401
@@ -91,7 +102,7 @@ def _documents_schema() -> Any:  # noqa: ANN401
     integer, strings = pyarrow.int32(), pyarrow.list_(pyarrow.string())
     edge = pyarrow.struct({"head": integer, "dependent": integer, "label": pyarrow.string()})
     columns = {"words": strings, "heads": pyarrow.list_(integer), "relations": strings, "tags": strings}
-    sentence = pyarrow.struct({**columns, "edges": pyarrow.list_(edge)})
+    sentence = pyarrow.struct({**columns, "edges": pyarrow.list_(edge), "spans": pyarrow.list_(_span_type())})
     return pyarrow.schema({"identifier": pyarrow.string(), "sentences": pyarrow.list_(sentence)})
 
 
@@ -104,15 +115,17 @@ def _unannotated_rows(documents: Sequence[Document]) -> list[Row]:
 
 def _sentence_row(sentence: Sentence) -> Row:
     row = {name: getattr(sentence, name) for name in ("words", "heads", "relations", "tags")}
-    names = ("head", "dependent", "label")
-    edges = None if sentence.edges is None else [dict(zip(names, edge, strict=True)) for edge in sentence.edges]
-    return {**row, "edges": edges}
+    for column, names in _PARTS.items():
+        values = getattr(sentence, column)
+        row[column] = None if values is None else [dict(zip(names, value, strict=True)) for value in values]
+    return row
 
 
 def _sentence(row: Row) -> Sentence:
     columns = {name: None if row[name] is None else tuple(row[name]) for name in ("heads", "relations", "tags")}
-    edges = None if row["edges"] is None else tuple((e["head"], e["dependent"], e["label"]) for e in row["edges"])
-    return Sentence(tuple(row["words"]), edges=edges, **columns)
+    for column, names in _PARTS.items():
+        columns[column] = None if row[column] is None else tuple(tuple(map(v.get, names)) for v in row[column])
+    return Sentence(tuple(row["words"]), **columns)
 
 
 @dataclass(frozen=True)
@@ -206,7 +219,7 @@ def opened(path: Path) -> Any:  # noqa: ANN401
 
 
 def _counts(table: Any, annotator: Annotator | None) -> dict[str, int]:  # noqa: ANN401
-    """How many documents, sentences and words there are, and words that got no head, or no graph."""
+    """How many documents, sentences and words there are, and words that got no head, graph or constituents."""
     import pyarrow.compute as pc
 
     columns = table.data
@@ -216,6 +229,8 @@ def _counts(table: Any, annotator: Annotator | None) -> dict[str, int]:  # noqa:
         heads = pc.list_flatten(columns["heads"])
         if structure_of(annotator) == "graph":
             heads = pc.struct_field(pc.list_flatten(pc.list_flatten(columns["edges"])), "head")
+        elif structure_of(annotator) == "constituency":
+            heads = pc.struct_field(pc.list_flatten(pc.list_flatten(columns["spans"])), "start")
         without = pc.sum(pc.equal(heads, -1)).as_py() or 0
     return {
         "documents": len(table),

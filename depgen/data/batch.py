@@ -68,7 +68,9 @@ class TokenItem:
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
         edges: of the tokens' graph; None without graphs.
         memo: what was computed of the split's items, by their index; None: nothing is kept.
-        spans: of its constituents, a row each: the first token and the one after the last; None without constituents.
+        spans: of its constituents, a row each: the first token and the one after the last, 0-based, in the order of
+            `Sentence.spans`; None without constituents.
+        span_labels: the label of each.
     """
 
     index: int
@@ -79,6 +81,7 @@ class TokenItem:
     edges: Edges | None = None
     memo: Memo | None = None
     spans: Int[np.ndarray, "spans 2"] | None = None
+    span_labels: Shaped[np.ndarray, " spans"] | None = None
 
 
 @dataclass(frozen=True)

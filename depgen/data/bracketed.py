@@ -1,4 +1,4 @@
-"""Treebanks of bracketed constituents, as the Linguistic Data Consortium hands them out: words and tags of their trees.
+"""Treebanks of bracketed constituents, as the Linguistic Data Consortium hands them out.
 
 Penn Treebank-3 (LDC99T42)   the defaults: `parsed/mrg/wsj` of the disc as `wsj/`, its sections as UDGN splits them
 BLLIP (LDC2000T43)           `folder: bllip`, with patterns such as `1987/w7_00*/*` for each split
@@ -21,9 +21,10 @@ _HOW_TO_GET = (
 
 
 class BracketedTreebank:
-    """Words and tags of bracketed trees such as the Penn Treebank's `.mrg` files, without traces; a document a file.
+    """Words, tags and constituents of trees such as those of the Penn Treebank's `.mrg` files; a document a file.
 
-    Sentences of nothing but traces are left out and counted. There are no heads: constituents have none.
+    Traces are left out, and labels are categories alone (`NP` of `NP-SBJ-1`). Sentences of nothing but traces are left
+    out and counted. There are no heads: constituents have none.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
@@ -55,7 +56,9 @@ class BracketedTreebank:
         left_out = 0
         for identifier, path in self._paths(split).items():
             trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
-            sentences = tuple(Sentence(tree.words, tags=tree.tags) for tree in trees if tree.words)
+            sentences = tuple(
+                Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees if tree.words
+            )
             left_out += len(trees) - len(sentences)
             if sentences:
                 document = Document(sentences, identifier)

@@ -57,6 +57,24 @@ class CodedEdges:
 
 
 @dataclass(frozen=True)
+class CodedSpans:
+    """The constituents of a split's items, in tokens of each item; -1 where a sentence has none."""
+
+    offsets: Int[np.ndarray, " items_and_one"]
+    starts: Int[np.ndarray, " spans"]
+    ends: Int[np.ndarray, " spans"]
+    labels: Coded
+
+    def __getitem__(
+        self, index: int
+    ) -> tuple[Int[np.ndarray, "spans 2"], Shaped[np.ndarray, " spans"]] | tuple[None, None]:
+        """First tokens and those after the last, and labels, of an item's constituents; None if a sentence has none."""
+        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        spans = np.stack([self.starts[part], self.ends[part]], axis=1)
+        return (None, None) if (spans < 0).any() else (spans, self.labels[part])
+
+
+@dataclass(frozen=True)
 class Encoding:
     """The arrays of an encoded table, read from their files as they are needed.
 
@@ -70,6 +88,7 @@ class Encoding:
         word_ends: whether a token is the last piece of a word; None where each is a word.
         edges: None without graphs.
         unknown: how many tokens are `<unk>`.
+        spans: None without constituents.
     """
 
     ids: Int[np.ndarray, " tokens"]
@@ -81,6 +100,7 @@ class Encoding:
     word_ends: Bool[np.ndarray, " tokens"] | None
     edges: CodedEdges | None
     unknown: int
+    spans: CodedSpans | None = None
 
 
 def encoded_table(
@@ -138,7 +158,12 @@ def _read(folder: Path) -> Encoding:
         word_ends=arrays.get("word_ends"),
         edges=CodedEdges(arrays["edge_offsets"], arrays["edge_heads"], coded("labels")) if "labels" in arrays else None,
         unknown=summary["unknown"],
+        spans=_spans(arrays, coded("categories")) if "categories" in arrays else None,
     )
+
+
+def _spans(arrays: Columns, labels: Coded) -> CodedSpans:
+    return CodedSpans(arrays["span_offsets"], arrays["span_starts"], arrays["span_ends"], labels)
 
 
 def _mapped(path: Path) -> np.ndarray:
@@ -173,7 +198,7 @@ def _encode(
         left_out |= set() if encoder.any_head else {"heads", "relations"}
         for name in left_out & set(columns):
             columns[name].path.unlink()
-        tables = {"relations": list(encoder.relations), "labels": list(encoder.labels)}
+        tables = {name: list(getattr(encoder, name)) for name in ("relations", "labels", "categories")}
         summary = {"arrays": sorted(set(columns) - left_out), "unknown": encoder.unknown, **tables}
         write_atomically(part / SUMMARY, json.dumps(summary, ensure_ascii=False) + "\n")
 
@@ -209,6 +234,7 @@ class _Encoder:
     Attributes:
         relations: place of each relation in the table of relations; "" is the first, of later pieces of a word.
         labels: the same for labels of edges.
+        categories: the same for labels of constituents.
         any_head: whether any word had a head.
         pieces_differ: whether any word had other than one piece.
         unknown: how many tokens were `<unk>`.
@@ -216,7 +242,7 @@ class _Encoder:
 
     def __init__(self, vocabulary: Vocabulary, joining: DocumentJoining, left_dependents: LeftDependents) -> None:
         self.vocabulary, self.joining, self.left_dependents = vocabulary, joining, left_dependents
-        self.relations, self.labels = {"": 0}, {"": 0}
+        self.relations, self.labels, self.categories = {"": 0}, {"": 0}, dict[str, int]()
         self.any_head = self.pieces_differ = False
         self.unknown = 0
         self._ends: dict[str, int] = {}
@@ -242,6 +268,8 @@ class _Encoder:
             found |= self._trees(columns, words, starts)
         if "edges" in columns:
             found |= self._graphs(columns["edges"], words, starts)
+        if "spans" in columns:
+            found |= self._constituents(columns["spans"], words, starts)
         return found
 
     def _pieces(self, words: Any) -> tuple[Int[np.ndarray, " tokens"], Int[np.ndarray, " words"]]:  # noqa: ANN401
@@ -286,6 +314,22 @@ class _Encoder:
             "edge_heads": np.where(heads > 0, heads - item_starts, heads).astype(np.int32),
             "labels": codes[edge_of].astype(np.int32),
         }
+
+    def _constituents(self, column: Any, words: "_Words", starts: Int[np.ndarray, " _"]) -> Columns:  # noqa: ANN401
+        import pyarrow.compute as pc
+
+        of_documents, sentences = _lists(column)
+        of_sentences, spans = _lists(sentences)
+        first_words = np.repeat(words.sentences[:-1], np.diff(of_sentences))
+        by_item = of_sentences[of_documents]
+        first_tokens = np.repeat(starts[words.documents][:-1], np.diff(by_item))
+        bounds = {}
+        for name in ("start", "end"):
+            places = pc.struct_field(spans, name).to_numpy().astype(np.int64)
+            tokens = starts[np.maximum(places, 0) + first_words] - first_tokens
+            bounds[f"span_{name}s"] = np.where(places < 0, places, tokens).astype(np.int32)
+        codes = _codes(pc.struct_field(spans, "label"), self.categories)
+        return {"span_offsets": self._chained("span_offsets", by_item), **bounds, "categories": codes}
 
     def _chained(self, name: str, bounds: Int[np.ndarray, " bounds"]) -> Int[np.ndarray, " _"]:
         """Bounds within a batch as bounds within all; the first of the first batch is kept."""

@@ -16,7 +16,7 @@ from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
-from depgen.data.encoding import Coded, CodedEdges, DocumentJoining, Encoding, encoded_table
+from depgen.data.encoding import Coded, CodedEdges, CodedSpans, DocumentJoining, Encoding, encoded_table
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.saved_vocabulary import load_vocabulary
@@ -49,6 +49,7 @@ class EncodedSplit(Dataset[TokenItem]):
     edges: CodedEdges | None = None
     sentences: Int[np.ndarray, " sentences_and_one"] | None = None
     documents: Int[np.ndarray, " items_and_one"] | None = None
+    spans: CodedSpans | None = None
     memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
 
     def __len__(self) -> int:
@@ -64,7 +65,8 @@ class EncodedSplit(Dataset[TokenItem]):
         columns = (self.heads, self.word_ends, self.relations)
         heads, word_ends, relations = (None if each is None else each[part] for each in columns)
         edges = None if self.edges is None else self.edges[part]
-        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges, self.memo)
+        spans = (None, None) if self.spans is None else self.spans[int(index)]
+        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges, self.memo, *spans)
 
 
 @runtime_checkable
@@ -223,7 +225,7 @@ class CorpusData(EncodedData[EncodedSplit]):
     def _split_of(self, found: Encoding) -> EncodedSplit:
         return EncodedSplit(
             found.ids, found.offsets, found.heads, self.vocabulary, found.word_ends, found.relations, found.edges,
-            found.sentences, found.documents,
+            found.sentences, found.documents, found.spans,
         )  # fmt: skip
 
     def documents(self, split: Split) -> int:

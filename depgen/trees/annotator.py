@@ -1,13 +1,16 @@
 """The protocol by which words get their trees."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 
-Structure = Literal["tree", "graph"]
-"""What an annotator gives each sentence: heads and relations, or edges."""
+Structure = Literal["tree", "graph", "constituency"]
+"""What an annotator gives each sentence: heads and relations, edges, or the spans of constituents."""
+
+FIELDS: Mapping[Structure, str] = {"tree": "heads", "graph": "edges", "constituency": "spans"}
+"""The field of a sentence that holds each structure."""
 
 
 class SentenceError(UserError):
@@ -45,7 +48,7 @@ def check_words(sentences: Sequence[Sentence]) -> None:
 
 @runtime_checkable
 class Annotator(Protocol):
-    """Anything that gives each sentence a dependency tree, or a graph: see `structure_of`.
+    """Anything that gives each sentence a dependency tree, a graph, or constituents: see `structure_of`.
 
     Attributes:
         scheme: the annotation scheme and parser, named in every result that depends on it.
@@ -58,7 +61,7 @@ class Annotator(Protocol):
         ...
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The same sentences, word for word, with heads and relations filled in, or edges where it gives graphs.
+        """The same sentences, word for word, with heads and relations filled in, or edges, or spans.
 
         Raises:
             SentenceError: one of them can't be annotated.
@@ -67,16 +70,16 @@ class Annotator(Protocol):
 
 
 def structure_of(annotator: Annotator) -> Structure:
-    """Whether an annotator gives trees or graphs; it says so by an attribute `structure`, absent for trees.
+    """Whether an annotator gives trees, graphs or constituents: its attribute `structure`, absent for trees.
 
-    One that gives graphs may give trees too.
+    One that gives graphs or constituents may give trees too.
     """
     structure: Structure = getattr(annotator, "structure", "tree")
     return structure
 
 
 def leaves_out(annotator: Annotator) -> bool:
-    """Whether an annotator may give a sentence no tree, heads of -1 alone, or no graph, edges of None.
+    """Whether an annotator may give a sentence nothing: heads of -1 alone, or edges or spans of None.
 
     It says so by an attribute `leaves_out`.
     """

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Constituent
 
 Span = tuple[int, int]
 Bracketing = frozenset[Span]
@@ -23,6 +24,10 @@ Bracketing = frozenset[Span]
 TRACE_TAGS = frozenset({"-NONE-"})
 CURRENCY_TAGS = frozenset({"$", "#"})
 _PART = re.compile(r"[()]|[^\s()]+")
+_LABEL = re.compile(r"[^-=]+")
+"""The category at the beginning of labels such as `NP-SBJ-1` and `NP=2`."""
+UNNAMED = "TOP"
+"""The label of a constituent without one that has several parts."""
 _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
 
 
@@ -33,24 +38,93 @@ class ConstituencyTree:
     Attributes:
         words: the surface forms.
         tags: one part-of-speech tag a word.
-        spans: of two words or more, the whole sentence included.
+        constituents: with their categories alone, as in `Sentence.spans`; of one word too, but for its tag.
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    spans: Bracketing
+    constituents: tuple[Constituent, ...]
+
+    @property
+    def spans(self) -> Bracketing:
+        """The constituents of two words or more, the whole sentence included."""
+        return bracketing(self.constituents)
 
     def without(self, tags: Collection[str]) -> "ConstituencyTree":
         """The tree without the words of some tags; constituents of nothing else, or of one word, go with them."""
         kept = [tag not in tags for tag in self.tags]
-        before = [0, *accumulate(kept)]  # kept words before each position
-        moved = frozenset((before[start], before[end]) for start, end in self.spans)
         chosen = [index for index, keep in enumerate(kept) if keep]
         return ConstituencyTree(
             tuple(self.words[index] for index in chosen),
             tuple(self.tags[index] for index in chosen),
-            frozenset(span for span in moved if span[1] - span[0] > 1),
+            kept_constituents(self.constituents, kept),
         )
+
+
+def bracketing(constituents: Sequence[Constituent]) -> Bracketing:
+    """The spans of two words or more.
+
+    >>> sorted(bracketing([(0, 2, "S"), (0, 2, "VP"), (1, 2, "NP")]))
+    [(0, 2)]
+    """
+    return frozenset((start, end) for start, end, _ in constituents if end - start > 1)
+
+
+def kept_constituents(constituents: Sequence[Constituent], kept: Sequence[bool]) -> tuple[Constituent, ...]:
+    """The constituents over the words that stay, numbered anew; those of none of these go.
+
+    >>> kept_constituents([(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP")], [False, True, True])
+    ((0, 2, 'S'), (0, 2, 'VP'))
+    """
+    before = [0, *accumulate(kept)]  # kept words before each position
+    moved = ((before[start], before[end], label) for start, end, label in constituents)
+    return tuple(sorted((each for each in moved if each[0] < each[1]), key=_top_down))
+
+
+def check_constituents(
+    constituents: Sequence[Constituent], length: int, where: str, *, words: Sequence[str] = ()
+) -> None:
+    """Raises UserError unless constituents are in top-down order and none crosses another. O(constituents).
+
+    Args:
+        constituents: start, end and label of each.
+        length: number of words.
+        where: the sentence's place.
+        words: to name in messages.
+
+    Raises:
+        UserError: a constituent without words, beyond the sentence, without a label, out of order, or across the end
+            of another.
+
+    >>> check_constituents([(0, 3, "S"), (1, 3, "VP")], 3, "here")
+    >>> check_constituents([(0, 2, "NP"), (1, 3, "VP")], 3, "here", words="the cat sat".split())
+    Traceback (most recent call last):
+    depgen.errors.UserError: here: constituent VP over words 2 to 3 (cat sat) crosses NP over words 1 to 2 (the cat)
+    """
+
+    def named(constituent: Constituent) -> str:
+        start, end, label = constituent
+        text = f" ({' '.join(words[start:end])})" if words else ""
+        return f"{label} over words {start + 1} to {end}{text}"
+
+    around: list[Constituent] = []
+    for before, each in zip((None, *constituents), constituents, strict=False):
+        start, end, label = each
+        if not 0 <= start < end <= length:
+            raise UserError(f"{where}: constituent {named(each)}, but the sentence has {length} words")
+        if not label.strip():
+            raise UserError(f"{where}: constituent {named(each)} has no label")
+        if before is not None and _top_down(before) > _top_down(each):
+            raise UserError(f"{where}: constituent {named(each)} comes after {named(before)}: expected top-down order")
+        while around and around[-1][1] <= start:
+            around.pop()
+        if around and around[-1][1] < end:
+            raise UserError(f"{where}: constituent {named(each)} crosses {named(around[-1])}")
+        around.append(each)
+
+
+def _top_down(constituent: Constituent) -> tuple[int, int]:
+    return constituent[0], -constituent[1]
 
 
 # -- treebank files -----------------------------------------------------------------------------------------------
@@ -79,7 +153,7 @@ class _Reader:
 
     def _clear(self) -> None:
         self.open: list[tuple[int, list[str]]] = []  # first word, and symbols directly within
-        self.words, self.tags, self.spans = list[str](), list[str](), set[Span]()
+        self.words, self.tags, self.constituents = list[str](), list[str](), list[Constituent]()
 
     def read(self, part: str, number: int) -> ConstituencyTree | None:
         """The tree that ends with this bracket or symbol, if one does."""
@@ -93,7 +167,9 @@ class _Reader:
         else:
             self._close_constituent()
             if not self.open:
-                tree = ConstituencyTree(tuple(self.words), tuple(self.tags), frozenset(self.spans))
+                self.constituents.reverse()  # the last closed is the outermost
+                top_down = tuple(sorted(self.constituents, key=_top_down))
+                tree = ConstituencyTree(tuple(self.words), tuple(self.tags), top_down)
                 self._clear()
                 self.trees += 1
                 return tree
@@ -104,10 +180,15 @@ class _Reader:
         if len(symbols) == 2 and start == len(self.words):
             self.tags.append(symbols[0])
             self.words.append(symbols[1])
-        elif len(symbols) > 1 or start == len(self.words):
+            return
+        if len(symbols) > 1 or start == len(self.words):
             raise self._error("expected (TAG word) or (LABEL constituents)", f"({' '.join(symbols)} ...)")
-        if len(self.words) - start > 1:
-            self.spans.add((start, len(self.words)))
+        span = start, len(self.words)
+        category = _LABEL.match(symbols[0]) if symbols else None
+        if symbols:
+            self.constituents.append((*span, category[0] if category else symbols[0]))
+        elif not self.constituents or self.constituents[-1][:2] != span:
+            self.constituents.append((*span, UNNAMED))
 
     def close(self) -> None:
         """The file ends here."""

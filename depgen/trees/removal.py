@@ -1,9 +1,13 @@
-"""Trees and graphs over some of a sentence's words: what hung on a word left out hangs on the nearest that stays."""
+"""Trees, graphs and constituents over some of a sentence's words.
+
+What hung on a word left out hangs on the nearest that stays.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from depgen.trees.constituency import kept_constituents
 from depgen.trees.graph import contract
 from depgen.trees.sentence import Edge, Sentence
 
@@ -16,9 +20,10 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
 
     A kept word hangs on its nearest kept ancestor. A head of -1 (not annotated) stays. O(n) for trees of bounded depth.
     In a graph a kept word gets each head that a path through words left out leads to, with the label of its last edge.
+    Constituents lose the words; those of nothing else go.
 
     Args:
-        sentence: with a tree, a graph, both or neither.
+        sentence: with a tree, a graph, constituents, any of these or none.
         kept: whether each word stays.
         orphans: what becomes of a word without such an ancestor, because the root went. "one_root": the first of them
             becomes the root, with relation `root`, and the others hang on it; if a tree of several roots keeps one,
@@ -40,7 +45,8 @@ def keep_words(sentence: Sentence, kept: Sequence[bool], *, orphans: Orphans = "
 
     words, relations = remaining(sentence.words) or (), remaining(sentence.relations)
     edges = None if sentence.edges is None else _kept_edges(sentence.edges, kept, numbers)
-    others: dict[str, Any] = {"words": words, "tags": remaining(sentence.tags), "edges": edges}
+    spans = None if sentence.spans is None else kept_constituents(sentence.spans, kept)
+    others: dict[str, Any] = {"words": words, "tags": remaining(sentence.tags), "edges": edges, "spans": spans}
     if sentence.heads is None:
         return replace(sentence, relations=relations, **others)
     old = [position for position in numbers if position > 0]

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 Edge = tuple[int, int, str]
 """Head, dependent and label; both 1-based, head 0 = root."""
+Constituent = tuple[int, int, str]
+"""First word, the word after the last, and label; both 0-based."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words and, where annotated, a dependency tree or graph over them.
+    """Words and, where annotated, a dependency tree, a graph or constituents over them.
 
     Attributes:
         words: the surface forms.
@@ -18,6 +20,8 @@ class Sentence:
         tags: one part-of-speech tag a word.
         edges: of a graph, in which a word may have several heads or none; sorted by dependent, head and label, none
             twice; None = not annotated.
+        spans: the constituents of a tree, without its tags; top-down, those further left first, and of several over
+            the same words the outermost first; None = not annotated.
     """
 
     words: tuple[str, ...]
@@ -25,6 +29,7 @@ class Sentence:
     relations: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     edges: tuple[Edge, ...] | None = None
+    spans: tuple[Constituent, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("heads", "relations", "tags"):
@@ -33,6 +38,9 @@ class Sentence:
         if self.edges is not None:
             order = [(dependent, head, label) for head, dependent, label in self.edges]
             assert order == sorted(order), "edges are sorted by dependent, head and label (depgen.trees.graph)"
+        if self.spans is not None:
+            places = [(start, -end) for start, end, _ in self.spans]
+            assert places == sorted(places), "constituents are in top-down order"
 
     def __len__(self) -> int:
         return len(self.words)

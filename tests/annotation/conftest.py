@@ -5,7 +5,8 @@ import random
 import pytest
 
 from depgen.annotation.spacy_training import SpacyTraining
-from depgen.annotation.supar_training import BiaffineSizes, SuparTraining
+from depgen.annotation.supar_network import BiaffineSizes
+from depgen.annotation.supar_training import SuparTraining
 from depgen.annotation.training import Treebank
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -82,6 +83,6 @@ def toy_parsers(cache, toy_treebank):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(cache))
         return {
-            "toy": train_parser(toy_treebank, tiny_spacy(), "toy"),
-            "toy_supar": train_parser(toy_treebank, tiny_supar(), "toy_supar"),
+            "toy": train_parser(toy_treebank, "toy", parser=tiny_spacy()),
+            "toy_supar": train_parser(toy_treebank, "toy_supar", parser=tiny_supar()),
         }

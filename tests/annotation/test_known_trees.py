@@ -5,7 +5,7 @@ import pytest
 from depgen.annotation.known_trees import KnownTrees
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
@@ -83,6 +83,18 @@ def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
     ]  # fmt: skip
     assert len({annotator.fingerprint() for annotator in annotators}) == 4
     assert KnownTrees(TREEBANK).fingerprint() == KnownTrees(TREEBANK, splits=["train", "valid", "test"]).fingerprint()
+
+
+def test_known_constituents():
+    known = Sentence(("she", "sings"), spans=((0, 2, "S"), (0, 1, "NP")))
+    annotator = KnownTrees(Shelf(train=[known]), leave_unknown=True, structure="constituency")
+    assert (structure_of(annotator), has_self_loops(annotator)) == ("constituency", False)
+    other = Sentence(("go",), (0,), ("root",), spans=())
+    assert annotator.annotate([Sentence(known.words), other]) == [known, Sentence(("go",))]
+    fingerprints = {KnownTrees(Shelf(train=[known]), structure=each).fingerprint() for each in FIELDS}
+    assert len(fingerprints) == 3
+    with pytest.raises(UserError, match="expected spans, found none"):
+        KnownTrees(TREEBANK, structure="constituency").annotate([NEW])
 
 
 def test_known_graphs():

@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_compatibility import apply_fixes
+from depgen.annotation.supar_network import WORD_PAIRS, BiaffineSizes, LengthBatches, ParserVocabulary
 from depgen.annotation.supar_parser import SuparAnnotator, _parse_by_supar
-from depgen.annotation.supar_training import (
-    WORD_PAIRS,
-    BiaffineParser,
-    BiaffineSizes,
-    LengthBatches,
-    ParserVocabulary,
-    single_root_trees,
-)
+from depgen.annotation.supar_training import BiaffineParser, single_root_trees
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import write_conllu

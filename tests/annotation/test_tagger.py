@@ -10,7 +10,7 @@ from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 
 def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
-    train_parser(toy_treebank, tiny_spacy(), "tagged")
+    train_parser(toy_treebank, "tagged", parser=tiny_spacy())
     gold = toy_sentences(20, seed=9)
     tagger = SpacyTagger("tagged", batch_size=3)
     found = tagger.tag([replace(sentence, tags=None) for sentence in gold])
@@ -22,7 +22,7 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
 
 
 def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
-    train_parser(toy_treebank, tiny_spacy(steps=2, tagger=False), "untagged")
+    train_parser(toy_treebank, "untagged", parser=tiny_spacy(steps=2, tagger=False))
     with pytest.raises(UserError, match="expected a spaCy pipeline with the component tagger"):
         SpacyTagger("untagged").tag(toy_sentences(1, seed=0))
 

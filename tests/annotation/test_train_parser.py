@@ -47,7 +47,7 @@ class Never(ParserTraining):
 
 def test_a_parser_that_is_there_is_not_trained_again(toy_parsers, own_cache, toy_treebank):
     before = (own_cache / "parsers/toy/scores.json").read_bytes()
-    report = train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+    report = train_parser(toy_treebank, "toy", parser=Never(tiny_spacy().options()))
     assert "up to date" in report
     assert (own_cache / "parsers/toy/scores.json").read_bytes() == before
 
@@ -56,9 +56,9 @@ def test_a_parser_is_found_in_a_cache_that_cannot_be_written(toy_parsers, own_ca
     lock = (own_cache / "parsers/toy.lock").rename(tmp_path / "toy.lock")
     (own_cache / "parsers/toy.lock").mkdir()
     try:
-        assert "up to date" in train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+        assert "up to date" in train_parser(toy_treebank, "toy", parser=Never(tiny_spacy().options()))
         with pytest.raises(UserError, match="set DEPGEN_CACHE"):
-            train_parser(toy_treebank, Never(tiny_spacy().options()), "toy", overwrite=True)
+            train_parser(toy_treebank, "toy", parser=Never(tiny_spacy().options()), overwrite=True)
     finally:
         (own_cache / "parsers/toy.lock").rmdir()
         lock.rename(own_cache / "parsers/toy.lock")
@@ -73,18 +73,18 @@ def test_damaged_scores_are_named(toy_parsers, own_cache, toy_treebank, content)
     else:
         path.write_text(content)
     with pytest.raises(UserError, match=r"toy/scores\.json does not read as a parser's scores .*--overwrite"):
-        train_parser(toy_treebank, Never(tiny_spacy().options()), "toy")
+        train_parser(toy_treebank, "toy", parser=Never(tiny_spacy().options()))
     path.write_bytes(before)
 
 
 def test_a_seed_is_no_negative_number(own_cache, toy_treebank):
     with pytest.raises(UserError, match="seed: expected a seed from 0"):
-        train_parser(toy_treebank, Never({}), "unseeded", seed=-1)
+        train_parser(toy_treebank, "unseeded", parser=Never({}), seed=-1)
 
 
 def test_a_parser_that_was_trained_otherwise_is_not_replaced_unasked(toy_parsers, own_cache, toy_treebank):
     with pytest.raises(UserError, match=r"trained otherwise.*--overwrite"):
-        train_parser(toy_treebank, tiny_spacy(steps=61), "toy")
+        train_parser(toy_treebank, "toy", parser=tiny_spacy(steps=61))
 
 
 @pytest.mark.parametrize("content", ["{", "[1]"])
@@ -93,7 +93,7 @@ def test_a_broken_description_is_named(tmp_path, monkeypatch, toy_treebank, cont
     (tmp_path / "parsers/toy").mkdir(parents=True)
     (tmp_path / "parsers/toy/parser.json").write_text(content)
     with pytest.raises(UserError, match=r"parser\.json: expected .*JSON.*--overwrite"):
-        train_parser(toy_treebank, Never({}), "toy")
+        train_parser(toy_treebank, "toy", parser=Never({}))
 
 
 def test_a_folder_in_place_of_a_treebank_is_named(tmp_path):
@@ -113,9 +113,9 @@ def test_sizes_of_nothing_are_refused(toy_treebank, number):
 def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)
-    train_parser(toy_treebank, tiny_spacy(steps=2, evaluate_every=2), "toy")
+    train_parser(toy_treebank, "toy", parser=tiny_spacy(steps=2, evaluate_every=2))
     cased = SpacyAnnotator("toy").fingerprint()
-    assert "lower-cased" in train_parser(lowered, tiny_spacy(steps=2, evaluate_every=2), "toy", overwrite=True)
+    assert "lower-cased" in train_parser(lowered, "toy", parser=tiny_spacy(steps=2, evaluate_every=2), overwrite=True)
     lower = SpacyAnnotator("toy")
     assert lower.scheme == "Toy (lower-cased, names replaced), spaCy"
     assert lower.fingerprint() != cased
@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_parser(toy_treebank, tmp_path, monkeypatch
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     options = tiny_spacy(steps=6, evaluate_every=3)
     for name in ("one", "two"):
-        train_parser(toy_treebank, options, name)
+        train_parser(toy_treebank, name, parser=options)
     one, two = (tmp_path / "parsers" / name / "parser" / "model" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
 
@@ -167,7 +167,7 @@ def test_a_treebank_without_trees_is_refused(tmp_path):
 def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"universaldependencies.org.*DEPGEN_DATA"):
-        train_parser(Treebank("UD", "a.conllu", "b.conllu", "c.conllu"), tiny_spacy(), "ud")
+        train_parser(Treebank("UD", "a.conllu", "b.conllu", "c.conllu"), "ud", parser=tiny_spacy())
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_corpus_of_bare_heads_trains_a_parser_whose_labelled_scores_are_the_un
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     treebank = CorpusTreebank(columns)
     assert treebank.sentences("train")[0].relations.count("root") == 1
-    train_parser(treebank, tiny_spacy(), "bare")
+    train_parser(treebank, "bare", parser=tiny_spacy())
     scores = json.loads((tmp_path / "parsers/bare/scores.json").read_text())
     assert scores["scheme"] == "WSJ sample, spaCy"
     assert scores["test"]["uas"] == scores["test"]["las"] > 90

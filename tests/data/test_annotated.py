@@ -413,12 +413,50 @@ def test_an_annotator_of_broken_graphs_is_named(change, message):
         annotated_split(Shelf([Document(GRAPHS[0].sentences[:1], "one")]), "train", Graphs(None))
 
 
+SPANS = ((0, 2, "S"), (0, 2, "VP"), (1, 2, "NP"))
+
+
+def test_constituents_are_a_list_a_sentence(cache):
+    class Leaving(GoldTrees):
+        leaves_out = True
+
+        def annotate(self, sentences):
+            return list(sentences)
+
+    documents = [Document((Sentence(("go", "home"), spans=SPANS), Sentence(("yes",), (0,))), "one")]
+    with pytest.raises(UserError, match=r"^one, sentence 2: GoldTrees .*own constituents, but .* 'yes'"):
+        annotated_split(Shelf(documents), "train", GoldTrees(structure="constituency"))
+    leaving = Leaving(structure="constituency")
+    table = annotated_split(Shelf(documents), "train", leaving)
+    assert table.column_names == ["identifier", "words", "sentence_lengths", "heads", "relations", "spans"]
+    names = ("start", "end", "label")
+    rows = [dict(zip(names, span, strict=True)) for span in SPANS]
+    assert table[0]["spans"] == [rows, [{"start": -1, "end": -1, "label": "_"}]]
+    counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
+    assert counts == [1]
+    leaving.leaves_out = False
+    with pytest.raises(UserError, match=r"^one, sentence 2: the annotator .* gave no spans"):
+        annotated_split(Shelf(documents), "valid", leaving)
+
+
+def test_an_annotator_of_crossing_constituents_is_named():
+    class Crossing(Broken):
+        structure = "constituency"
+
+        def annotate(self, sentences):
+            return [replace(each, spans=((0, 2, "NP"), (1, 3, "VP"))) for each in sentences]
+
+    documents = [Document((Sentence(("a", "b", "c")),), "one")]
+    with pytest.raises(UserError, match=r"^one, sentence 1 .*VP over words 2 to 3 \(b c\) crosses NP"):
+        annotated_split(Shelf(documents), "train", Crossing(None))
+
+
 def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():
     class Same(LeftChain):
         def annotate(self, sentences):
             assert list(sentences) == [each for document in known for each in document.sentences]
             return super().annotate(sentences)
 
-    tagged = Sentence(("a", "b"), (0, 1), ("root", "dep"), ("A", "B"), ((1, 1, "conj>ref"), (0, 2, "top")))
+    tagged = Sentence(("a", "b"), (0, 1), ("root", "dep"), ("A", "B"), ((1, 1, "conj>ref"), (0, 2, "top")), SPANS)
     known = [*GRAPHS, Document((tagged, Sentence(("c",), (0,))), "three")]
     assert len(annotated_split(Shelf(known), "train", Same())) == 3

@@ -30,6 +30,7 @@ def test_words_and_tags_without_traces(place, caplog):
     assert [document.identifier for document in documents] == ["00/a.mrg", "00/b.mrg", "01/a.mrg"]
     (sentence,) = documents[0].sentences
     assert (sentence.words, sentence.tags, sentence.heads) == (("Go", "00", "."), ("VB", "RB", "."), None)
+    assert sentence.spans == ((0, 3, "S"), (0, 3, "VP"), (1, 2, "ADVP"))
     assert caplog.messages == ["Penn Treebank, train: left out 1 sentences without words."]
     assert list(corpus.documents("valid")) == []
 

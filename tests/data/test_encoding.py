@@ -18,7 +18,7 @@ from depgen.trees.graph import sorted_edges
 from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
-from tests.trees.trees import graphs, head_lists
+from tests.trees.trees import constituents, graphs, head_lists
 
 
 class Shelf:
@@ -51,7 +51,8 @@ def annotated_documents(draw):
         heads = draw(head_lists(max_size=5))
         words = draw(st.lists(st.sampled_from(["a", "bcd", "étés"]), min_size=len(heads), max_size=len(heads)))
         relations = tuple("root" if head == 0 else f"r{head}" for head in heads)
-        return Sentence(tuple(words), tuple(heads), relations, edges=draw(graphs(len(heads), max_edges=6)))
+        edges, spans = draw(graphs(len(heads), max_edges=6)), draw(constituents(len(heads)))
+        return Sentence(tuple(words), tuple(heads), relations, edges=edges, spans=spans)
 
     counts = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
     return [Document(tuple(sentence() for _ in range(count)), str(n)) for n, count in enumerate(counts)]
@@ -171,3 +172,53 @@ def test_graphs_alone_are_no_trees():
     item = TextData(Shelf([Document((graph,), "1")]), annotator=GoldTrees(structure="graph")).split("train")[0]
     assert (item.heads, item.relations) == (None, None)
     assert (item.edges.offsets.tolist(), item.edges.heads.tolist()) == ([0, 1, 1], [2])
+
+
+def constituents_over_pieces(document, word_of_piece):
+    """The constituents (first piece, piece after the last, label) of a document, one by one."""
+    found, start = [], 0
+    for sentence in document.sentences:
+        for first, end, label in sentence.spans:
+            pieces = [n for n, word in enumerate(word_of_piece) if start + first <= word < start + end]
+            found.append((pieces[0], pieces[-1] + 1, label))
+        start += len(sentence)
+    return found
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@OPTIONS
+@given(documents=annotated_documents())
+def test_constituents_of_items_are_those_of_each_document_over_pieces(monkeypatch, documents, kind):
+    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)  # several batches
+    gold = GoldTrees(structure="constituency")
+    data = TextData(Shelf(documents), annotator=gold, vocabulary=VOCABULARIES[kind]())
+    split = data.split("train")
+    for item, document in zip(map(split.__getitem__, range(len(split))), documents, strict=True):
+        of_piece = encode(data.vocabulary, list(document.words())).word_of_piece.tolist()
+        found = [(*span, label) for span, label in zip(item.spans.tolist(), item.span_labels.tolist(), strict=True)]
+        assert found == constituents_over_pieces(document, of_piece)
+        assert item.heads is not None
+        assert item.edges is None
+
+
+def test_an_item_with_a_sentence_without_constituents_has_none():
+    class Leaving(GoldTrees):
+        leaves_out = True
+
+        def annotate(self, sentences):
+            return list(sentences)
+
+    bracketed = Sentence(("a", "b"), spans=((0, 2, "S"),))
+    documents = [Document((bracketed, Sentence(("c", "d"))), "1"), Document((bracketed,), "2")]
+    split = TextData(Shelf(documents), annotator=Leaving(structure="constituency")).split("train")
+    assert (split[0].spans, split[0].span_labels, split[0].heads) == (None, None, None)
+    assert (split[1].spans.tolist(), split[1].span_labels.tolist()) == ([[0, 2]], ["S"])
+    assert TextData(Shelf(documents)).split("train")[1].spans is None
+
+
+def test_trees_without_constituents_give_empty_lists():
+    sentence = Sentence(("a",), spans=())
+    item = TextData(Shelf([Document((sentence,), "1")]), annotator=GoldTrees(structure="constituency")).split("train")[
+        0
+    ]
+    assert (item.spans.shape, item.span_labels.tolist()) == ((0, 2), [])

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from depgen.errors import UserError
 from depgen.trees.constituency import (
     bracketing_of_distances,
+    check_constituents,
     format_bracketing,
     heads_of_bracketing,
+    kept_constituents,
     left_branching,
     random_bracketing,
     read_bracketed,
@@ -209,3 +211,55 @@ def test_one_side_without_spans_agrees_in_nothing():
 def test_a_tree_agrees_with_itself(distances):
     tree = bracketing_of_distances(np.array(distances, dtype=float))
     assert unlabelled_f1([tree], [tree], [len(distances)]).sentence == 1
+
+
+# -- constituents with labels -------------------------------------------------------------------------------------
+
+
+def test_constituents_have_categories_in_top_down_order(tmp_path):
+    first, second, third = read_bracketed(write(tmp_path, TREES))
+    assert first.constituents == (
+        (0, 11, "S"), (0, 3, "NP"), (4, 10, "VP"), (5, 6, "NP"),
+        (6, 10, "NP"), (6, 7, "NP"), (7, 10, "PP"), (8, 10, "NP"),
+    )  # fmt: skip
+    assert second.constituents == ((0, 2, "X"),)
+    assert third.constituents == ((0, 2, "S"), (0, 1, "NP"), (1, 2, "VP"))
+    assert third.without({"-NONE-"}).constituents == ((0, 1, "S"), (0, 1, "VP"))
+
+
+def test_the_outermost_of_constituents_over_the_same_words_comes_first(tmp_path):
+    (tree,) = read_bracketed(write(tmp_path, "( (FRAG-TTL=1 (ADVP|PRT (RB so) (RB far))) )"))
+    assert tree.constituents == ((0, 2, "FRAG"), (0, 2, "ADVP|PRT"))
+    (several,) = read_bracketed(write(tmp_path, "( (S (UH yes)) (S (UH no)) )"))
+    assert several.constituents == ((0, 2, "TOP"), (0, 1, "S"), (1, 2, "S"))
+
+
+@pytest.mark.parametrize(
+    ("constituents", "message"),
+    [
+        ([(0, 4, "S")], r"here: constituent S over words 1 to 4 .*, but the sentence has 3 words"),
+        ([(1, 1, "S")], r"over words 2 to 1 .*3 words"),
+        ([(0, 3, " ")], r"has no label"),
+        ([(1, 3, "VP"), (0, 3, "S")], r"S over words 1 to 3 .* comes after VP"),
+        ([(0, 3, "S"), (0, 2, "NP"), (1, 3, "VP")], r"VP over words 2 to 3 \(cat sat\) crosses NP over"),
+    ],
+)
+def test_constituents_that_are_none_are_refused(constituents, message):
+    with pytest.raises(UserError, match=message):
+        check_constituents(constituents, 3, "here", words=("the", "cat", "sat"))
+
+
+@given(length=st.integers(1, 8), seed=st.integers(0, 1000))
+def test_constituents_of_any_tree_are_taken_and_lose_words(length, seed):
+    generator = np.random.default_rng(seed)
+    spans = random_bracketing(length, generator) | {(start, start + 1) for start in range(length)}
+    constituents = sorted(((*span, "X") for span in spans), key=lambda each: (each[0], -each[1]))
+    check_constituents(constituents, length, "here")
+    kept = generator.random(length) < 0.6
+    left = kept_constituents(constituents, kept.tolist())
+    check_constituents(left, int(kept.sum()), "here")
+    numbers = np.flatnonzero(kept).tolist()
+    within = Counter(tuple(w for w in numbers if start <= w < end) for start, end, _ in constituents)
+    assert Counter(tuple(numbers[start:end]) for start, end, _ in left) == Counter(
+        {words: count for words, count in within.items() if words}
+    )

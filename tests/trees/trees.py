@@ -48,3 +48,16 @@ def graphs(draw, length, max_edges=12):
     labels = st.sampled_from(["ARG1", "ARG2", "top", "conj:and"])
     edges = draw(st.lists(st.tuples(ends, labels), max_size=max_edges if length else 0, unique=True))
     return sorted_edges((head, dependent, label) for (head, dependent), label in edges)
+
+
+@st.composite
+def constituents(draw, length):
+    """The constituents of a tree over some words, some of them over the same words; maybe none."""
+    found, pending = [], [(0, length)]
+    while pending:
+        start, end = pending.pop()
+        found += [(start, end, label) for label in draw(st.lists(st.sampled_from(["S", "NP", "VP"]), max_size=2))]
+        if end - start > 1:
+            cut = draw(st.integers(start + 1, end - 1))
+            pending += [(start, cut), (cut, end)]
+    return tuple(sorted(found, key=lambda each: (each[0], -each[1])))

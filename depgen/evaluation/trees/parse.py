@@ -39,7 +39,7 @@ def parse(
 
     The output is CoNLL-U. It has every word: those that a run does not read, such as punctuation, hang on the word
     before them. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is kept. A run gives the
-    relations `root` and `dep`, a trained parser those of its treebank.
+    relations `root` and `dep`, a trained parser those of its treebank. A parser of graphs writes DEPS alone.
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
@@ -118,9 +118,12 @@ def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocu
 
 
 def _with_trees(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
-    """The lines of CoNLL-U with new trees."""
-    pairs = zip(blocks, parsed.sentences, strict=True)
-    return "".join(f"{block.with_tree(tree.heads, tree.relations)}\n" for block, tree in pairs)
+    """The lines of CoNLL-U with new trees, or with new graphs."""
+    texts = []
+    for block, found in zip(blocks, parsed.sentences, strict=True):
+        edges = found.tree.edges
+        texts.append(block.with_tree(found.heads, found.relations) if edges is None else block.with_graph(edges))
+    return "".join(f"{text}\n" for text in texts)
 
 
 def _report(parsed: ParsedTexts, source: str, *, read_by_run: bool) -> None:

@@ -1,0 +1,274 @@
+"""SuPar's parser of graphs: its loss, training on a toy treebank, and the graphs that it gives."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depgen.annotation.annotate import annotate_corpus
+from depgen.annotation.named_parser import parser_named
+from depgen.annotation.supar_graph_training import GraphParser, SuparGraphTraining, graph_loss
+from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
+from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.supar_structures import SuparGraphAnnotator
+from depgen.annotation.train_parser import train_parser
+from depgen.annotation.training import CorpusTreebank, Treebank
+from depgen.cli import main
+from depgen.data.annotated import annotated_split
+from depgen.data.annotated_rows import document_of_row
+from depgen.data.treebank import ConlluTreebank
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of
+from depgen.trees.conllu import read_conllu, write_conllu
+from depgen.trees.graph import check_graph
+from depgen.trees.sdp import read_sdp, write_sdp
+from depgen.trees.sentence import Document, Sentence
+from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
+
+VOCABULARY = ParserVocabulary({"a": 3, "b": 4}, {"a": 3, "b": 4}, ["arg", "top"], 2)
+SIZES = BiaffineSizes(4, 4, 4, 4, 8, 1, 4, 4, dropout=0.0)
+
+
+def graph_of(sentence):
+    """The content words' edges: the object is the subject's second head; determiners and punctuation have none."""
+    own = [
+        (head, word, relation)
+        for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True), start=1)
+        if relation not in ("det", "punct")
+    ]
+    subject, thing = (sentence.relations.index(relation) + 1 for relation in ("nsubj", "obj"))
+    edges = sorted([*own, (thing, subject, "agent")], key=lambda edge: (edge[1], edge[0], edge[2]))
+    return replace(sentence, edges=tuple(edges))
+
+
+def tiny_graphs(**options):
+    common = {**vars(tiny_supar()), "accelerator": "cpu", **options}
+    return SuparGraphTraining(**common)
+
+
+@pytest.fixture(scope="module")
+def graph_treebank(tmp_path_factory):
+    """A treebank of graphs on disk: 40 sentences to train on, 10 for each of the others."""
+    folder = tmp_path_factory.mktemp("graphs")
+    files = {}
+    for seed, (part, number) in enumerate((("train", 40), ("valid", 10), ("test", 10))):
+        documents = [Document((graph_of(s),), f"{part}-{i}") for i, s in enumerate(toy_sentences(number, seed))]
+        write_conllu(documents, folder / f"{part}.conllu")
+        files[part] = [f"{part}.conllu"]
+    return ConlluTreebank(str(folder), **files, name="Toy graphs", graphs=True)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory, graph_treebank):
+    """The cache's folder, and what is printed of a graph parser named `graphs` there."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder))
+        text = train_parser(CorpusTreebank(graph_treebank), "graphs", parser=tiny_graphs(steps=120), formalism="graph")
+    return folder, text
+
+
+@pytest.fixture
+def graphs(report, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(report[0]))
+    return SuparGraphAnnotator("graphs")
+
+
+def test_it_learns_the_toy_treebank_and_reports_it(graphs, report):
+    scores = json.loads((report[0] / "parsers/graphs/scores.json").read_text())
+    assert scores["scheme"] == "Toy graphs, SuPar biaffine graph"
+    assert scores["test"]["labelled_f1"] >= 95
+    assert scores["test"]["sentences"] == 10
+    f1 = scores["test"]["unlabelled_f1"], scores["test"]["labelled_f1"]
+    assert f"unlabelled F1 {f1[0]:.2f} " in report[1]
+    assert f"labelled F1 {f1[1]:.2f} " in report[1]
+    assert f"{scores['test']['words_per_second']:,.0f} words/s" in report[1]
+
+
+def test_it_finds_the_graphs_and_leaves_all_else(graphs):
+    gold = [graph_of(sentence) for sentence in toy_sentences(30, seed=9)]
+    found = graphs.annotate([replace(sentence, edges=()) for sentence in gold])
+    assert sum(own.edges == sentence.edges for own, sentence in zip(found, gold, strict=True)) >= 28
+    assert [(own.words, own.tags) for own in found] == [(sentence.words, sentence.tags) for sentence in gold]
+    assert all(own.heads is None and own.relations is None for own in found)
+    assert isinstance(graphs, Annotator)
+    assert (structure_of(graphs), has_self_loops(graphs), leaves_out(graphs)) == ("graph", False, False)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), lengths=st.lists(st.integers(1, 12), min_size=1, max_size=5))
+def test_whatever_the_weights_it_gives_graphs_without_self_loops(seed, lengths):
+    torch.manual_seed(seed)
+    parser = GraphParser(VOCABULARY, SIZES).eval()
+    for weight in parser.parameters():
+        torch.nn.init.normal_(weight)
+    parsed = parser.parse([Sentence(("a", "b", "c")[:1] * length) for length in lengths])
+    assert [len(sentence) for sentence in parsed] == lengths
+    for sentence in parsed:
+        check_graph(sentence.edges, len(sentence), "here")
+        assert len({edge[:2] for edge in sentence.edges}) == len(sentence.edges)
+
+
+@pytest.mark.parametrize("bias", [50.0, -50.0])
+def test_all_pairs_or_none_may_be_edges(bias, monkeypatch):
+    monkeypatch.setattr("depgen.annotation.supar_graph_training.EDGES", 4)
+    parser = GraphParser(VOCABULARY, SIZES)
+    torch.nn.init.zeros_(parser.model.edge_attn.weight)
+    parser.model.edge_attn.weight.data[1, -1, -1] = bias
+    (parsed,) = parser.parse([Sentence(("a", "b", "a"))])
+    expected = [(head, word) for word in (1, 2, 3) for head in (0, 1, 2, 3) if head != word]
+    assert [edge[:2] for edge in parsed.edges] == (expected if bias > 0 else [])
+
+
+def test_the_graphs_do_not_depend_on_the_batch(graphs):
+    sentences = [Sentence(sentence.words) for sentence in toy_sentences(12, seed=4)] + [Sentence(("Go",))]
+    assert graphs.annotate(sentences) == SuparGraphAnnotator("graphs", batch_size=1).annotate(sentences)
+
+
+def test_labels_of_the_wanted_pairs_are_those_of_all_pairs():
+    parser = GraphParser(VOCABULARY, SIZES).eval()
+    batch = parser.collate([Sentence(("a", "b", "c")), Sentence(("b",))])
+    edges, states = parser(batch)
+    wanted = torch.rand(edges.shape, generator=torch.Generator().manual_seed(0)) < 0.5
+    all_edges, all_labels = parser.model(batch.words, [batch.characters])
+    torch.testing.assert_close(parser.label_scores(states, wanted), all_labels[wanted])
+    torch.testing.assert_close(edges.gt(0), all_edges.argmax(-1).bool())
+
+
+def test_a_batch_has_the_first_of_several_labels_and_a_number_for_unknown_ones():
+    parser = GraphParser(VOCABULARY, SIZES)
+    edges = ((2, 1, "arg"), (2, 1, "top"), (0, 2, "new"), (2, 2, "arg"))
+    batch = parser.collate([Sentence(("a", "b"), edges=edges), Sentence(("a",))])
+    assert batch.labels[0].tolist() == [[-1, -1, -1], [-1, -1, 0], [2, -1, 0]]
+    assert batch.labels[1].eq(-1).all()
+    assert batch.possible()[0].tolist() == [[False] * 3, [True, False, True], [True, True, False]]
+    assert batch.possible()[1].tolist() == [[False] * 3, [True, False, False], [False] * 3]
+
+
+def test_the_loss_by_hand():
+    edges = torch.tensor([[[0.0, 9.0], [1.0, -2.0]]])
+    gold, possible = torch.tensor([[[1, -1], [0, -1]]]), torch.tensor([[[False, False], [True, True]]])
+    labels = torch.tensor([[2.0, 0.0]])
+    edge = (math.log(1 + math.exp(-1.0)) + math.log(1 + math.exp(-2.0))) / 2
+    label = math.log(1 + math.exp(-2.0))
+    loss = graph_loss(edges, labels, gold, possible, label_share=0.1)
+    assert float(loss) == pytest.approx(0.1 * label + 0.9 * edge)
+    none = graph_loss(edges, labels[:0], torch.full_like(gold, -1), possible, label_share=0.1)
+    assert float(none) == pytest.approx(0.9 * (math.log(1 + math.e) + math.log(1 + math.exp(-2.0))) / 2)
+
+
+def test_annotated_graphs_survive_the_table_conllu_and_sdp(graphs, graph_treebank, tmp_path):
+    assert "10 sentences" in annotate_corpus(graph_treebank, graphs, ["test"])
+    table = annotated_split(graph_treebank, "test", graphs)
+    documents = [document_of_row(row) for row in table]
+    sentences = [sentence for document in graph_treebank.documents("test") for sentence in document.sentences]
+    expected = [replace(sentence, tags=None) for sentence in graphs.annotate(sentences)]
+    assert [sentence for document in documents for sentence in document.sentences] == expected
+    assert any(not {word for _, word, _ in sentence.edges} >= {1} for sentence in expected)
+    write_conllu(documents, tmp_path / "graphs.conllu")
+    assert list(read_conllu(tmp_path / "graphs.conllu", graphs=True)) == documents
+    tops = [replace(s, edges=tuple((h, d, "top" if h == 0 else name) for h, d, name in s.edges)) for s in expected]
+    write_sdp([Document((sentence,), str(20000001 + i)) for i, sentence in enumerate(tops)], tmp_path / "graphs.sdp")
+    read = [sentence for document in read_sdp(tmp_path / "graphs.sdp") for sentence in document.sentences]
+    assert [(sentence.words, sentence.edges) for sentence in read] == [(s.words, s.edges) for s in tops]
+
+
+def test_depgen_parse_writes_graphs_as_deps(graphs, graph_treebank, tmp_path, capsys):
+    words = ("The", "cat", "sees", "a", "small", "dog", ".")
+    (tmp_path / "a.txt").write_text(f"{' '.join(words)}\n")
+    assert main(["parse", "--parser", "graphs", "--input", str(tmp_path / "a.txt")]) == 0
+    (tmp_path / "b.conllu").write_text(capsys.readouterr().out)
+    (document,) = read_conllu(tmp_path / "b.conllu", graphs=True)
+    assert document.sentences == tuple(graphs.annotate([Sentence(words)]))
+    (tmp_path / "c.conllu").write_text("\n".join(
+        f"{i}\t{word}\t_\t_\t_\t_\t{max(i - 1, 0)}\tdep\t_\t_" for i, word in enumerate(words, 1)
+    ) + "\n\n")  # fmt: skip
+    assert main(["parse", "--parser", "graphs", "--input", str(tmp_path / "c.conllu")]) == 0
+    (tmp_path / "d.conllu").write_text(capsys.readouterr().out)
+    (read,) = next(iter(read_conllu(tmp_path / "d.conllu", graphs=True))).sentences
+    assert (read.heads, read.edges) == ((0, 1, 2, 3, 4, 5, 6), document.sentences[0].edges)
+
+
+def test_a_parser_goes_by_its_kind(graphs, report):
+    assert isinstance(parser_named("graphs"), SuparGraphAnnotator)
+    with pytest.raises(UserError, match=r"graphs: expected a SuPar biaffine parser, .*\.SuparGraphAnnotator"):
+        SuparAnnotator("graphs").annotate([Sentence(("Go",))])
+    assert graphs.scheme == "Toy graphs, SuPar biaffine graph"
+    assert graphs.fingerprint() == SuparGraphAnnotator(str(report[0] / "parsers/graphs")).fingerprint()
+
+
+def test_an_annotator_of_graphs_refuses_a_parser_of_trees(own_cache, toy_parsers):
+    with pytest.raises(UserError, match=r"toy_supar: expected a SuPar biaffine graph parser, .*\.SuparAnnotator"):
+        SuparGraphAnnotator("toy_supar").annotate([Sentence(("Go",))])
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("nowhere", "parser_ewt_graph.yaml --name nowhere"), ("ewt_content", "parser_ewt_content.yaml`")],
+)
+def test_a_missing_parser_has_a_remedy(own_cache, name, remedy):
+    for ask in (SuparGraphAnnotator(name).fingerprint, lambda: SuparGraphAnnotator(name).annotate([Sentence(("a",))])):
+        with pytest.raises(UserError, match=f"No parser '{name}'.*{remedy}"):
+            ask()
+
+
+@pytest.mark.parametrize("training", [tiny_spacy, tiny_supar])
+def test_parsers_of_trees_are_no_parsers_of_graphs(graph_treebank, own_cache, training):
+    with pytest.raises(UserError, match=r"--formalism graph: .* gives a tree\. Name .*SuparGraphTraining"):
+        train_parser(CorpusTreebank(graph_treebank), "wrong", parser=training(), formalism="graph")
+
+
+def test_a_treebank_without_graphs_is_named(toy_treebank, own_cache, tmp_path):
+    with pytest.raises(UserError, match=r"train\.conllu, sentence 1: expected a graph .*graphs: true"):
+        train_parser(toy_treebank, "none", parser=tiny_graphs())
+    corpus = ConlluTreebank(*[str(tmp_path)], train=["train.conllu"])
+    write_conllu([Document(tuple(toy_sentences(1, 0)), "x")], tmp_path / "train.conllu")
+    with pytest.raises(UserError, match=r"x of .*: expected a graph .*--formalism tree"):
+        CorpusTreebank(corpus).sentences("train", "graph")
+
+
+def test_graphs_without_edges_teach_nothing():
+    sentences = [Sentence(("a", "b"), edges=())]
+    with pytest.raises(UserError, match=r"train: expected graphs with edges"):
+        tiny_graphs().train(sentences, sentences, seed=1)
+    with pytest.raises(UserError, match=r"label_share: expected a number between 0 and 1, found 1"):
+        tiny_graphs(label_share=1.0)
+
+
+def test_files_of_trees_may_hold_graphs_too(graph_treebank):
+    files = [f"{graph_treebank.folder}/{part}.conllu" for part in ("train", "valid", "test")]
+    treebank = Treebank("Toy", *files, lowercase=True)
+    (first, *_) = treebank.sentences("test", "graph")
+    assert first.edges == graph_of(toy_sentences(10, 2)[0]).edges
+    assert first.words == tuple(word.lower() for word in toy_sentences(10, 2)[0].words)
+    assert treebank.sentences("test")[0].edges is None
+
+
+def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    corpus = {"folder": graph_treebank.folder, "name": "Toy graphs", "graphs": True}
+    files = {part: [f"{part}.conllu"] for part in ("train", "valid", "test")}
+    sizes = {"word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4}
+    config = {
+        "name": "cli",
+        "treebank": {
+            "class_path": "depgen.annotation.training.CorpusTreebank",
+            "init_args": {
+                "corpus": {"class_path": "depgen.data.treebank.ConlluTreebank", "init_args": {**corpus, **files}}
+            },
+        },
+    }
+    training = {"steps": 1, "evaluate_every": 1, "accelerator": "cpu", "sizes": {**sizes, "lstm_hidden": 4}}
+    named = {"class_path": "depgen.annotation.supar_graph_training.SuparGraphTraining", "init_args": training}
+    (tmp_path / "graph.yaml").write_text(yaml.safe_dump({**config, "parser": named}))
+    arguments = ["train-parser", "--config", str(tmp_path / "graph.yaml"), "--formalism"]
+    assert main([*arguments, "graph"]) == 0
+    assert "labelled F1" in capsys.readouterr().out
+    assert json.loads((tmp_path / "cache/parsers/cli/parser.json").read_text())["options"]["label_share"] == 0.1
+    assert main([*arguments, "tree"]) == 2
+    assert "--formalism tree: expected a parser that gives a tree" in capsys.readouterr().err
