@@ -43,10 +43,10 @@ from depgen.errors import UserError
 from depgen.nn.earlier_pairs import EarlierPairs
 from depgen.nn.pair_scores import Pairs
 from depgen.nn.pair_side import KeptRows, PairSide, SideTables, WordRows
+from depgen.nn.positions import sinusoids
 from depgen.nn.vocabulary import full_precision
+from depgen.trees.feature_tapes import FEATURES, LARGEST
 
-FEATURES = ("degree", "depth", "distance")
-"""The order of features in tapes."""
 POSITIONS = 256
 """Words of the longest sentence that an incremental pass takes by default."""
 
@@ -175,7 +175,7 @@ class GraphScorer(nn.Module):
         features: those of `FEATURES` that are read; with none of them, pairs know their distance in words alone.
         codes: the number of values that a feature has.
         feature_size: of a feature's embedding.
-        position_size: of the sinusoids, even; None: d.
+        position_size: of the sinusoids; None: d.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class GraphScorer(nn.Module):
         max_count: int = 29,
         mask_counts: bool = True,
         features: Sequence[str] = FEATURES,
-        codes: int = 151,
+        codes: int = LARGEST + 1,
         feature_size: int = 256,
         position_size: int | None = None,
     ) -> None:
@@ -205,7 +205,7 @@ class GraphScorer(nn.Module):
 
     def tables(self, words: int) -> ScorerTables:
         """The tables for sentences of at most `words` words; make it once for fixed weights."""
-        positions = _sinusoids(words + 1, self.position_size, self.root)
+        positions = sinusoids(words + 1, self.position_size, fairseq=False, dtype=self.root.dtype).to(self.root.device)
         features = positions.new_empty(0, self.codes, 0)
         if self.embeddings:
             features = torch.stack([each.weight for each in self.embeddings])  # type: ignore[misc]
@@ -283,8 +283,8 @@ class GraphScorer(nn.Module):
             state: of the words before it.
             words: o of the next word.
             features: those of `FEATURES` of the root and the earlier words, in the graph of these.
-            opens: hypotheses that have a next word now, the others stay as they are, with -inf for all arcs and all counts
-                but 0; None: all. Costs a wait for a GPU.
+            opens: hypotheses that have a next word now; the others stay as they are, with -inf for all arcs and all
+                counts but 0. None: all have one. Waits for a GPU.
 
         Raises:
             UserError: the sentence is longer than `root_state` expects.
@@ -368,13 +368,6 @@ def _rows_of(features: Sequence[str]) -> list[int]:
     if len(set(features)) < len(features) or not set(features) <= set(FEATURES):
         raise UserError(f"features are {list(features)}; choose from {list(FEATURES)}, each at most once")
     return [FEATURES.index(each) for each in features]
-
-
-def _sinusoids(length: int, size: int, like: Tensor) -> Tensor:
-    """sin(k / 10000^(2m / size)) for all m, then the cosines, for k = 0 … length - 1."""
-    frequencies = 10000 ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
-    return torch.cat((angles.sin(), angles.cos()), -1).to(like)
 
 
 def _placed(values: Tensor, places: Tensor, shape: tuple[int, ...]) -> Tensor:

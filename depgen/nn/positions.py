@@ -9,7 +9,9 @@ from torch import Tensor, nn
 from depgen.errors import UserError
 
 
-def sinusoids(length: int, width: int, *, fairseq: bool = True) -> Float[Tensor, "length width"]:
+def sinusoids(
+    length: int, width: int, *, fairseq: bool = True, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "length width"]:
     """The table of sinusoidal positions 0 … length - 1: sines in the first half of the axis, cosines in the second.
 
     An odd width ends with a zero.
@@ -21,12 +23,13 @@ def sinusoids(length: int, width: int, *, fairseq: bool = True) -> Float[Tensor,
         length: number of positions.
         width: size of an embedding.
         fairseq: frequencies 10000^(-k / (width/2 - 1)) as in fairseq, not the 10000^(-k / (width/2)) of Vaswani et al.
+        dtype: of the table; computed in float64.
     """
     half = width // 2
     steps = max(half - fairseq, 1)
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / steps))
     angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
-    table = torch.zeros(length, width)
+    table = torch.zeros(length, width, dtype=dtype)
     table[:, :half] = angles.sin()
     table[:, half : 2 * half] = angles.cos()
     return table

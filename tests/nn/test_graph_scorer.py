@@ -9,7 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import depgen.nn.pair_scores
 from depgen.errors import UserError
-from depgen.nn.graph_scorer import FEATURES, GraphScorer
+from depgen.nn.graph_scorer import GraphScorer
+from depgen.trees.feature_tapes import FEATURES
 
 WIDTH, LENGTHS = 6, (5, 1, 3)
 OPTIONS = {
@@ -190,6 +191,34 @@ def test_hypotheses_that_branch_get_the_scores_of_their_own_past():
             torch.testing.assert_close(found.from_earlier[k], alone.from_earlier[0, t, : t + 1])
             torch.testing.assert_close(found.to_earlier[k], alone.to_earlier[0, t, : t + 1])
             torch.testing.assert_close(found.counts[k], alone.counts[0, t])
+
+
+@torch.no_grad()
+def test_hypotheses_open_words_at_different_times():
+    scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((4, 4, 2))
+    whole = scorer(vectors, tapes, lengths)
+    state, numbers = scorer.root_state(3), [0, 0, 0]
+    for opens in ([1, 0, 1], [0, 0, 0], [1, 1, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]):
+        nodes = max(numbers) + 1
+        features = torch.full((3, 3, nodes), 7)  # of words that a row has not
+        for row, t in enumerate(numbers):
+            features[:, row, : t + 1] = tapes[row, :, t, : t + 1]
+        words = torch.stack([vectors[row, min(t, 3)] for row, t in enumerate(numbers)])
+        found = scorer.step(state, words, features, opens=torch.tensor(opens).bool())
+        state = found.state
+        for row, t in enumerate(numbers):
+            arcs = found.from_earlier[row], found.to_earlier[row]
+            if opens[row]:
+                wanted = whole.from_earlier[row, t], whole.to_earlier[row, t]
+                for one, other in zip(arcs, wanted, strict=True):
+                    torch.testing.assert_close(one[: t + 1], other[: t + 1])
+                    assert one[t + 1 :].isneginf().all()
+                torch.testing.assert_close(found.counts[row], whole.counts[row, t])
+            else:
+                assert all(each.isneginf().all() for each in arcs)
+                assert found.counts[row].softmax(0).tolist() == [1] + [0] * 6
+        numbers = [t + opened for t, opened in zip(numbers, opens, strict=True)]
+    assert numbers == state.lengths.tolist() == [4, 4, 2]
 
 
 def test_one_by_one_and_with_padding():
