@@ -384,6 +384,10 @@ def test_the_graphs_of_a_corpus_are_drawn(tmp_path):
 
 def test_a_graph_that_is_not_there_is_refused(files, tmp_path):
     with pytest.raises(UserError, match=r"sentence 1 .*: expected a graph \(predicted\), found none"):
-        draw_trees([write(tmp_path / "g.conllu", [replace(GOLD[0], edges=())] * 3), files[0]], structure="graph")
+        draw_trees(
+            [write(tmp_path / "g.conllu", [replace(GOLD[0], edges=((2, 1, "x"),))]), files[0]],
+            structure="graph",
+            number=1,
+        )
     with pytest.raises(UserError, match=r"structure: graph .* leave it out"):
         draw_trees(files[:1], structure="graph", run="some/run")
