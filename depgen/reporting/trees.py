@@ -219,10 +219,8 @@ def _trees(
             named.append((f"{name}: {right}{without}", other))
     for caption, each in named:
         if (each.heads if structure == "tree" else each.edges) is None:
-            needed = (
-                f"{'heads' if structure == 'tree' else 'a graph'}{f' ({caption.partition(":")[0]})' if caption else ''}"
-            )
-            raise UserError(f"{place}: expected {needed}, found none.")
+            needed, name = "heads" if structure == "tree" else "a graph", caption.partition(":")[0]
+            raise UserError(f"{place}: expected {needed}{f' ({name})' if name else ''}, found none.")
         if structure == "tree" and each.heads is not None:
             check_tree(each.heads, place, words=each.words)
     return Trees(place, tuple(named), tuple(left_out), structure)
