@@ -16,12 +16,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from depgen.data.annotated_rows import Row
+from depgen.data.annotated_rows import Row, document_of_row
 from depgen.data.annotated_table import TABLE, opened, write_table
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, locked, write_atomically
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, Rearranger
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document
 
@@ -87,12 +87,10 @@ def annotated_split(
         with locked(folder):
             if not (folder / TABLE).is_file():
                 documents = _unchanged(
-                    islice(corpus.documents(split), max_documents),
+                    _documents(corpus, split, annotator, processes=processes, **cut),
                     lambda: annotation_fingerprint(corpus, split, annotator, **cut) == folder.name,
                     title=f"{corpus.name} {split}",
                 )
-                if whole_documents:
-                    documents = map(merge_sentences, documents)
                 _write(folder, documents, annotator, processes=processes, title=f"{corpus.name} {split}")
     table = opened(folder / TABLE)
     if max_documents is None:
@@ -100,15 +98,39 @@ def annotated_split(
     return table.select(range(min(max_documents, len(table))), new_fingerprint=folder.name)
 
 
+def _documents(
+    corpus: Corpus,
+    split: Split,
+    annotator: Annotator | None,
+    *,
+    processes: int,
+    whole_documents: bool,
+    max_documents: int | None,
+) -> Iterator[Document]:
+    """What an annotator is given: the corpus's documents, or what the annotator whose trees it rearranges makes."""
+    if isinstance(annotator, Rearranger):
+        table = annotated_split(
+            corpus, split, annotator.annotator,
+            processes=processes, whole_documents=whole_documents, max_documents=max_documents,
+        )  # fmt: skip
+        return map(document_of_row, table)
+    documents = islice(corpus.documents(split), max_documents)
+    return map(merge_sentences, documents) if whole_documents else documents
+
+
 def _table_folder(
     corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool, max_documents: int | None
 ) -> Path:
-    """Where the documents' rows are or will be: in the table of all if it is there, else in one of the first alone."""
+    """Where the documents' rows are or will be: in the table of all if it is there, else in one of the first alone.
+
+    What is rearranged among all differs from what is rearranged among the first.
+    """
+    limits = (max_documents,) if isinstance(annotator, Rearranger) else dict.fromkeys((None, max_documents))
     folders = [
         cache_root()
         / "annotations"
         / annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents, max_documents=limit)
-        for limit in dict.fromkeys((None, max_documents))
+        for limit in limits
     ]
     return next((folder for folder in folders if (folder / TABLE).is_file()), folders[-1])
 

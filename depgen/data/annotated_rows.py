@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from depgen.errors import UserError
-from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.annotator import (
+    FIELDS,
+    Annotator,
+    Rearranger,
+    SentenceError,
+    has_self_loops,
+    leaves_out,
+    structure_of,
+)
 from depgen.trees.constituency import check_constituents
 from depgen.trees.graph import check_graph
 from depgen.trees.sentence import Constituent, Document, Edge, Sentence
@@ -18,7 +26,8 @@ Row = dict[str, Any]
 
 def annotate_documents(documents: Sequence[Document], annotator: Annotator | None) -> list[Row]:
     """One row a document, trees checked: a single head a word, within the sentence, no cycle; and graphs or
-    constituents, where the annotator gives such. It may leave sentences out that say so.
+    constituents, where the annotator gives such. It may leave sentences out that say so. A `Rearranger`
+    gets documents that are annotated.
 
     Raises:
         UserError: an empty document, a sentence that the annotator refuses, other words than were given, no heads,
@@ -26,7 +35,7 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
     """
     sentences = [sentence for document in documents for sentence in document.sentences]
     try:
-        annotated = iter(sentences if annotator is None else annotator.annotate(sentences))
+        annotated = iter(_annotated(sentences, annotator))
     except SentenceError as error:
         raise UserError(f"{_place(documents, error.number)}: {error.complaint}") from error
     rows: list[Row] = []
@@ -53,6 +62,12 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
             f"{documents[-1].identifier}: the annotator ({annotator.scheme}) gave back {surplus} sentences too many."
         )
     return rows
+
+
+def _annotated(sentences: list[Sentence], annotator: Annotator | None) -> list[Sentence]:
+    if isinstance(annotator, Rearranger):
+        return annotator.rearranged(sentences)
+    return sentences if annotator is None else annotator.annotate(sentences)
 
 
 def document_of_row(row: Row) -> Document:

@@ -12,7 +12,7 @@ from typing import Any
 
 from depgen.data.annotated_rows import Row, annotate_documents
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, structure_of
+from depgen.trees.annotator import Annotator, Rearranger, structure_of
 from depgen.trees.sentence import Document, Sentence
 
 _PARTS = {"edges": ("head", "dependent", "label"), "spans": ("start", "end", "label")}
@@ -148,6 +148,8 @@ def _annotate_table(part: Path, annotator: Annotator, *, processes: int, chunk: 
 
     documents = opened(part / DOCUMENTS)
     schema = _table_schema(annotator)
+    if isinstance(annotator, Rearranger):
+        processes, chunk = 1, len(documents)
     with _spawned_processes():
         annotated = documents.map(
             _AnnotatedColumns(annotator),

@@ -159,7 +159,9 @@ class GraphSearch:
             if bool((lengths == k).any()):
                 beam = beam.only((lengths > k).to(device)[beam.items])
             if k:
-                beam = self._with_token(beam, inputs[:, k], opens[:, k], None if self.forced is None else self.forced[:, k])
+                beam = self._with_token(
+                    beam, inputs[:, k], opens[:, k], None if self.forced is None else self.forced[:, k]
+                )
             ends = lengths == k + 1
             counts = ~ends.to(device) | self.with_end
             log_probs = self.reader.token_log_probs(beam.state, targets[beam.items, k])

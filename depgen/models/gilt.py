@@ -547,7 +547,9 @@ class GiLT(LeftToRight):
         size = self.backbone.vocabulary_size
         if state is not None and state.pending is None:
             choices = self.choices(state, tokens[:, 0], self._opens(state, tokens[:, 0]))
-            return F.pad(choices.log_probs, (size, 0), value=-torch.inf), replace(state, pending=(tokens[:, 0], choices))
+            return F.pad(choices.log_probs, (size, 0), value=-torch.inf), replace(
+                state, pending=(tokens[:, 0], choices)
+            )
         if state is None:
             state = self._after_prompts(tokens, padding)
         else:
@@ -605,9 +607,7 @@ class GiLT(LeftToRight):
         graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=counts)
         return [replace(text, ids=text.ids[::2], structure=edges) for text, edges in zip(found, graphs, strict=True)]
 
-    def _counts(
-        self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, *, beam_size: int
-    ) -> list[list[int]]:
+    def _counts(self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, *, beam_size: int) -> list[list[int]]:
         """The number of arcs that each token's word has with earlier words, in the likeliest graph; 0 in a word."""
         graphs = self.parse(sentences, vocabulary=vocabulary, beam_size=beam_size, with_end=False)
         found = []

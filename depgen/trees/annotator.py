@@ -69,6 +69,25 @@ class Annotator(Protocol):
         ...
 
 
+@runtime_checkable
+class Rearranger(Annotator, Protocol):
+    """An annotator that gives what another one gives to other sentences: it needs all sentences of a split at once.
+
+    Attributes:
+        annotator: the other one. Its annotation of the split is made first, or found where it was made before.
+    """
+
+    annotator: Annotator
+
+    def rearranged(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The same sentences, which the other annotator has annotated, with trees or graphs of one another.
+
+        Raises:
+            SentenceError: one of them can't be given any.
+        """
+        ...
+
+
 def structure_of(annotator: Annotator) -> Structure:
     """Whether an annotator gives trees, graphs or constituents: its attribute `structure`, absent for trees.
 

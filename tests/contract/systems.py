@@ -132,11 +132,19 @@ SYSTEMS: dict[str, System] = {
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
     "GiLT": System(partial(GiLT, TRANSFORMER_XL, **GILT_SIZES), BUILDER, graphs_of_counts),
     "GiLT, GPT-2, full": System(
-        partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
+        partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]),
+        BUILDER,
+        graphs_of_counts,
     ),
     "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, lambda model, ids: all_graphs(len(ids))),
-    "Pushdown": System(partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))),
-    "Pushdown, hidden": System(partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"), BUILDER, lambda model, ids: all_bracketings(len(ids))),
+    "Pushdown": System(
+        partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))
+    ),
+    "Pushdown, hidden": System(
+        partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"),
+        BUILDER,
+        lambda model, ids: all_bracketings(len(ids)),
+    ),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
