@@ -28,7 +28,7 @@ def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_
     rows = found.rows()
     right = np.array([item.is_right for item in found.items], dtype=np.float64)
     parts = {f"blimp_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "phenomenon"}
-    return _numbers("blimp", rows[-1], parts, right, what="pairs", beam_size=beam_size)
+    return _numbers("blimp", rows[-1], parts, right, what="pairs")
 
 
 def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
@@ -43,7 +43,7 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     rows = found.rows()
     holds = np.array([np.mean(item.holds) for item in found.items])
     parts = {f"suites_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "circuit"}
-    return _numbers("suites", rows[-1], parts, holds, what="items", beam_size=beam_size)
+    return _numbers("suites", rows[-1], parts, holds, what="items")
 
 
 def system_of(run: Path, beam_size: int | None) -> System:
@@ -62,13 +62,12 @@ def _numbers(
     items: np.ndarray,
     *,
     what: str,
-    beam_size: int | None,
 ) -> Numbers:
     """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`."""
     found = Numbers()
-    kind = overall["likelihood"]
-    search = f", {beam_size} hypotheses" if kind == "bound" and beam_size else ""
-    setting = f"protocol {overall['protocol']}, {kind} log-likelihood{search}"
+    # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
+    kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
+    setting = f"protocol {overall['protocol']}, {kind}"
     accuracies = {key + end: overall[name] for name, end in MEASURES.items() if overall.get(name) is not None}
     found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"]})
     if not overall["decided"]:
