@@ -40,10 +40,8 @@ class Tapes:
     def of(self, heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int) -> np.ndarray:
         """The tapes of a sentence; an arc of a word to itself is in none, as no search chooses one."""
         others = heads != dependents
-        return feature_tapes(
-            heads[others], dependents[others], words, degree_weights=self.degree_weights, distance_weights=self.distance_weights,
-            disconnected=self.disconnected,
-        )  # fmt: skip
+        weights = {"degree_weights": self.degree_weights, "distance_weights": self.distance_weights}
+        return feature_tapes(heads[others], dependents[others], words, **weights, disconnected=self.disconnected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +74,8 @@ class GraphBatch(TokenBatch):
     @property
     def counts(self) -> Int[Tensor, "batch words"]:
         """The number of each word's arcs with earlier words and the root."""
-        assert self.from_earlier is not None and self.to_earlier is not None
+        assert self.from_earlier is not None
+        assert self.to_earlier is not None
         return self.from_earlier.sum(-1) + self.to_earlier.tril().sum(-1)  # without self-loops
 
 

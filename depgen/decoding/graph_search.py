@@ -1,6 +1,5 @@
 """The search over the graphs of sentences that are given: hypotheses differ in how many arcs each word has."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -89,8 +88,8 @@ class Prefix:
 class GraphReader(Protocol):
     """A system that reads tokens and gives the words that they begin arcs."""
 
-    def beginning(self, tokens: Int[Tensor, " rows"]) -> Prefix:
-        """What is known after the tokens that begin sentences."""
+    def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> Prefix:
+        """What is known after the tokens that begin sentences of at most so many words."""
         ...
 
     def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
@@ -152,7 +151,8 @@ class GraphSearch:
             graphs: whether to return graphs.
         """
         items, longest, device = len(inputs), int(lengths.max()), inputs.device
-        beam = Beam.of(self.reader.beginning(inputs[:, 0]), items, device=device)
+        beginning = self.reader.beginning(inputs[:, 0], words=int(opens.sum(1).max()))
+        beam = Beam.of(beginning, items, device=device)
         sums = beam.scores.new_zeros(items, longest + 1)
         found: list[tuple[Edge, ...]] = [()] * items
         for k in range(longest):

@@ -110,9 +110,11 @@ class TapeAttention(nn.Module):
             key_weight: what the projections pass through, [width width]; None: nothing.
             heads: number of attention heads.
         """
-        of_layer = zip(self.embeddings, self.projections[layer], strict=True)
+        projections: Any = self.projections[layer]
+        of_layer = zip(self.embeddings, projections, strict=True)
         keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
-        return (keys if key_weight is None else F.linear(keys, key_weight)).unflatten(-1, (heads, -1))
+        passed = keys if key_weight is None else F.linear(keys, key_weight)
+        return passed.view(*keys.shape[:2], heads, -1)
 
     def codes(
         self,
@@ -224,7 +226,7 @@ class GiLT(LeftToRight):
         backbone: BackboneFactory,
         vocabulary_size: int,
         *,
-        features: Sequence[Feature] = FEATURES,
+        features: Sequence[Feature] = ("degree", "depth", "distance"),
         tape_layers: int | None = None,
         tape_through: Literal["content", "position", "key"] | None = None,
         feature_size: int = 256,
@@ -252,7 +254,7 @@ class GiLT(LeftToRight):
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
         disconnected = 0 if distance_codes == "shared" else DISCONNECTED
-        self.tapes = Tapes(tuple(degree_weights), tuple(distance_weights), disconnected, max_count)
+        self.tapes = Tapes(degree_weights, distance_weights, disconnected, max_count)
         self.first_tape_layer = layers - _at_most(layers, tape_layers=tape_layers)
         self.middle_layer = _at_most(layers, middle_layer=middle_layer or layers // 2 + 1)
         relative = getattr(self.backbone, "content_bias", None) is not None
@@ -273,7 +275,7 @@ class GiLT(LeftToRight):
         self.weights = token_weight, arc_weight, count_weight
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
         self.scorer_learning_rate, self.clip = scorer_learning_rate, clip
-        self._opens_word: Tensor | None = None
+        self._opens_word, self._longest = torch.ones(vocabulary_size, dtype=torch.bool), 0  # of the texts generated now
 
     @property
     def collate(self) -> Callable[[ItemBatch], GraphBatch]:
@@ -324,7 +326,8 @@ class GiLT(LeftToRight):
             if self.tape_through == "position":
                 backbone: Any = self.backbone
                 queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
-            return coded_scores(queries, tables, codes) * queries.size(-1) ** -0.5
+            scaled: Tensor = coded_scores(queries, tables, codes) * queries.size(-1) ** -0.5
+            return scaled
 
         return scores
 
@@ -389,15 +392,17 @@ class GiLT(LeftToRight):
 
     def _sentence_losses(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
         """The cross-entropies (nats) of each sentence's tokens, arcs and counts, sums."""
-        assert batch.from_earlier is not None and batch.to_earlier is not None
+        assert batch.from_earlier is not None
+        assert batch.to_earlier is not None
         log_probs, scores = self.teacher_forced(batch)
         arcs, counts = graph_losses(
             scores, batch.from_earlier, batch.to_earlier, batch.counts, batch.word_lengths, self_loops=self.self_loops
         )
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
 
-    def item_scores(self, batch: GraphBatch) -> ItemScores:
+    def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: with graphs, tokens, arcs and counts; without, the bound of the tokens."""
+        assert isinstance(batch, GraphBatch)
         if batch.tapes is None:
             return super().item_scores(batch)
         nll = sum(map(precise, self._sentence_losses(batch)))
@@ -413,17 +418,18 @@ class GiLT(LeftToRight):
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
-    def log_probs(self, batch: GraphBatch) -> Float[Tensor, "batch length"]:
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """What each target adds to the log-probability (nats) of its sentence, over the graphs that a beam holds.
 
         Their sums are lower bounds of log-probabilities. The arcs of a word are counted at the target after its first
         token.
         """
+        assert isinstance(batch, GraphBatch)
         at_once = max(1, HYPOTHESES.get(batch.inputs.device.type, 1 << 11) // self.beam_size)
         search = GraphSearch(self, self.beam_size, self.counts_per_hypothesis)
         found = []
-        for part in torch.arange(len(batch.inputs)).split(at_once):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
+        for first in range(0, len(batch.inputs), at_once):
+            rows = slice(first, first + at_once)
             log_probs, _ = search.run(batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows])
             found.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
         return torch.cat(found)
@@ -449,15 +455,23 @@ class GiLT(LeftToRight):
 
     # -- search over graphs -------------------------------------------------------------------------------------------
 
-    def beginning(self, tokens: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"] | None = None) -> Prefix:
-        """What is known after the tokens that begin sentences."""
+    def beginning(
+        self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
+    ) -> Prefix:
+        """What is known after the tokens that begin sentences.
+
+        Args:
+            tokens: one a row.
+            words: the most words that a sentence will have.
+            is_token: False at padding.
+        """
         rows = len(tokens)
         graph = GraphState.empty(
             rows, device=self.device, degree_weights=self.tapes.degree_weights,
             distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
         )  # fmt: skip
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
-        return self._read_on(None, tokens, self.scorer.root_state(rows), graph, word, is_token)
+        return self._read_on(None, tokens, self.scorer.root_state(rows, words=words), graph, word, is_token)
 
     def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
@@ -493,14 +507,21 @@ class GiLT(LeftToRight):
         return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], is_token)
 
     def _read_on(
-        self, state: Any, tokens: Tensor, memory: ScorerState, graph: GraphState, word: Tensor, is_token: Tensor | None
-    ) -> Prefix:  # fmt: skip
+        self,
+        state: BackboneState | None,
+        tokens: Tensor,
+        memory: ScorerState,
+        graph: GraphState,
+        word: Tensor,
+        is_token: Tensor | None,
+    ) -> Prefix:
         """What is known after one more token a row, whose tape is that of the graph."""
         word = torch.cat((word, graph.lengths[:, None]), 1)
         rows = graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.read(tokens[:, None], rows, word, state=state, carry=True, padding=padding)
-        assert output.layers is not None and output.state is not None
+        assert output.layers is not None
+        assert output.state is not None
         states = self._states(output.layers)[:, -1]
         return Prefix(output.state, output.hidden[:, -1], states, memory, graph, word)
 
@@ -543,7 +564,7 @@ class GiLT(LeftToRight):
     def generation_step(
         self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: Prefix | None
     ) -> tuple[Float[Tensor, "batch choices"], Prefix]:
-        """Log-probabilities of the next choice: of tokens and numbers of arcs in turn, whose ids follow those of tokens."""
+        """Log-probabilities of the next choice: of tokens and of numbers of arcs, whose ids follow those of tokens."""
         size = self.backbone.vocabulary_size
         if state is not None and state.pending is None:
             choices = self.choices(state, tokens[:, 0], self._opens(state, tokens[:, 0]))
@@ -561,7 +582,7 @@ class GiLT(LeftToRight):
         """What is known after prompts of tokens and numbers of arcs in turn, padded at the left."""
         is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
         ids, counts, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
-        state = self.beginning(ids[:, 0], is_token[:, 0])
+        state = self.beginning(ids[:, 0], words=self._longest, is_token=is_token[:, 0])
         for k in range(1, ids.size(1)):
             opens = self._opens(state, ids[:, k]) & is_token[:, k - 1]
             choices = self.choices(state, ids[:, k], opens)
@@ -576,7 +597,6 @@ class GiLT(LeftToRight):
 
     def _opens(self, state: Prefix, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
-        assert self._opens_word is not None
         return self._opens_word[tokens] | (state.graph.lengths == 0)
 
     def generate(
@@ -592,6 +612,7 @@ class GiLT(LeftToRight):
         """Texts with the graphs over prompt and text as one sentence; see `LeftToRight.generate`."""
         size = self.backbone.vocabulary_size
         self._opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
+        self._longest = max(map(len, prompts), default=0) + max_new_tokens
         of_prompts = self._counts(prompts, vocabulary, beam_size=options.prompt_beam_size)
         begun = [
             [size, *chain(*((token, size + count) for token, count in zip(prompt, counts, strict=True)))]
@@ -640,4 +661,5 @@ def _joined(
         ends += [(head + before if head else 0, dependent + before) for head, dependent, *_ in edges]
         tokens += len(ids)
         before = word[tokens]
-    return tuple(np.array(ends, np.int64).reshape(-1, 2).T)
+    heads, dependents = np.array(ends, np.int64).reshape(-1, 2).T
+    return heads, dependents

@@ -1,4 +1,4 @@
-"""How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` ask it."""
+"""How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -118,10 +118,9 @@ class Slow:
     def tape(self, arcs):
         """The tape of all prefixes."""
         options = self.model.tapes
-        return oracle.tapes(
-            [arc for arc in arcs if arc[0] != arc[1]], self.words, degree_weights=options.degree_weights, distance_weights=options.distance_weights,
-            disconnected=options.disconnected,
-        )  # fmt: skip
+        weights = {"degree_weights": options.degree_weights, "distance_weights": options.distance_weights}
+        others = [arc for arc in arcs if arc[0] != arc[1]]
+        return oracle.tapes(others, self.words, **weights, disconnected=options.disconnected)
 
     def _layers_of(self, arcs):
         """The states of all layers, embedding first."""
@@ -240,7 +239,7 @@ def test_the_beam_with_given_arcs_scores_as_training_does():
     tokens, scores = model.teacher_forced(batch)
     counts = scores.counts.log_softmax(-1)
     for row, (ids, _) in enumerate(GRAPHS):
-        state = model.beginning(batch.inputs[row : row + 1, 0])
+        state = model.beginning(batch.inputs[row : row + 1, 0], words=len(ids))
         for k in range(len(ids) + 1):
             if k:
                 choices = model.choices(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
@@ -377,7 +376,8 @@ def test_one_word_and_two_hundred_words_are_read():
         ids = [3 + k % 9 for k in range(length)]
         for arcs in ([], [(0, word) for word in range(1, length + 1)]):
             tokens, scores = model.teacher_forced(batch_of(model, [(ids, arcs)]))
-            assert tokens.isfinite().all() and scores.counts[..., 0].isfinite().all()
+            assert tokens.isfinite().all()
+            assert scores.counts[..., 0].isfinite().all()
     search = GraphSearch(model, 2, 2)
     batch = batch_of(model, [([3 + k % 9 for k in range(200)], [])])
     log_probs, _ = search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
