@@ -9,12 +9,13 @@ from xml.etree import ElementTree
 import pytest
 
 from depgen.cli import main
-from depgen.data.treebank import ConlluTreebank
+from depgen.data.treebank import ConlluTreebank, SdpTreebank
 from depgen.errors import UserError
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.reporting import trees
+from depgen.reporting.arc_picture import arc_picture, edges_of, word_places
 from depgen.reporting.drawing import PAGE, text_width
-from depgen.reporting.trees import draw_trees, tree_picture, word_places
+from depgen.reporting.trees import draw_trees
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
@@ -47,8 +48,10 @@ def texts(element, kind):
 
 def picture_of(sentence, gold=None, left_out=()):
     """The places of the words, the drawing, and the drawing as XML."""
-    places = word_places([sentence])
-    picture = tree_picture(sentence, places=places, gold=gold, left_out=left_out)
+    edges = edges_of(sentence)
+    places = word_places(sentence.words, edges)
+    gold = None if gold is None else edges_of(gold)
+    picture = arc_picture(sentence.words, edges, places=places, gold=gold, left_out=left_out)
     return places, picture, ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
 
 
@@ -138,14 +141,15 @@ def test_long_sentences_fit_a_page(tmp_path):
 
 def test_words_take_the_room_of_their_letters_and_labels():
     words = ("a", "considerably", "cat", "of", "it")
-    bare = word_places([Sentence(words, (2, 0, 2, 3, 4))])
+    tree = edges_of(Sentence(words, (2, 0, 2, 3, 4)))
+    bare = word_places(words, tree)
     gaps = [right - left for left, right in pairwise(bare.middles)]
     assert max(gaps) < 80
     assert min(gaps) == gaps[-1] == 34
     assert bare.middles[1] - bare.middles[0] > text_width("considerably", size=16) / 2
     assert text_width("illicit", size=16) < text_width("mammoth", size=16) / 2
     relations = ("det", "root", "nsubj:outer", "x", "y")
-    labelled = word_places([Sentence(words, (2, 0, 2, 3, 4)), Sentence(words, (2, 0, 2, 3, 4), relations)])
+    labelled = word_places(words, tree + edges_of(Sentence(words, (2, 0, 2, 3, 4), relations)))
     assert labelled.middles[2] - labelled.middles[1] > text_width("nsubj:outer", size=12)
     assert labelled.middles[1] == bare.middles[1]
 
@@ -325,3 +329,65 @@ def test_wrong_options_are_refused(files, tmp_path, monkeypatch, capsys, runs_of
     error = capsys.readouterr().err
     assert re.search(message, error)
     assert len(error.splitlines()) < 6
+
+
+# -- graphs ---------------------------------------------------------------------------------------------------------
+
+WORDS = ("she", "tried", "and", "sang", ".")
+GRAPH = (
+    (2, 1, "nsubj"), (4, 1, "nsubj"), (0, 2, "top"), (4, 2, "back"), (0, 4, "top"), (2, 4, "conj"), (2, 4, "xcomp"),
+)  # fmt: skip
+LOOP = (4, 4, "loop")
+
+
+def test_a_graph_has_words_of_several_heads_and_of_none():
+    places = word_places(WORDS, (*GRAPH, LOOP))
+    picture = arc_picture(WORDS, (*GRAPH, LOOP), places=places)
+    element = ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
+    assert drawn_arcs(element, places).keys() == {(2, 1), (4, 1), (4, 2), (2, 4)}
+    assert sorted(texts(element, "label")) == ["back", "conj", "nsubj", "nsubj", "xcomp"]
+    assert (texts(element, "root"), texts(element, "itself")) == (["top", "top"], ["itself: loop"])
+    legs = [leg for d in re.findall(r'class="arc" d="M([^"]*)"', picture.svg) for leg in (d.split()[0], d.split()[-1])]
+    assert len({*legs}) == len(legs) == 10
+    bottom = max(float(y) for y in re.findall(r'class="(?:root|itself)" x="[\d.]+" y="([\d.]+)"', picture.svg))
+    assert bottom < picture.height
+    assert arc_picture(("a", "b"), (), places=word_places(("a", "b"), ())).svg.count("<path") == 0
+
+
+def graph_files(folder):
+    other = (*GRAPH[:2], (4, 3, "cc"), *GRAPH[5:6], (4, 5, "punct"))
+    trees = {"heads": (2, 0, 4, 2, 2), "relations": ("nsubj", "root", "cc", "conj", "punct")}
+    return [
+        write(folder / f"{k}.conllu", [Sentence(WORDS, **trees, edges=edges)]) for k, edges in enumerate((GRAPH, other))
+    ]
+
+
+def test_a_graph_is_compared_with_the_gold_one(tmp_path, capsys):
+    paths = graph_files(tmp_path)
+    path = tmp_path / "a.svg"
+    assert main(["draw", *map(str, paths), "--structure", "graph", "--output", str(path)]) == 0, capsys.readouterr().err
+    assert "graphs of 1 sentences" in capsys.readouterr().out
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    assert "predicted: 3 of 4 edges right, 6 are gold, without punctuation (by relation)" in texts(root, "caption")
+    strokes = [each.get("stroke") for each in root.iter(f"{SVG}path") if each.get("class") == "arc"]
+    assert sorted(strokes[5:]) == ["#1565a8", "#1565a8", "#1565a8", "#9a9a9a", "#c62828"]
+
+
+def test_the_graphs_of_a_corpus_are_drawn(tmp_path):
+    (tmp_path / "a.sdp").write_text("#1\nAda\n".replace("Ada", "1\tAda\t_\tNNP\t+\t-") + "\n", encoding="utf-8")
+    corpus = SdpTreebank(str(tmp_path), train=[], valid=[], test=["a.sdp"])
+    draw_trees(corpus=corpus, structure="graph", output=tmp_path / "a.svg")
+    assert texts(ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8")), "root") == ["top"]
+    with pytest.raises(UserError, match=r"sentence 1 \(1\): expected heads, found none"):
+        draw_trees(corpus=corpus, output=tmp_path / "a.svg")
+
+
+def test_a_graph_that_is_not_there_is_refused(files, tmp_path):
+    with pytest.raises(UserError, match=r"sentence 1 .*: expected a graph \(predicted\), found none"):
+        draw_trees(
+            [write(tmp_path / "g.conllu", [replace(GOLD[0], edges=((2, 1, "x"),))]), files[0]],
+            structure="graph",
+            number=1,
+        )
+    with pytest.raises(UserError, match=r"structure: graph .* leave it out"):
+        draw_trees(files[:1], structure="graph", run="some/run")
