@@ -13,6 +13,7 @@ from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
 from depgen.annotation.supar_structures import SuparConstituencyAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank
+from depgen.cli import main
 from depgen.data.annotated import annotated_split
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.bracketed import BracketedTreebank
@@ -118,6 +119,12 @@ def test_the_loss_is_that_of_all_binary_trees():
     expected = expected / 5 + sum(crossed) / len(crossed)
     parser.log = lambda *args, **options: None
     assert parser.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_conllu_holds_no_constituents(annotator, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("Go a small cat\n")
+    assert main(["parse", "--parser", "brackets", "--input", str(tmp_path / "a.txt")]) == 2
+    assert "take a parser of trees or graphs" in capsys.readouterr().err
 
 
 def test_a_treebank_without_constituents_is_named(toy_treebank, tmp_path):
