@@ -46,4 +46,4 @@ def test_edges_are_counted_by_hand():
     assert scores.unlabelled_f1 == pytest.approx(100 * 6 / 7)
     assert (scores.gold, scores.found, scores.words, scores.sentences, scores.words_per_second) == (4, 4, 4, 3, 8)
     assert "unlabelled F1 85.71 (precision 75.00, recall 100.00), labelled F1 50.00" in summary_of(scores.as_dict())
-    assert labelled_scores([[]], [[]], words=1, seconds=1).labelled_f1 == 100
+    assert labelled_scores([[]], [[]], words=1, seconds=1.0).labelled_f1 == 100
