@@ -56,8 +56,8 @@ def train_parser(
     chosen = parser or resolve_name(TRAININGS[formalism or "tree"])()
     if formalism not in (None, chosen.structure):
         raise UserError(
-            f"--formalism {formalism}: expected a parser of that, found {type(chosen).__name__}, a parser of "
-            f"{chosen.structure}. Name {TRAININGS[formalism]}, or leave out --formalism or --parser."
+            f"--formalism {formalism}: expected a parser of this formalism, found {type(chosen).__name__} "
+            f"({chosen.structure}). Name {TRAININGS[formalism]}, or leave out --formalism or --parser."
         )
     fingerprint = training_fingerprint(treebank, chosen, checked_seed(seed))
 

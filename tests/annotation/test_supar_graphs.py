@@ -219,7 +219,7 @@ def test_a_missing_parser_has_a_remedy(own_cache, name, remedy):
 
 @pytest.mark.parametrize("training", [tiny_spacy, tiny_supar])
 def test_parsers_of_trees_are_no_parsers_of_graphs(graph_treebank, own_cache, training):
-    with pytest.raises(UserError, match=r"--formalism graph: .* a parser of tree\. Name .*SuparGraphTraining"):
+    with pytest.raises(UserError, match=r"--formalism graph: .* found .* \(tree\)\. Name .*SuparGraphTraining"):
         train_parser(CorpusTreebank(graph_treebank), "wrong", parser=training(), formalism="graph")
 
 
@@ -271,4 +271,7 @@ def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_pa
     assert "labelled F1" in capsys.readouterr().out
     assert json.loads((tmp_path / "cache/parsers/cli/parser.json").read_text())["options"]["label_share"] == 0.1
     assert main([*arguments, "tree"]) == 2
-    assert "--formalism tree: expected a parser of that, found SuparGraphTraining" in capsys.readouterr().err
+    assert (
+        "--formalism tree: expected a parser of this formalism, found SuparGraphTraining (graph)"
+        in capsys.readouterr().err
+    )
