@@ -226,7 +226,10 @@ def test_parsers_of_trees_are_no_parsers_of_graphs(graph_treebank, own_cache, tr
 def test_a_treebank_without_graphs_is_named(toy_treebank, own_cache, tmp_path):
     with pytest.raises(UserError, match=r"train\.conllu, sentence 1: expected a graph .*graphs: true"):
         train_parser(toy_treebank, "none", parser=tiny_graphs())
-    corpus = ConlluTreebank(*[str(tmp_path)], train=["train.conllu"])
+    for formalism, what in (("graph", "a graph"), ("constituency", "constituents")):  # of SuPar's parser by default
+        with pytest.raises(UserError, match=f"sentence 1: expected {what} of every sentence"):
+            train_parser(toy_treebank, "none", formalism=formalism)
+    corpus = ConlluTreebank(str(tmp_path), train=["train.conllu"])
     write_conllu([Document(tuple(toy_sentences(1, 0)), "x")], tmp_path / "train.conllu")
     with pytest.raises(UserError, match=r"x of .*: expected a graph .*--formalism tree"):
         CorpusTreebank(corpus).sentences("train", "graph")
