@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.errors import UserError
@@ -90,7 +91,7 @@ class KnownTrees:
         if not unknown:
             return []
         if self.leave_unknown and self.structure != "tree":
-            nothing = dict.fromkeys(("heads", "relations", FIELDS[self.structure]))
+            nothing: dict[str, Any] = dict.fromkeys(("heads", "relations", FIELDS[self.structure]))
             return [replace(sentences[index], **nothing) for index in unknown]
         if self.leave_unknown:
             left = (sentences[index] for index in unknown)

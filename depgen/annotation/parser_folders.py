@@ -19,13 +19,14 @@ SCORES = "scores.json"
 MADE_BY_MAKE = ("ewt", "ewt_lowercased", "ewt_normalized", "wsj_normalized")
 """The parsers of `make parser`; experiments/ has a file for each of them."""
 
-BY_EXPERIMENT = ("ewt_supar", "ewt_graph", "ewt_content")
+BY_EXPERIMENT = ("ewt_supar", "ewt_graph", "ewt_content", "wsj_constituency")
 """Other parsers that experiments/ has a file for."""
 
 ANNOTATORS = {
     "spaCy": "depgen.annotation.spacy_parser.SpacyAnnotator",
     "SuPar biaffine": "depgen.annotation.supar_parser.SuparAnnotator",
     "SuPar biaffine graph": "depgen.annotation.supar_structures.SuparGraphAnnotator",
+    "SuPar CRF constituency": "depgen.annotation.supar_structures.SuparConstituencyAnnotator",
 }
 """The annotator of each kind of parser."""
 

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 TRAININGS: Mapping[Structure, str] = {
     "tree": "depgen.annotation.supar_training.SuparTraining",
     "graph": "depgen.annotation.supar_graph_training.SuparGraphTraining",
+    "constituency": "depgen.annotation.supar_constituency_training.SuparConstituencyTraining",
 }
 """What trains SuPar's parser of each formalism."""
 
@@ -43,7 +44,7 @@ def train_parser(
         treebank: what it is trained and tested on.
         name: of the folder; annotators name the parser by it.
         parser: what kind, with its options and step budget; by default SuPar's of the formalism.
-        formalism: what it gives a sentence, a `tree` or a `graph`; by default what `parser` gives.
+        formalism: what it gives a sentence, a `tree`, a `graph` or `constituency`; by default what `parser` gives.
         seed: of weights and batches.
         overwrite: replace a parser of that name that was trained otherwise.
 
@@ -55,8 +56,8 @@ def train_parser(
     chosen = parser or resolve_name(TRAININGS[formalism or "tree"])()
     if formalism not in (None, chosen.structure):
         raise UserError(
-            f"--formalism {formalism}: expected a parser that gives a {formalism}, found {type(chosen).__name__}, "
-            f"which gives a {chosen.structure}. Name {TRAININGS[formalism]}, or leave out --formalism or --parser."
+            f"--formalism {formalism}: expected a parser of this formalism, found {type(chosen).__name__} "
+            f"({chosen.structure}). Name {TRAININGS[formalism]}, or leave out --formalism or --parser."
         )
     fingerprint = training_fingerprint(treebank, chosen, checked_seed(seed))
 

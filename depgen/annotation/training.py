@@ -89,8 +89,7 @@ class Treebank:
         """The transformed sentences of a part, with what a parser learns from.
 
         Raises:
-            UserError: the file is missing, broken or has sentences without trees, or without graphs where these are
-                to be learnt.
+            UserError: the file is missing, broken or has sentences without trees, or without what is to be learnt.
         """
         path = self._path(part)
         documents = read_conllu(path, tags=self.tags, by_document=False, graphs=structure == "graph")
@@ -130,10 +129,15 @@ def _check_structure(sentence: Sentence, structure: Structure, where: str) -> No
             f"{where}: expected a graph of every sentence, found none. Read one (graphs: true of ConlluTreebank, or "
             "SdpTreebank), or train a parser of trees (--formalism tree)."
         )
+    if structure == "constituency" and sentence.spans is None:
+        raise UserError(
+            f"{where}: expected constituents of every sentence, found none. Read a BracketedTreebank, or train a "
+            "parser of trees (--formalism tree)."
+        )
 
 
 class CorpusTreebank:
-    """The trees or graphs of a corpus as they are: of any reader of treebanks, or of one that rewrites sentences.
+    """The trees, graphs or constituents of a corpus as they are, whatever reads or rewrites its sentences.
 
     Words without relations (NLTK's `.dp` files) are given `root` and `dep`, so that the labelled scores are the
     unlabelled ones.
@@ -155,7 +159,7 @@ class CorpusTreebank:
         """The sentences of a split, with what a parser learns from.
 
         Raises:
-            UserError: a sentence has no heads, or no graph where graphs are to be learnt.
+            UserError: a sentence has no heads, or no graph or constituents where these are to be learnt.
         """
         sentences = []
         for document in self.corpus.documents(part):

@@ -97,7 +97,7 @@ VERBS = {
         also={"max_documents": "data.init_args.max_documents"},
     ),
     "train-parser": Verb(
-        "train a dependency parser on a treebank",
+        "train a parser of trees, graphs or constituents on a treebank",
         "depgen.annotation.train_parser:train_parser",
     ),
     "train-union": Verb(

@@ -6,11 +6,18 @@ from typing import Any
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.supar_structures import SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.annotation.tagger import SpacyTagger
 from depgen.data.sentence_pairs import SentencePairs
 from depgen.evaluation.trees.induced_trees import InducedTrees
 
-_PARSERS: Mapping[type, str] = {SpacyAnnotator: "pipeline", SpacyTagger: "pipeline", SuparAnnotator: "path"}
+_PARSERS: Mapping[type, str] = {
+    SpacyAnnotator: "pipeline",
+    SpacyTagger: "pipeline",
+    SuparAnnotator: "path",
+    SuparGraphAnnotator: "path",
+    SuparConstituencyAnnotator: "path",
+}
 """Classes that load a trained parser, with the argument that names it."""
 _RUNS: Mapping[type, str] = {SentencePairs: "encoder", InducedTrees: "run"}
 """Classes that load a run of another experiment, with the argument that names it."""
@@ -21,6 +28,8 @@ def parsers_in(settings: Mapping[str, Any]) -> list[str]:
 
     >>> parsers_in({"data": {"init_args": {"annotator": "depgen.annotation.spacy_parser.SpacyAnnotator"}}})
     ['ewt_lowercased']
+    >>> parsers_in({"annotator": "depgen.annotation.supar_structures.SuparGraphAnnotator"})
+    ['ewt_graph']
     """
     return list(dict.fromkeys(str(name) for _, name in _named(settings, _PARSERS)))
 

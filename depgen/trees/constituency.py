@@ -76,7 +76,7 @@ def kept_constituents(constituents: Sequence[Constituent], kept: Sequence[bool])
     >>> kept_constituents([(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP")], [False, True, True])
     ((0, 2, 'S'), (0, 2, 'VP'))
     """
-    before = [0, *accumulate(kept)]  # kept words before each position
+    before = [0, *accumulate(map(int, kept))]  # kept words before each position
     moved = ((before[start], before[end], label) for start, end, label in constituents)
     return tuple(sorted((each for each in moved if each[0] < each[1]), key=_top_down))
 

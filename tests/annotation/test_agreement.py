@@ -91,3 +91,9 @@ def test_only_the_first_documents_count():
     assert agreement(STORIES, "valid", LeftChain(), LeftChain(), documents=1).words == 3
     report = parser_agreement(STORIES, LeftChain(), RightChain(), documents=1)
     assert "left chain / right chain on 1 documents, 1 sentences, 3 words" in report
+
+
+def test_annotators_of_graphs_are_refused():
+    for pair in ((LeftChain(), GoldTrees("own graphs", "graph")), (GoldTrees("own graphs", "graph"), LeftChain())):
+        with pytest.raises(UserError, match=r"own graphs: expected an annotator that gives trees.*graph"):
+            agreement(STORIES, "valid", *pair)

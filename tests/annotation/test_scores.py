@@ -2,7 +2,7 @@
 
 import pytest
 
-from depgen.annotation.scores import attachment_scores
+from depgen.annotation.scores import attachment_scores, labelled_scores, summary_of
 from depgen.trees.sentence import Sentence
 
 GOLD = [
@@ -35,3 +35,15 @@ def test_sub_types_of_relations_count():
     predicted = [Sentence(("her", "dog"), (2, 0), ("nmod", "root"))]
     scores = attachment_scores(gold, predicted)
     assert (scores.uas, scores.las, scores.tag_accuracy) == (100, 50, None)
+
+
+def test_edges_are_counted_by_hand():
+    gold = [[(0, 2, "root"), (2, 1, "nsubj"), (2, 1, "agent")], [(0, 1, "root")], []]
+    found = [[(2, 1, "agent"), (0, 2, "dep"), (1, 2, "obj")], [(0, 1, "root")], []]
+    scores = labelled_scores(gold, found, words=4, seconds=0.5)
+    assert (scores.unlabelled_precision, scores.unlabelled_recall) == pytest.approx((75, 100))
+    assert (scores.labelled_precision, scores.labelled_recall) == pytest.approx((50, 50))
+    assert scores.unlabelled_f1 == pytest.approx(100 * 6 / 7)
+    assert (scores.gold, scores.found, scores.words, scores.sentences, scores.words_per_second) == (4, 4, 4, 3, 8)
+    assert "unlabelled F1 85.71 (precision 75.00, recall 100.00), labelled F1 50.00" in summary_of(scores.as_dict())
+    assert labelled_scores([[]], [[]], words=1, seconds=1.0).labelled_f1 == 100

@@ -219,14 +219,17 @@ def test_a_missing_parser_has_a_remedy(own_cache, name, remedy):
 
 @pytest.mark.parametrize("training", [tiny_spacy, tiny_supar])
 def test_parsers_of_trees_are_no_parsers_of_graphs(graph_treebank, own_cache, training):
-    with pytest.raises(UserError, match=r"--formalism graph: .* gives a tree\. Name .*SuparGraphTraining"):
+    with pytest.raises(UserError, match=r"--formalism graph: .* found .* \(tree\)\. Name .*SuparGraphTraining"):
         train_parser(CorpusTreebank(graph_treebank), "wrong", parser=training(), formalism="graph")
 
 
 def test_a_treebank_without_graphs_is_named(toy_treebank, own_cache, tmp_path):
     with pytest.raises(UserError, match=r"train\.conllu, sentence 1: expected a graph .*graphs: true"):
         train_parser(toy_treebank, "none", parser=tiny_graphs())
-    corpus = ConlluTreebank(*[str(tmp_path)], train=["train.conllu"])
+    for formalism, what in (("graph", "a graph"), ("constituency", "constituents")):  # of SuPar's parser by default
+        with pytest.raises(UserError, match=f"sentence 1: expected {what} of every sentence"):
+            train_parser(toy_treebank, "none", formalism=formalism)
+    corpus = ConlluTreebank(str(tmp_path), train=["train.conllu"])
     write_conllu([Document(tuple(toy_sentences(1, 0)), "x")], tmp_path / "train.conllu")
     with pytest.raises(UserError, match=r"x of .*: expected a graph .*--formalism tree"):
         CorpusTreebank(corpus).sentences("train", "graph")
@@ -271,4 +274,7 @@ def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_pa
     assert "labelled F1" in capsys.readouterr().out
     assert json.loads((tmp_path / "cache/parsers/cli/parser.json").read_text())["options"]["label_share"] == 0.1
     assert main([*arguments, "tree"]) == 2
-    assert "--formalism tree: expected a parser that gives a tree" in capsys.readouterr().err
+    assert (
+        "--formalism tree: expected a parser of this formalism, found SuparGraphTraining (graph)"
+        in capsys.readouterr().err
+    )

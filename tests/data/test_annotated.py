@@ -17,6 +17,7 @@ from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import annotated
 from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated_rows import document_of_row
 from depgen.errors import UserError
 from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Document, Sentence
@@ -432,6 +433,7 @@ def test_constituents_are_a_list_a_sentence(cache):
     names = ("start", "end", "label")
     rows = [dict(zip(names, span, strict=True)) for span in SPANS]
     assert table[0]["spans"] == [rows, [{"start": -1, "end": -1, "label": "_"}]]
+    assert [sentence.spans for sentence in document_of_row(table[0]).sentences] == [SPANS, None]
     counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
     assert counts == [1]
     leaving.leaves_out = False

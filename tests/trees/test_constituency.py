@@ -257,6 +257,7 @@ def test_constituents_of_any_tree_are_taken_and_lose_words(length, seed):
     check_constituents(constituents, length, "here")
     kept = generator.random(length) < 0.6
     left = kept_constituents(constituents, kept.tolist())
+    assert {type(place) for start, end, _ in left for place in (start, end)} <= {int}
     check_constituents(left, int(kept.sum()), "here")
     numbers = np.flatnonzero(kept).tolist()
     within = Counter(tuple(w for w in numbers if start <= w < end) for start, end, _ in constituents)

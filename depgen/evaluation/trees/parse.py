@@ -13,6 +13,7 @@ from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import check_output, write_atomically
+from depgen.trees.annotator import structure_of
 from depgen.trees.conllu import Block, TagColumn, read_blocks
 from depgen.trees.lines import read_lines
 from depgen.trees.text_form import FormName
@@ -72,6 +73,11 @@ def parse(
     document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
     if parser is not None:
         annotator = parser_named(parser)
+        if structure_of(annotator) == "constituency":
+            raise UserError(
+                f"--parser {parser} gives constituents, which CoNLL-U can't hold: name it as the annotator of an "
+                "experiment, or take a parser of trees or graphs."
+            )
         parsed, source = parse_documents(annotator, [document]), annotator.scheme
     else:
         system = load_run(run, device=device, form=form)
