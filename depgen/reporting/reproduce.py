@@ -14,6 +14,7 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256, results_root
+from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
@@ -93,6 +94,7 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
+    check_keys(definition, [each for each in named if is_made(each, size=size)], size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
