@@ -460,7 +460,7 @@ def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_
     assert main(["fit", "--config", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.endswith("depgen: no parser at hand\n")
-    assert len(runs_of(tmp_path, "mistaken")) == kept
+    assert len([*tmp_path.glob("runs/mistaken/*")]) == kept
     assert (tmp_path / "runs" / "mistaken").exists() is kept
     assert ("nothing was trained" in error) is not kept
 
