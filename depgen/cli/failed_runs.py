@@ -9,6 +9,7 @@ from types import TracebackType
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.errors import UserError
+from depgen.locations import runs_root
 from depgen.training.runs import checkpoint_folder
 
 logger = logging.getLogger(__name__)
@@ -23,6 +24,17 @@ def remove_if_nothing_came(folder: Path) -> Leave:
         came = any(checkpoint_folder(folder).iterdir()) or (folder / "metrics.csv").is_file()
         if mistaken and not came:
             shutil.rmtree(folder)
+            _remove_if_empty(folder.absolute().parent)
             logger.info("Removed %s: nothing was trained.", folder)
 
     return leave
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Remove a folder of runs and those around it, up to the folder of all runs, as long as they hold nothing."""
+    while folder.is_relative_to(runs_root().absolute()) and folder != runs_root().absolute():
+        try:
+            folder.rmdir()
+        except OSError:  # it holds other runs, or a lock
+            return
+        folder = folder.parent

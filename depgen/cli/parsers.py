@@ -2,28 +2,37 @@
 
 import os
 import re
+import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
 
+from depgen.cli.complaints import place_of, plain_complaint, word
 from depgen.errors import UserError, did_you_mean
 from depgen.yaml_files import read_yaml
 
 NOISE = re.compile(
     r"^\s*(Subtypes: .*|Does not validate against any of the Union subtypes|Errors:|- Expected a <class 'NoneType'>.*"
-    r"|Given value type: .*|Given value: NestedArg.*)$"
+    r"|Given value type: .*|Given value: .*)$"
 )
+DUMPED = re.compile(r"\. Got value: Namespace\(.*$|Type [\w.]+\[.*\] expects a function or a callable class: ")
+"""What jsonargparse adds to a line: all settings of a class, and the type of an argument."""
 
 MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)|Option '([\w.]+)' is not accepted$")
+OF_VERB = re.compile(r"Subcommand '(\w+)' does not accept option '([\w.]+)'")
 UNPLACED = re.compile(r"unrecognized arguments: ([^-\s]\S*)")
 UNEXPECTED = "Unexpected config: "
 """What jsonargparse says, without the file's name, where YAML holds no settings."""
 
+_GIVEN: ContextVar[tuple[str, ...]] = ContextVar("_GIVEN", default=())
+"""The command line that is parsed."""
+
 
 def short_message(message: str) -> str:
-    """An error message of jsonargparse without the lines on its own types."""
-    return "\n".join(line for line in message.splitlines() if not NOISE.match(line))
+    """An error message of jsonargparse without what it says of its own types and of all settings."""
+    return "\n".join(DUMPED.sub("", line) for line in message.splitlines() if not NOISE.match(line))
 
 
 def _holds_settings(path: str) -> bool:
@@ -45,6 +54,7 @@ class ShortComplaints(ArgumentParser):
         Raises:
             UserError: what it says is refused, or one of its YAML files is empty, a list or the like, or not in UTF-8.
         """
+        token = _GIVEN.set(tuple(map(str, sys.argv[1:] if args is None else args)))
         files = [each for each in (str(each).rpartition("=")[2] for each in args or ()) if os.path.isfile(each)]
         try:
             return super().parse_args(args, *others, **named)
@@ -56,6 +66,8 @@ class ShortComplaints(ArgumentParser):
         except UnicodeDecodeError as error:
             where = next((each for each in files if Path(each).read_bytes() == error.object), "a YAML file")
             raise UserError(f"{where}: expected UTF-8, found {error}; convert it, for instance by iconv.") from error
+        finally:
+            _GIVEN.reset(token)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Complain; parsers that jsonargparse uses within a parse keep its own way.
@@ -67,7 +79,22 @@ class ShortComplaints(ArgumentParser):
         if not self.exit_on_error:
             super().error(message, ex)
         verb = str(self.prog).replace("[options] ", "")
+        if (found := OF_VERB.search(message)) is not None:
+            raise UserError(self._unknown_in_file(found[1], found[2])) from ex
+        if plain := plain_complaint(message, _GIVEN.get()):
+            raise UserError(f"{plain} `{verb} --help` lists the options.") from ex
         raise UserError(f"{short_message(message)}\n`{verb} --help` lists the options.") from ex
+
+    def _unknown_in_file(self, verb: str, option: str) -> str:
+        """What to say of an option in a YAML file that a verb has not."""
+        subcommands = self._subcommands_action
+        assert subcommands is not None
+        parser = subcommands._name_parser_map[verb]
+        known = [each.removeprefix("--") for each in parser._option_string_actions if each.startswith("--")]
+        parts = {part for each in known for part in each.split(".")}
+        wrong = next((each for each in option.split(".") if each not in parts), option.rpartition(".")[2])
+        place = place_of(word(wrong), _GIVEN.get()) or "settings"
+        return f"{place}: there is no option {option!r}.{did_you_mean(option, known)} `depgen {verb} --help` lists all."
 
     def _meant(self, message: str) -> str:
         """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""

@@ -296,7 +296,7 @@ class RunCLI(LightningCLI):
         loggers: list[Any] = [CurveLogger(self.folder)] if fits and self.folder is not None else []
         if not mode or folder is None:
             return loggers
-        tags = [type(self.model).__name__, *data_tags(self.datamodule)]
+        tags = [type(self.model).__name__, *data_tags(self.datamodule, self.model)]
         return [*loggers, weights_and_biases(folder, mode, settings=self._settings(), tags=tags)]
 
     # -- the verbs ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import lightning as L
 
+from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Split
 from depgen.data.documents import DocumentData
 from depgen.data.source import DataSource, fingerprint_of, source_of
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 class DataRecord(L.Callback):
     """Writes into a fresh run's `run.json` what it is trained on, as soon as the data are ready.
 
-    These are `data` (a `DataSource`), `tokens_per_epoch`, and of a system with trees `trees` (their scheme) and
+    These are `data` (a `DataSource`), `tokens_per_epoch`, `trees` (their scheme, if the system learns from them) and
     `trees_fingerprint`. A data module without a corpus leaves nothing.
     """
 
@@ -35,29 +36,42 @@ class DataRecord(L.Callback):
         if not trainer.is_global_zero or not hasattr(data, "corpus"):
             return
         try:
-            record = _record_of(data)
+            record = _record_of(data, pl_module)
             update_record(self.run, record)
             note_data(trainer, record)
         except UserError as error:
             logger.warning("%s does not say what it is trained on, so no later change is noticed: %s", self.run, error)
 
 
-def _record_of(data: Any) -> dict[str, Any]:  # noqa: ANN401 - any data module with a corpus
+def _record_of(data: Any, model: Any) -> dict[str, Any]:  # noqa: ANN401 - any data module with a corpus
     limit = getattr(data, "max_documents", None)
     read: tuple[Split, ...] = ("train", "valid") if isinstance(data, CorpusData) else ()
     known = {split: data.documents(split) for split in read}
     return {
         "data": asdict(source_of(data.corpus, max_documents=limit, documents=known)),
         "tokens_per_epoch": tokens_per_epoch(data),
-        "trees": None if data.annotator is None else data.annotator.scheme,
+        "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
         "trees_fingerprint": _trees_of(data),
     }
 
 
-def data_tags(data: Any) -> list[str]:  # noqa: ANN401 - any data module
+def data_tags(data: Any, model: Any) -> list[str]:  # noqa: ANN401 - any data module and system
     """What a run is to be found by: its corpus and the scheme of its trees; empty without a corpus."""
-    corpus, annotator = getattr(data, "corpus", None), getattr(data, "annotator", None)
-    return [] if corpus is None else [corpus.name, "no trees" if annotator is None else annotator.scheme]
+    corpus = getattr(data, "corpus", None)
+    if corpus is None:
+        return []
+    return [corpus.name, data.annotator.scheme if _learns_from_trees(model, data) else "no trees"]
+
+
+def _learns_from_trees(model: Any, data: Any) -> bool:  # noqa: ANN401 - any data module and system
+    """Whether trees that the data give have a part in training; batches of a plain collate have none."""
+    if getattr(data, "annotator", None) is None:
+        return False
+    learns = getattr(model, "learns_from_trees", None)
+    if learns is not None:
+        return bool(learns)
+    plain = getattr(data, "plain_collate", collate_tokens)
+    return getattr(model, "collate", plain) not in (collate_tokens, plain)
 
 
 def _trees_of(data: Any) -> str | None:  # noqa: ANN401

@@ -219,6 +219,25 @@ class CorpusData(EncodedData[EncodedSplit]):
         )  # fmt: skip
         return encoded
 
+    def setup(self, stage: str | None = None) -> None:
+        """Encode the splits that a stage needs; before training, warn of a `<unk>` that is never trained."""
+        super().setup(stage)
+        if stage == "fit" and self.processes[1] == 0:
+            self._warn_of_untrained_unk()
+
+    def _warn_of_untrained_unk(self) -> None:
+        """Warn if validation has `<unk>` and training has none."""
+        train, valid = (self.split(split).ids for split in ("train", "valid"))
+        unknown = int((valid == self.vocabulary.unk).sum())
+        if unknown and len(train) and not (train == self.vocabulary.unk).any():
+            log.warning(
+                "%s: <unk> occurs nowhere in the training split, so its probability is never trained; %d of %d tokens "
+                "(%.1f %%) of the validation split are <unk>. Set data.init_args.vocabulary.init_args.min_count to 2 "
+                "or more, or max_size (of depgen.data.vocabulary.WordVocabulary): rarer words are then trained as "
+                "<unk>.",
+                self.corpus.name, unknown, len(valid), 100 * unknown / len(valid),
+            )  # fmt: skip
+
     def _encoding(self, table: Any) -> Encoding:  # noqa: ANN401
         return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
 

@@ -62,6 +62,8 @@ class LanguageModel(L.LightningModule):
         generation_options: the dataclass of its options of generation; None: it does not generate texts.
         table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name
             of the table; see `configure_model`.
+        figure_names: what a test logs, by which columns of tables are checked before training; a system that logs more
+            adds its names.
     """
 
     likelihood: Likelihood = "exact"
@@ -71,6 +73,7 @@ class LanguageModel(L.LightningModule):
     longest_scored: int | None = None
     generation_options: type[Any] | None = None
     table_sizes: Mapping[str, str] = {}
+    figure_names: tuple[str, ...] = ("loss", "perplexity", "unk_rate")
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:

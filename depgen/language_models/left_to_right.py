@@ -44,6 +44,7 @@ class LeftToRight(LanguageModel):
     backbone: Backbone
     max_length: int | None = None
     generation_options = TokenOptions
+    figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
     def __init__(
         self,

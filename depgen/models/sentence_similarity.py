@@ -52,6 +52,7 @@ READ_AT_ONCE = 4
 _NOT_BUILT_BY = ("optimizer", "scheduler")
 
 Finetune = Literal["full", "frozen_parser", "classifier"]
+CORRELATIONS = ("spearman", "pearson", "unseen_spearman", "unseen_pearson")
 
 
 # -- the encoder ------------------------------------------------------------------------------------------------------
@@ -176,6 +177,7 @@ class SentenceSimilarity(LanguageModel):
 
     encoder: MaskedLanguageModel
     head: PairHead
+    figure_names = tuple(f"{name}_{each}" for name in (*TEST_SETS, "mean") for each in CORRELATIONS)
 
     def __init__(
         self,
@@ -327,6 +329,6 @@ def similarity_figures(pairs: PairScores) -> dict[str, float]:
             f"{name}_unseen_spearman": spearman(unseen.predicted, unseen.judged),
             f"{name}_unseen_pearson": pearson(unseen.predicted, unseen.judged),
         }
-    for kind in ("spearman", "pearson", "unseen_spearman", "unseen_pearson"):
+    for kind in CORRELATIONS:
         figures[f"mean_{kind}"] = sum(figures.get(f"{name}_{kind}", math.nan) for name in TEST_SETS) / len(TEST_SETS)
     return figures

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,9 @@ from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.configuration_digest import config_digest
 from depgen.training.experiment_runs import TEST_NUMBERS, SplitNumbers, kept_test
-from depgen.training.runs import all_runs, experiment_name, find_run, read_record
+from depgen.training.runs import all_runs, experiment_name, find_run, has_size, place_of_run, read_record, start_of
+
+logger = logging.getLogger(__name__)
 
 _KINDS = {
     "exact": "exact likelihood",
@@ -82,7 +85,8 @@ def compare_runs(
 
     Args:
         runs: run folders, or experiments (their newest runs).
-        all_seeds: also take, for each run, the newest tested run of every other seed of the same configuration.
+        all_seeds: also take, for each run, the newest tested run of every other seed of the same configuration and
+            data; of a run below `$DEPGEN_RUNS`, any run below it.
         format: `text` for the terminal; json holds every test with its p-values.
         output: a file for the text, in place of the terminal.
 
@@ -159,34 +163,50 @@ def _costs(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other_seeds(tested: TestedRun) -> list[TestedRun]:
-    """The newest tested run of every other seed of the same configuration and data."""
+    """The newest tested run of every other seed of the same configuration and data, wherever it lies."""
     found = {tested.result.seed: tested}
-    for run in all_runs(root=tested.run.absolute().parents[1 if _is_keyed(tested.run) else 0]):
-        if (run / TEST_NUMBERS).is_file() and read_record(run).get("seed") not in found:
-            other = read_tested(run)
-            if other.key == tested.key:
-                found[other.result.seed] = other
+    for run in _runs_about(tested.run):
+        try:
+            other = read_tested(run) if _may_be_of(run, tested) else None
+        except UserError as error:
+            logger.info("Passing over %s: %s", run, error)
+            continue
+        if other is not None and other.key == tested.key:
+            found.setdefault(other.result.seed, other)
     return [each for seed, each in found.items() if seed != tested.result.seed]
 
 
-def _is_keyed(run: Path) -> bool:
-    """Whether it lies in a folder of its seed, below one of its size."""
-    return experiment_name(run) != run.absolute().parent.name
+def _may_be_of(run: Path, tested: TestedRun) -> bool:
+    """Whether a run is a tested one of another seed, on the same data and trees; its configuration is not read."""
+    record, source = read_record(run), recorded_source(run)
+    return (
+        (run / TEST_NUMBERS).is_file()
+        and int(record.get("seed") or 0) != tested.result.seed
+        and (source is None or source.fingerprint == tested.result.data.fingerprint)
+        and record.get("trees") == tested.result.trees
+    )
+
+
+def _runs_about(run: Path) -> list[Path]:
+    """Those below `$DEPGEN_RUNS` and, where the run lies elsewhere, in its experiment's folder; the newest first."""
+    folder = run.absolute().parents[len(place_of_run(run)) - 2]
+    roots = [runs_root().absolute()]
+    roots += [] if folder.is_relative_to(roots[0]) else [folder]
+    return sorted((each for root in roots for each in all_runs(root=root)), key=start_of, reverse=True)
 
 
 def _check_same_items(tested: Sequence[TestedRun]) -> None:
-    """Raise UserError unless all runs were tested on the same data, as far as is known.
+    """Raise UserError unless all runs were tested on the same sentences, as far as is known.
 
     Runs of older tests do not say what data they were tested on: those must have as many items. Systems that are tested
     on one stream have other items of the same data.
     """
     known = [each for each in tested if each.test.data is not None]
     for each in known[1:]:
-        if each.test.data != known[0].test.data:
+        if (difference := _difference(known[0].test, each.test)) is not None:
             raise UserError(
-                f"{known[0].run} and {each.run} were tested on different data: the digests of the test split are "
-                f"{str(known[0].test.data)[:12]} and {str(each.test.data)[:12]}. Test them on the same corpus, read "
-                "in the same way."
+                f"{known[0].run} and {each.run} were tested on different data: {difference}. Test them on the same "
+                "corpus, read in the same way; a test of an earlier version again: depgen test --run ..."
             )
     scored = [(each, len(each.test.item_nll)) for each in tested if each.test.item_nll is not None]
     for each, items in scored[1:]:
@@ -195,6 +215,20 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
                 f"{scored[0][0].run} was tested on {scored[0][1]} items, {each.run} on {items}, and not every run says "
                 "on which data. Test them again on the same data: depgen test --run ..."
             )
+
+
+def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
+    """How the sentences of two tests differ, or the items that they are divided into; None where they do not."""
+    if first.data == second.data:
+        return None
+    if first.sentences is None or second.sentences is None:
+        return f"the digests of the test split are {str(first.data)[:12]} and {str(second.data)[:12]}"
+    if first.sentences != second.sentences:
+        return f"the digests of the test sentences are {first.sentences[:12]} and {second.sentences[:12]}"
+    words = [each.item_words for each in (first, second) if each.item_words is not None]
+    if len(words) > 1 and len(words[0]) == len(words[1]) and (words[0] != words[1]).any():
+        return "the sentences are the same, but are divided into other items"
+    return None
 
 
 def group(tested: Sequence[TestedRun]) -> list[System]:
@@ -220,19 +254,19 @@ def _before(run: TestedRun, tested: Sequence[TestedRun]) -> Sequence[TestedRun]:
 def _place(run: Path) -> str:
     """The folder of an experiment's size, or of the run where it is not keyed, below `$DEPGEN_RUNS`."""
     folder, root = run.absolute(), runs_root().absolute()
-    folder = folder.parents[1] if _is_keyed(run) else folder
+    folder = folder.parents[1] if has_size(run) else folder
     return str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
 
 
 def joined(systems: Sequence[System]) -> Ours:
-    """The systems' numbers as those of a table, in which each is judged against every one before it."""
+    """The systems' numbers as those of a table, in which each is judged against every later one."""
     rows = tuple(
         Row(
             system.name,
-            against=tuple(other.name for other in systems[:number]),
+            against=tuple(other.name for other in systems[number:]),
             note=", ".join(str(each.run) for each in system.runs),
         )
-        for number, system in enumerate(systems)
+        for number, system in enumerate(systems, start=1)
     )
     results = tuple(dataclasses.replace(run.result, row=each.name) for each in systems for run in each.runs)
     columns = tuple(_columns([run for system in systems for run in system.runs]))

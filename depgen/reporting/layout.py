@@ -1,9 +1,10 @@
 """A table laid out: the paper's numbers, ours, and the difference, a line each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from depgen.reporting.age import outdated_of
 from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
@@ -50,7 +51,7 @@ class Head:
     Attributes:
         name: as the table has it.
         mark: a dagger where the paper does not have the row.
-        remarks: whom the paper quotes for it, and `missing`.
+        remarks: whom the paper quotes for it, `missing`, and whether a local result is out of date.
         missing: what keeps the row from having numbers of ours, such as `not run yet`; None where it has some.
 
     >>> str(Head("PRPN", "†", ("not run yet",)))
@@ -110,14 +111,14 @@ def lay_out(ours: Ours) -> Layout:
     """The table of our numbers next to the published ones."""
     definition = ours.definition
     comparisons, tests = compare(ours)
-    comparisons = with_intervals(ours, comparisons)
-    lines = tuple(_lines(ours, comparisons))
-    notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)))
+    comparisons, old = with_intervals(ours, comparisons), outdated_of(ours)
+    lines = tuple(_lines(ours, comparisons, {row for row, _ in old}))
+    notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)), outdated=old)
     extras = (verdicts_of(ours, comparisons), runs_of(ours))
     return Layout(definition, ours.size, lines, tuple(notes), tuple(each for each in extras if each.rows))
 
 
-def _lines(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[Line]:
+def _lines(ours: Ours, comparisons: Sequence[SystemComparison], outdated: Collection[str]) -> Iterator[Line]:
     definition = ours.definition
     found, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
     published = any(row.values for row in definition.rows)
@@ -125,7 +126,7 @@ def _lines(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[Line
     for row in definition.rows:
         ran = asked_of_people or bool(ours.of(row.name))
         made = is_made(row, size=ours.size)
-        head = _head(row, ran=ran, made=made, published=published)
+        head = _head(row, ran=ran, made=made, published=published, outdated=row.name in outdated)
         seeds, cells = len(ours.of(row.name)), None
         if seeds:
             places = [(column, (row.name, column.key)) for column in definition.columns]
@@ -168,12 +169,13 @@ def lines_of(
     return lines or [Line(row, "local", tuple(Cell() for _ in columns))]
 
 
-def _head(row: Row, *, ran: bool, made: bool, published: bool) -> Head:
+def _head(row: Row, *, ran: bool, made: bool, published: bool, outdated: bool) -> Head:
     mark = "†" if published and not row.in_paper and not row.is_floor else ""
     quoted = None if row.quoted is None else f"quoted: {row.quoted}"
     wanted = not ran and (row.quoted is None or row.experiment is not None)
     missing = ("not run yet" if made else "not built yet") if wanted else None
-    return Head(row.name, mark, tuple(each for each in (quoted, missing) if each is not None), missing)
+    old = "out of date" if outdated else None
+    return Head(row.name, mark, tuple(each for each in (quoted, missing, old) if each is not None), missing)
 
 
 def _cell(ours: Ours, row: Row, column: Column, mark: Mark, interval: Bounds | None) -> Cell:

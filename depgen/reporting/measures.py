@@ -3,8 +3,8 @@
 Each imports what it needs once it measures, so that a table is read and printed without torch.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, get_args
 
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
@@ -30,6 +30,12 @@ class Texts(Measure):
 
         return measure_texts(row)
 
+    def keys(self) -> Collection[str]:
+        """The text measures, and how many texts there are."""
+        from depgen.evaluation.text.measures import NAMES
+
+        return (*NAMES, "texts", "empty")
+
 
 class Trees(Measure):
     """DDA and UDA of a run's trees by each decoding, per cent.
@@ -46,6 +52,12 @@ class Trees(Measure):
         from depgen.reporting.parses import measure_trees
 
         return measure_trees(row.job, row.trained.run, self.treebank)
+
+    def keys(self) -> Collection[str]:
+        """DDA and UDA by each decoding, and the share of unknown words."""
+        from depgen.reporting.parses import DECODINGS
+
+        return (*(f"{measure}_{each}" for measure in ("dda", "uda") for each in DECODINGS), "unknown_words")
 
 
 class Correlations(Measure):
@@ -64,6 +76,12 @@ class Correlations(Measure):
 
         return measure_correlations(row.job, row.trained.run, self.treebank)
 
+    def keys(self) -> Collection[str]:
+        """A direction and any relation."""
+        from depgen.evaluation.trees.correlations import Direction
+
+        return tuple(f"{each}_*" for each in get_args(Direction))
+
 
 class Coherence(Measure):
     """A run's accuracy at each task of documents, its deviation over resampled test sets, ties; per cent, and places.
@@ -80,6 +98,12 @@ class Coherence(Measure):
         from depgen.reporting.coherence import measure_coherence
 
         return measure_coherence(row.trained.run, self.tasks)
+
+    def keys(self) -> Collection[str]:
+        """The accuracy at every kind of task, and what belongs to it."""
+        from depgen.evaluation.coherence.arrangements import Task
+
+        return tuple(f"{task}{more}" for task in get_args(Task) for more in ("", "_deviation", "_ties", "_distance"))
 
 
 class Scores(Measure):
@@ -100,6 +124,12 @@ class Scores(Measure):
 
         return measure_scores(row.trained.run, self.text, row.facts)
 
+    def keys(self) -> Collection[str]:
+        """Perplexities, speeds and sizes."""
+        from depgen.evaluation.likelihood.scored_text import PERPLEXITY
+
+        return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
+
 
 class MinimalPairs(Measure):
     """Accuracy on the minimal pairs of BLiMP, overall and by phenomenon, per cent.
@@ -119,6 +149,10 @@ class MinimalPairs(Measure):
 
         return measure_pairs(row.trained.run, **self.options)
 
+    def keys(self) -> Collection[str]:
+        """Accuracies, floors and the share of unknown words."""
+        return ("blimp", "blimp_*")
+
 
 class SyntacticSuites(Measure):
     """Accuracy on the suites of SyntaxGym, overall and by circuit, per cent.
@@ -137,3 +171,7 @@ class SyntacticSuites(Measure):
         from depgen.reporting.syntax import measure_suites
 
         return measure_suites(row.trained.run, **self.options)
+
+    def keys(self) -> Collection[str]:
+        """Accuracies, floors and the share of unknown words."""
+        return ("suites", "suites_*")

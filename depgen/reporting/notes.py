@@ -1,6 +1,7 @@
 """What is printed below a table: its marks, what does not compare, what is missing, verdicts, and the runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from depgen.reporting.compare import LEVEL, SystemComparison
@@ -19,14 +20,27 @@ SEVERAL_JUDGES = "its seeds were judged by different models, over which there is
 
 
 def notes_of(
-    ours: Ours, comparisons: Sequence[SystemComparison], tests: int, *, partial: Sequence[str] = ()
+    ours: Ours,
+    comparisons: Sequence[SystemComparison],
+    tests: int,
+    *,
+    partial: Sequence[str] = (),
+    outdated: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> list[str]:
-    """At most ten lines, each of one kind; `partial` are the numbers over some of their row's seeds only."""
+    """At most ten lines, each of one kind.
+
+    Args:
+        ours: all numbers of the table.
+        comparisons: of its systems.
+        tests: how many tests these are corrected for.
+        partial: the numbers over some of their row's seeds only.
+        outdated: why local results are out of date, by row and seed.
+    """
     definition = ours.definition
     kinds: Sequence[tuple[str, Iterable[str]]] = (
         ("Numbers", _sources(ours)),
         ("Marks", _marks(ours, tests, partial)),
-        ("Compare with care", _care(ours)),
+        ("Compare with care", (*_outdated(ours, outdated), *_care(ours))),
         ("Not computed", _not_computed(ours)),
         ("Not compared", _not_compared(ours, comparisons)),
         ("Columns", [f"{each.header}: {each.explanation}" for each in definition.columns if each.explanation]),
@@ -98,6 +112,15 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
         yield "†: not in the paper"
     if ours.results:
         yield "n/c: not computed"
+
+
+def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], str]) -> Iterator[str]:
+    """The rows and seeds of each reason, and how to make them again."""
+    seeds = _grouped(((row, reason), str(seed)) for (row, seed), reason in outdated.items())
+    for (row, reason), each in seeds.items():
+        yield f"{row}, seed {_listed(each)} is out of date: {reason}"
+    if outdated:
+        yield f"`depgen reproduce {ours.definition.argument} --size {ours.size} --row ROW --redo` makes a row again"
 
 
 def _care(ours: Ours) -> Iterator[str]:

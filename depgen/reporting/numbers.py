@@ -126,3 +126,7 @@ class Measure(ABC):
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:
         """The numbers of a row."""
+
+    def keys(self) -> Collection[str] | None:
+        """The names of its numbers, with `*` for any word; None where they are not known before it measures."""
+        return None

@@ -54,6 +54,7 @@ class Plan:
         preparations: in the order in which they are made.
         trainings: a line for each row.
         total: the time of all, as far as it is known.
+        kept: a line for each result at hand that is out of date.
     """
 
     title: str
@@ -61,13 +62,14 @@ class Plan:
     preparations: tuple[Preparation, ...]
     trainings: tuple[str, ...]
     total: str
+    kept: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [self.title, *(f"  corpus {each}: at hand" for each in self.corpora)]
         for each in self.preparations:
             state = "at hand" if each.is_made() else f"is made first by `depgen {shlex.join(each.command)}`"
             lines.append(f"  {each.name}: {state}")
-        return "\n".join([*lines, *(f"  {line}" for line in self.trainings), self.total])
+        return "\n".join([*lines, *(f"  {line}" for line in (*self.kept, *self.trainings)), self.total])
 
     def make(self, depgen: Depgen) -> None:
         """Make what is not at hand; of several processes, one makes it and the others wait.

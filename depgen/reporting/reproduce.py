@@ -1,8 +1,9 @@
 """Rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
 
+import dataclasses
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,8 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256, results_root
+from depgen.reporting.age import outdated
+from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
@@ -93,10 +96,12 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
+    check_keys(definition, [each for each in named if is_made(each, size=size)], size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
     if check:
+        plan = dataclasses.replace(plan, kept=() if redo else tuple(_kept(jobs)))
         return str(plan)
     logger.info("%s", plan)
     plan.make(run_depgen)
@@ -277,19 +282,27 @@ def make(
 
 
 def _age(job: Job) -> str:
-    """A word on a result that was made from another configuration, generation settings or weights than today's."""
+    """A word on a result of another configuration, other data, generation settings or weights than today's."""
     result = read_result(job.result)
     if result.config_sha256 != job.config.digest:
         asked = beginning_of(job.config)
         if result.beginning is not None and asked != result.beginning:
             return f" (begun from {result.beginning}, not from {asked}; --redo makes it again)"
-        return f" (made before {job.config} was changed; --redo makes it again)"
+    if reason := outdated(job.config, [result]).get(result.seed):
+        return f" ({reason}; --redo makes it again)"
     if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"
     run = finished_run(job)
     if run is not None and _is_of_other_weights(job, result, run):
         return f" (of other weights than those of {run}; --remeasure measures these)"
     return ""
+
+
+def _kept(jobs: Sequence[Job]) -> Iterator[str]:
+    """The results at hand that are out of date, with the reason."""
+    for job in jobs:
+        if job.result.is_file() and (reason := _age(job)):
+            yield f"{job.name}: {job.result} is out of date{reason}"
 
 
 def _is_of_other_weights(job: Job, result: Result, run: Path) -> bool:

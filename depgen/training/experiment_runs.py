@@ -34,8 +34,8 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 TEST_NUMBERS = "test.json"
 """What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`."""
 TEST_ITEMS = "test_items.npz"
-"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens`, and two that older tests lack: `words`, and
-`data`, the digest of the split."""
+"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens`, and those that older tests lack: `words`,
+`data` and `sentences`, the digests of the split and of its sentences alone."""
 DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
@@ -259,6 +259,7 @@ class SplitNumbers:
         item_tokens: how many tokens each of them has; 0 for one that was not scored.
         item_words: how many words; None where an older test did not keep it.
         data: the digest of the split; None where an older test did not keep it.
+        sentences: that of its sentences alone, whatever the format of their files; None likewise.
     """
 
     metrics: dict[str, float]
@@ -266,6 +267,7 @@ class SplitNumbers:
     item_tokens: NDArray[np.float64] | None = None
     item_words: NDArray[np.float64] | None = None
     data: str | None = None
+    sentences: str | None = None
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
@@ -309,8 +311,8 @@ def _test_numbers(run: Path, name: str) -> SplitNumbers:
     if nll is None:
         return SplitNumbers(numbers)
     with np.load(items, allow_pickle=False) as arrays:
-        data = str(arrays["data"]) if "data" in arrays else None
-    return SplitNumbers(numbers, nll, tokens, words, data)
+        data, sentences = (str(arrays[name]) if name in arrays else None for name in ("data", "sentences"))
+    return SplitNumbers(numbers, nll, tokens, words, data, sentences)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:

@@ -214,6 +214,8 @@ def start_of(run: Path) -> datetime:
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
+    Of an experiment or a folder, runs of no size come first, which `depgen fit` makes without a table.
+
     Args:
         experiment: only its runs; None = all.
         holding: the checkpoint wanted, by default the best one of the last phase.
@@ -222,8 +224,11 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
     Raises:
         UserError: there is none.
     """
-    for run in all_runs(experiment, root=root):
+    runs = all_runs(experiment, root=root)
+    for run in runs if experiment is None and root is None else sorted(runs, key=has_size):
         if (checkpoint_folder(run) / holding).is_file():
+            if not has_size(run) and (newer := next(filter(has_size, runs[: runs.index(run)]), None)):
+                logger.info("Taking %s. Newer runs of a size and a seed are named by path: %s", run, newer)
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
     which = f"run of {experiment}" if experiment else "run"
@@ -233,8 +238,13 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
     )
 
 
+def has_size(run: Path) -> bool:
+    """Whether a run lies in the folder of a size and a seed, as those of tables do."""
+    return len(place_of_run(run)) > 2  # the experiment and the time
+
+
 def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
-    """The run folder meant by a path, by an experiment's name or by a folder of runs: of several runs, the newest.
+    """The run folder meant by a path, by an experiment's name or by a folder of runs: of several, that of `newest_run`.
 
     Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
     `<experiment>/small/seed1`).

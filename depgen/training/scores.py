@@ -7,7 +7,7 @@ from typing import Any
 import lightning as L
 import numpy as np
 
-from depgen.locations import write_atomically
+from depgen.locations import lines_sha256, write_atomically
 
 
 def takes_everything(trainer: L.Trainer, verb: str) -> bool:
@@ -19,8 +19,9 @@ def takes_everything(trainer: L.Trainer, verb: str) -> bool:
 class ItemScoreWriter(L.Callback):
     """Writes `items` (places in the split), `nll` (nats), `tokens` and `words` of each, by the model's `test_scores()`.
 
-    Where the data module has a corpus, `data` is the digest of its test split. `test_scores` gathers over processes, so
-    all of them call it. A model without it, or whose scores are None, leaves no file.
+    Where the data module has a corpus, `data` is the digest of its test split, files and reading options included, and
+    `sentences` that of its sentences alone. `test_scores` gathers over processes, so all of them call it. A model
+    without it, or whose scores are None, leaves no file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,15 +44,18 @@ class ItemScoreWriter(L.Callback):
             nll=np.asarray(nll, dtype=np.float64),
             tokens=np.asarray(tokens, dtype=np.int64),
             words=np.asarray(words, dtype=np.int64),
-            **_digest_of_split(trainer),
+            **_digests_of_split(trainer),
         )
         write_atomically(self.path, stream.getvalue())
 
 
-def _digest_of_split(trainer: L.Trainer) -> dict[str, Any]:
-    """The digest of the test split under `data`; nothing where no corpus is known."""
+def _digests_of_split(trainer: L.Trainer) -> dict[str, Any]:
+    """The digests of the test split under `data` and `sentences`; nothing where no corpus is known."""
     corpus = getattr(getattr(trainer, "datamodule", None), "corpus", None)
-    return {} if corpus is None else {"data": np.asarray(corpus.fingerprint("test"))}
+    if corpus is None:
+        return {}
+    sentences = (" ".join(each.words) for document in corpus.documents("test") for each in document.sentences)
+    return {"data": np.asarray(corpus.fingerprint("test")), "sentences": np.asarray(lines_sha256(sentences))}
 
 
 def scored_items(path: Path) -> int:

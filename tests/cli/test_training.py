@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import shutil
+from pathlib import Path
 
 import lightning as L
 import numpy as np
@@ -19,6 +20,8 @@ from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel
+
+DEMO = Path(__file__).parents[2] / "experiments" / "demo_transformer.yaml"
 
 
 def test_fit_leaves_a_run_folder_that_holds_everything(run):
@@ -289,7 +292,8 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
-        (["--model.widht", "3"], ["Option 'widht' is not accepted. Did you mean 'width'?"]),
+        (["--model.widht", "3"], ["option --model.widht: ", "Did you mean 'width'?"]),
+        (["--model.width", "many"], ["option --model.width: expected int, found many"]),
         (["--trainer.max_epoch", "3"], ["--trainer.max_epoch 3. Did you mean '--trainer.max_epochs'?"]),
         (["--model", "tests.training.tiny.NoSuchModel"], ["NoSuchModel"]),
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
@@ -309,6 +313,47 @@ def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, 
         assert message in error
     assert "Traceback" not in error
     assert len(error.splitlines()) < 12, error
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "meant"),
+    [
+        ("width: 128", "widht: 128", 14, "Did you mean 'width'?"),
+        ("layers: 3", "layers: three", 13, "model.backbone.layers: expected int, found three"),
+        ("transformer.Transformer", "transformer.Transfomer", 11, "Did you mean 'Transformer'?"),
+        ("depgen.models.causal_lm", "depgen.models.casual_lm", 8, "Did you mean 'causal_lm'?"),
+        ("depgen.models.causal_lm", "depgen.model.causal_lm", 8, "Did you mean 'models'?"),
+        ("warmup_steps", "warmup_stepz", 27, "model.scheduler: "),
+        ("    corpus:", "    corpsu:", 31, "Did you mean 'corpus'?"),
+        ("max_epochs: 8", "max_epoch: 8", 4, "Did you mean 'trainer.max_epochs'?"),
+    ],
+)
+def test_a_mistake_in_yaml_is_one_line_with_its_place(tmp_path, capsys, right, wrong, line, meant):
+    text = DEMO.read_text()
+    assert right in text
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace(right, wrong))
+    assert main(["fit", "--config", str(path)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"mine.yaml:{line}: " in said
+    assert meant in said
+    assert "`depgen fit --help`" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "meant"),
+    [
+        ("--model.init_args.backbone.init_args.widht", "3", "Did you mean 'width'?"),
+        ("--model.backbone", "Transfomer", "Did you mean 'depgen.backbones.transformer.Transformer'?"),
+        ("--model", "depgen.models.causal_lm.CausalML", "Did you mean 'CausalLM'?"),
+        ("--data.corpus.trian", "3", "Did you mean 'train'?"),
+    ],
+)
+def test_a_mistake_in_a_nested_option_is_one_line(capsys, option, value, meant):
+    assert main(["fit", "--config", str(DEMO), option, value]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"depgen: option {option}: ")
+    assert meant in said
 
 
 def test_an_unknown_class_in_yaml_is_named(tmp_path, capsys):
@@ -415,7 +460,8 @@ def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_
     assert main(["fit", "--config", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.endswith("depgen: no parser at hand\n")
-    assert len(runs_of(tmp_path, "mistaken")) == kept
+    assert len([*tmp_path.glob("runs/mistaken/*")]) == kept
+    assert (tmp_path / "runs" / "mistaken").exists() is kept
     assert ("nothing was trained" in error) is not kept
 
 

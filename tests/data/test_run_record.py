@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -70,9 +71,24 @@ def test_a_run_keeps_what_it_is_trained_on(run):
         "train_documents": 24,
         "fingerprint": source.fingerprint,
     }
-    assert record["trees"] == "left chain"
+    assert record["trees"] is None
     words = sum(len(list(document.words())) + 1 for document in RocStories().documents("train"))
     assert record["tokens_per_epoch"] == words
+
+
+def test_trees_are_those_that_the_system_learns_from(run, tmp_path):
+    backbone = {
+        "class_path": "depgen.backbones.transformer.Transformer",
+        "init_args": {"layers": 2, "width": 8, "attention_heads": 1, "feedforward": 8},
+    }
+    arguments = {"backbone": backbone, "dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
+    settings = {**EXPERIMENT, "model": {"class_path": "depgen.models.dmlm.DMLM", "init_args": arguments}}
+    settings["trainer"] = {**EXPERIMENT["trainer"], "max_epochs": 2}
+    (tmp_path / "dmlm.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["fit", "--config", str(tmp_path / "dmlm.yaml")]) == 0
+    (found,) = (tmp_path / "runs" / "dmlm").iterdir()
+    assert read_record(found)["trees"] == "left chain"
+    assert read_record(run)["trees"] is None
 
 
 def test_a_run_goes_on_with_its_own_data_alone(run, tmp_path, capsys):
@@ -111,7 +127,7 @@ def test_a_result_names_the_data_that_the_run_was_trained_on(run, tmp_path, capl
 
 
 def test_a_result_of_an_older_run_names_the_data_at_hand(run, tmp_path):
-    before = facts_of(run, data_of(run / "config.yaml"))
+    before = replace(facts_of(run, data_of(run / "config.yaml")), trees="left chain")
     update_record(run, {"data": None})
     assert facts_of(run, data_of(run / "config.yaml")) == before
     _replace(tmp_path / "data")

@@ -153,6 +153,26 @@ def test_stages_prepare_only_what_they_need():
     assert data._splits["train"].heads.dtype == np.int32
 
 
+class NovelWords(Fixture):
+    """Documents whose validation split has words of its own."""
+
+    def documents(self, split):
+        return super().documents("train" if split == "train" else "test")
+
+
+@pytest.mark.parametrize(
+    ("min_count", "vocabulary_splits", "warns"), [(1, ("train",), 1), (2, ("train",), 0), (1, ("train", "valid"), 0)]
+)
+def test_an_unk_that_training_has_not_is_warned_of_at_the_start_of_fit(min_count, vocabulary_splits, warns, caplog):
+    documents = [*DOCUMENTS, Document((Sentence(("she", "walks"), (2, 0), ("nsubj", "root")),), "4")]
+    data = TextData(NovelWords(documents), vocabulary=WordVocabulary(min_count), vocabulary_splits=vocabulary_splits)
+    data.setup("fit")
+    data.setup("test")
+    found = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(found) == warns
+    assert all("1 of 2 tokens (50.0 %)" in each and "min_count" in each for each in found)
+
+
 def test_the_test_split_gets_no_trees_unless_asked():
     assert TextData(Fixture(), annotator=GoldTrees()).split("test")[0].heads is None
     assert TextData(Fixture(), annotator=GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]

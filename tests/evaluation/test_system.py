@@ -100,7 +100,7 @@ def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
             2 + (probabilities > own * 1.00001).sum(),
         }
     frame = system.score([text], next_words=True).to_frame()
-    assert list(frame.columns[-4:]) == ["start", "end", "entropy", "rank"]
+    assert list(frame.columns[-5:]) == ["start", "end", "entropy", "rank", "surprisal"]
     assert frame["rank"].tolist() == [word.rank for word in words]
 
 

@@ -1,5 +1,6 @@
 """Existing runs compared: hand-computed tests over three items and over seeds, and what is refused."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -32,7 +33,9 @@ def runs(finished, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     monkeypatch.chdir(tmp_path)
 
-    def add(name, nll=None, *, kind="transformer", seed=1, tokens=2, words=2, perplexity=None, data="d" * 64):
+    def add(
+        name, nll=None, *, kind="transformer", seed=1, tokens=2, words=2, perplexity=None, data="d" * 64, sentences=None
+    ):
         run = tmp_path / "runs" / name
         shutil.copytree(finished[kind], run)
         record = json.loads((run / "run.json").read_text())
@@ -40,13 +43,16 @@ def runs(finished, tmp_path, monkeypatch):
         if nll is not None:
             each = np.asarray(nll) * tokens
             arrays = {"items": range(len(nll)), "nll": each, "tokens": [tokens] * len(nll), "words": [words] * len(nll)}
-            np.savez(run / "test_items.npz", **arrays, **({} if data is None else {"data": np.asarray(data)}))
+            arrays["words"] = words if isinstance(words, list) else arrays["words"]
+            digests = {"data": data, "sentences": sentences}
+            known = {name: np.asarray(each) for name, each in digests.items() if each is not None}
+            np.savez(run / "test_items.npz", **arrays, **known)
             perplexity = math.exp(each.sum() / (tokens * len(nll)))
         if perplexity is not None:
             best = run / "checkpoints" / "best.ckpt"
             content = {"checkpoint_sha256": file_sha256(best), "metrics": {"test/perplexity": perplexity}}
             if nll is not None:
-                content["metrics"]["test/word_perplexity"] = math.exp(each.sum() / (words * len(nll)))
+                content["metrics"]["test/word_perplexity"] = math.exp(each.sum() / np.sum(arrays["words"]))
             (run / "test.json").write_text(json.dumps(content))
         return run
 
@@ -79,27 +85,27 @@ def test_three_systems_are_compared_item_by_item_and_corrected_for_three_tests(r
     assert found["tests_corrected_for"] == 3
     values = {each["system"]: each["measures"]["perplexity"]["value"] for each in found["systems"]}
     assert values == {name: pytest.approx(math.exp(np.mean(nll))) for name, nll in ITEMS.items()}
-    raw = {pair: p_value(*(ITEMS[name] for name in pair)) for pair in (("second", "first"), ("third", "first"))}
-    last = p_value(ITEMS["third"], ITEMS["second"])
-    assert (round(raw["second", "first"], 4), round(raw["third", "first"], 6), round(last, 4)) == (
+    raw = {pair: p_value(*(ITEMS[name] for name in pair)) for pair in (("first", "second"), ("first", "third"))}
+    last = p_value(ITEMS["second"], ITEMS["third"])
+    assert (round(raw["first", "second"], 4), round(raw["first", "third"], 6), round(last, 4)) == (
         0.2254,
         0.000269,
         0.0404,
     )
     corrected = {(each["row"], each["other"]): each["p_items"] for each in found["comparisons"]}
     assert corrected == {
-        ("second", "first"): pytest.approx(raw["second", "first"], rel=1e-4),
-        ("third", "first"): pytest.approx(3 * raw["third", "first"], rel=1e-4),
-        ("third", "second"): pytest.approx(2 * last, rel=1e-4),
+        ("first", "second"): pytest.approx(raw["first", "second"], rel=1e-4),
+        ("first", "third"): pytest.approx(3 * raw["first", "third"], rel=1e-4),
+        ("second", "third"): pytest.approx(2 * last, rel=1e-4),
     }
     verdicts = {(each["row"], each["other"]): each["verdict"] for each in found["comparisons"]}
     assert verdicts == {
-        ("second", "first"): "undecided",
-        ("third", "first"): "behind over items only",
-        ("third", "second"): "undecided",
+        ("first", "second"): "undecided",
+        ("first", "third"): "ahead over items only",
+        ("second", "third"): "undecided",
     }
     gains = {(each["row"], each["other"]): each["gain"] for each in found["comparisons"]}
-    assert gains["second", "first"] == pytest.approx(math.exp(2) - math.exp(2.5))
+    assert gains["first", "second"] == pytest.approx(math.exp(2.5) - math.exp(2))
     for each in found["systems"]:
         low, high = each["measures"]["perplexity"]["interval"]
         assert math.exp(min(ITEMS[each["system"]])) - 1e-3 <= low < values[each["system"]] < high
@@ -109,17 +115,33 @@ def test_seeds_of_one_configuration_are_one_system(runs, capsys):
     for seed, (first, second) in enumerate([(50.0, 44.0), (52.0, 45.0)], start=1):
         runs(f"transformer_toy/small/seed{seed}/2026-01-0{seed}", seed=seed, perplexity=first)
         runs(f"dmlm_toy/2026-01-0{seed}", kind="dmlm", seed=seed, perplexity=second)
-    runs("dmlm_toy/2026-01-03", seed=3, perplexity=30.0)  # another configuration in the same folder
+    runs("dmlm_toy/2026-01-03", kind="udgn", seed=3, perplexity=30.0)  # another configuration in the same folder
     found = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02", "--all-seeds")
     measures = {each["system"]: each["measures"]["perplexity"] for each in found["systems"]}
     assert {name: (each["value"], round(each["deviation"], 4)) for name, each in measures.items()} == {
         "transformer_toy": (51.0, 1.4142), "dmlm_toy": (44.5, 0.7071),
     }  # fmt: skip
     (item,) = found["comparisons"]
-    assert (item["row"], item["gain"], round(item["p_seeds"], 3)) == ("dmlm_toy", 6.5, 0.055)
+    assert (item["row"], item["gain"], round(item["p_seeds"], 3)) == ("transformer_toy", -6.5, 0.055)
     assert "no per-item scores" in item["untested"]
     alone = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02")
     assert [each["measures"]["perplexity"]["by_seed"] for each in alone["systems"]] == [{"2": 52.0}, {"2": 45.0}]
+
+
+@pytest.mark.parametrize("place", ["small/seed1/2026-01-01", "2026-01-01"])
+def test_other_seeds_are_found_wherever_they_lie(runs, capsys, tmp_path, place):
+    runs(f"toy/{place}", perplexity=50.0)
+    runs("renamed/2026-01-02", seed=2, perplexity=52.0)
+    runs("toy--layers-2-abcdef/paper/seed3/2026-01-03", seed=3, perplexity=54.0)
+    damaged = runs("damaged/2026-01-04", seed=4, perplexity=54.0)
+    (damaged / "test.json").write_text("no JSON")
+    runs("other/2026-01-05", kind="dmlm", seed=2, perplexity=20.0)
+    found = compared(capsys, f"toy/{place}", "other", "--all-seeds")
+    by_seed = [each["measures"]["perplexity"]["by_seed"] for each in found["systems"]]
+    assert by_seed == [{"1": 50.0, "2": 52.0, "3": 54.0}, {"2": 20.0}]
+    shutil.move(tmp_path / "runs" / "toy", tmp_path / "elsewhere")
+    found = compared(capsys, str(tmp_path / "elsewhere" / place), "other", "--all-seeds")
+    assert [each["measures"]["perplexity"]["by_seed"] for each in found["systems"]] == by_seed
 
 
 def test_other_vocabularies_are_compared_per_word(runs, capsys):
@@ -184,6 +206,26 @@ def test_what_is_refused(runs, capsys):
     assert "Test it again" in refused(capsys, "tested", "again")
 
 
+def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys):
+    runs("text/a", ITEMS["first"], sentences="s" * 64)
+    runs("json/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="s" * 64)
+    (item,) = compared(capsys, "text", "json")["comparisons"]
+    assert item["p_items"] == pytest.approx(p_value(ITEMS["first"], ITEMS["second"]), rel=1e-4)
+    runs("others/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="t" * 64)
+    assert "digests of the test sentences" in refused(capsys, "text", "others")
+    runs("divided/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="s" * 64, words=[1, 3, 2])
+    assert "other items" in refused(capsys, "text", "divided")
+
+
+def test_a_verdict_reads_first_against_second(runs, capsys):
+    runs("first/a", ITEMS["first"])
+    runs("third/a", ITEMS["third"], kind="dmlm")
+    assert main(["compare", "first", "third", "--format", "markdown"]) == 0
+    (verdict,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| first | third |")]
+    head = "| System | against | wins | loses | ahead over items only |"
+    assert verdict.split("|")[head.split("|").index(" ahead over items only ")].startswith(" PPL per token +")
+
+
 def test_systems_of_one_stream_have_no_test_over_items(runs, capsys):
     runs("lines/a", ITEMS["first"])
     runs("stream/a", [*ITEMS["second"], 2.0, 2.0, 2.0], kind="dmlm", tokens=1, words=1)
@@ -199,4 +241,7 @@ def test_a_test_keeps_the_digest_of_its_split(finished, tmp_path, monkeypatch):
     with np.load(run / "test_items.npz") as arrays:
         from depgen.data.generated import GeneratedStories
 
-        assert str(arrays["data"]) == GeneratedStories(train=12, valid=4, test=4).fingerprint("test")
+        stories = GeneratedStories(train=12, valid=4, test=4)
+        assert str(arrays["data"]) == stories.fingerprint("test")
+        sentences = [" ".join(each.words) for story in stories.documents("test") for each in story.sentences]
+        assert str(arrays["sentences"]) == hashlib.sha256("\n".join(sentences).encode()).hexdigest()

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
+from depgen.data.source import DataSource
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root
 from depgen.reporting import reproduce
@@ -147,8 +148,9 @@ def test_a_missing_corpus_ends_it_before_anything_runs(maker, needy, monkeypatch
 
 def test_a_row_that_is_done_needs_nothing(maker, store):
     assert make_result("DM-Base", 1, {}).size == "small"
+    digest = load_definition("toy").row("DM-Base").experiment_at("small").digest
     for seed in (1, 2):
-        store("DM-Base", seed, {"bleu1": 1.0})
+        store("DM-Base", seed, {"bleu1": 1.0}, config_sha256=digest, data=DataSource("Stories", reduced=True))
     assert reproduce.reproduce("toy", row="DM-Base", check=True) == (
         "toy, size small: 2 of 2 results are at hand.\nNothing is to be trained."
     )

@@ -8,6 +8,7 @@ import pytest
 
 import depgen
 from depgen.errors import UserError
+from depgen.evaluation.loading import located
 from depgen.training import runs
 from depgen.training.provenance import commit, describe_run
 from depgen.training.runs import (
@@ -131,6 +132,18 @@ def test_runs_of_tables_are_runs_too(monkeypatch):
     assert all_runs() == all_runs("x") == [inner, old]
     assert newest_run("x") == find_run("x") == newest_run() == inner
     assert all_runs("table") == []
+
+
+def test_a_plain_run_comes_before_newer_runs_of_a_table(caplog):
+    caplog.set_level("INFO", "depgen")
+    plain = make("mine", "2026-01-01T10:00", "best.ckpt")
+    of_table = make("mine/paper/seed2", "2026-01-02T10:00", "best.ckpt", "resume.ckpt")
+    assert newest_run() == of_table
+    assert newest_run("mine") == find_run("mine") == newest_run(root=plain.parent) == plain
+    assert f"named by path: {of_table}" in caplog.text
+    assert find_run("mine/paper") == of_table
+    assert newest_run("mine", holding="resume.ckpt") == of_table
+    assert located("mine") == ("run", plain)
 
 
 def test_starts_are_compared_as_instants():

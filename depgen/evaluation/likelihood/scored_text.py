@@ -145,7 +145,7 @@ class ScoredDocument(Tabular):
         return list(self.word_rows(next_words=any(word.rank is not None for word in self.words)))
 
     def word_rows(self, *, scale: float = 1.0, next_words: bool = False, **constant: Any) -> Iterator[Row]:  # noqa: ANN401
-        """The row of each word.
+        """The row of each word; the surprisal is the last column, which pandas shows of any table.
 
         Args:
             scale: nats of the unit of log-probabilities, surprisals and entropies.
@@ -163,10 +163,10 @@ class ScoredDocument(Tabular):
                     "tokens": word.tokens,
                     "unknown": word.unknown,
                     "log_prob": log_prob,
-                    "surprisal": None if log_prob is None else -log_prob,
                     **constant,
                     **({} if word.span is None else {"start": word.start, "end": word.end}),
                     **({"entropy": entropy, "rank": word.rank} if next_words else {}),
+                    "surprisal": None if log_prob is None else -log_prob,
                 }
 
 

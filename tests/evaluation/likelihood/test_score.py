@@ -78,7 +78,7 @@ def rows_of(content):
 def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
     rows = rows_of(score(text, run="causal"))
     assert list(rows[0]) == [
-        "document", "sentence", "position", "word", "tokens", "unknown", "log_prob", "surprisal", "likelihood",
+        "document", "sentence", "position", "word", "tokens", "unknown", "log_prob", "likelihood", "surprisal",
     ]  # fmt: skip
     lines = [line.split() for line in TEXT.splitlines() if line]
     assert [row["word"] for row in rows] == [word for line in lines for word in [*line, "<eos>"]]

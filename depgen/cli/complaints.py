@@ -1,0 +1,139 @@
+"""What jsonargparse says of a misspelt option, class or value, in one line: where, what was expected and found."""
+
+import importlib
+import os
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from depgen.errors import UserError, did_you_mean, nearest
+
+_KEY = re.compile(r'Parser key "([\w.]+)"')
+_CLASS = re.compile(r"class_path[ =]'([\w.]+)'")
+_OPTION = re.compile(r"Option '([\w.]+)' is not accepted")
+_NAME = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
+_MODULE = re.compile(r"No module named '([\w.]+)'")
+_BARE = re.compile(r"Expected a dot import path string: (\w+)$")
+_AN_OPTION = "option "
+_VALUE = re.compile(r"Expected a <class '([\w.]+)'>\. Got value: ([^.]*?)(?:\. Got value: .*)?$")
+
+
+def plain_complaint(message: str, given: Sequence[str]) -> str | None:
+    """A complaint of jsonargparse in one line without its types; None where it is of another kind.
+
+    Args:
+        message: of several lines, indented by the depth of the option.
+        given: the command line, in whose options and YAML files the place is sought.
+    """
+    lines = message.splitlines()
+    for number, line in enumerate(lines):
+        found = _said(line, lines[: number + 1])
+        if found is not None:
+            pattern, said = found
+            key, place = ".".join(_keys(lines[: number + 1])), place_of(pattern, given)
+            return (
+                f"{place}: {said}"
+                if place and place.startswith(_AN_OPTION)
+                else f"{place or 'settings'}: {key}: {said}"
+            )
+    return None
+
+
+def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
+    """How the mistake that a line is about is written, as a pattern, and what is to be said of it."""
+    if (found := _OPTION.search(line)) is not None:
+        name, owner = found[1].partition(".")[0], _owner(line, before)
+        known = sorted(_arguments(owner))
+        options = did_you_mean(name, known) or (f" It has {', '.join(known)}." if known else "")
+        return word(name), f"{owner or 'this class'} has no option {name!r}.{options}"
+    if (found := _NAME.search(line)) is not None:
+        path = f"{found[1]}.{found[2]}"
+        return word(path), f"there is no {path}.{did_you_mean(found[2], _names_in(found[1]))}"
+    if (found := _MODULE.search(line)) is not None:
+        parent, _, name = found[1].rpartition(".")
+        return word(found[1]), f"there is no module {found[1]}.{did_you_mean(name, _names_in(parent))}"
+    if (found := _BARE.search(line)) is not None:
+        near = _path_of(found[1])
+        meant = f" Did you mean {near!r}?" if near else ""
+        return word(found[1]), f"expected the import path of a class, found {found[1]!r}.{meant}"
+    if (found := _VALUE.search(line)) is not None and found[1] != "NoneType" and _keys(before):
+        pattern = rf"{word(_keys(before)[-1])}\W+{re.escape(found[2])}"
+        return pattern, f"expected {found[1]}, found {found[2]}."
+    return None
+
+
+def _keys(lines: Sequence[str]) -> list[str]:
+    """The options from the outermost to that of the last line, by their indentation."""
+    found: list[tuple[int, str]] = []
+    for line in filter(str.strip, lines):
+        depth = len(line) - len(line.lstrip(" -"))
+        found = [each for each in found if each[0] < depth]
+        found += [(depth, key) for key in _KEY.findall(line)]
+    return [key for _, key in found]
+
+
+def _owner(line: str, before: Sequence[str]) -> str | None:
+    """The class whose option a line is about: named in the line itself, or in the last one that names any."""
+    named = _CLASS.findall(line)
+    return (
+        named[0]
+        if named
+        else next((_CLASS.findall(each)[-1] for each in reversed(before) if _CLASS.search(each)), None)
+    )
+
+
+def _arguments(owner: str | None) -> frozenset[str]:
+    from depgen.training.configuration_digest import argument_names
+
+    try:
+        return frozenset() if owner is None else argument_names(owner)
+    except UserError:
+        return frozenset()
+
+
+def _names_in(module: str) -> Iterator[str]:
+    """The classes and modules of a module that was imported; nothing where there is no such module."""
+    try:
+        found = importlib.import_module(module or "depgen")
+    except ImportError:
+        return
+    yield from (each.name for each in pkgutil.iter_modules(getattr(found, "__path__", [])))
+    yield from (name for name, each in vars(found).items() if isinstance(each, type))
+
+
+def _path_of(name: str) -> str | None:
+    """The import path of the class of depgen that is spelt most like a name, of those that are imported."""
+    paths = {
+        each.__name__: f"{each.__module__}.{each.__name__}"
+        for title, module in list(sys.modules.items())
+        if title.startswith("depgen.") and module is not None
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__.startswith("depgen.")
+    }
+    near = nearest(name, paths)
+    return paths[near] if near else None
+
+
+def word(text: str) -> str:
+    """A pattern of a whole word."""
+    return rf"(?<!\w){re.escape(text)}(?!\w)"
+
+
+def place_of(pattern: str, given: Sequence[str]) -> str | None:
+    """The option of the command line, or the file and line, that has a text; None where none has."""
+    files = list[str]()
+    for argument, following in pairwise([*map(str, given), ""]):
+        name, separator, value = argument.partition("=")
+        value = value if separator else following
+        if name in ("--config", "-c"):
+            files.append(value)
+        elif name.startswith("--") and re.search(pattern, f"{name}: {value}"):
+            return f"{_AN_OPTION}{name}"
+    for path in reversed([each for each in files if os.path.isfile(each)]):
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if re.search(pattern, line.partition("#")[0]):
+                return f"{path}:{number}"
+    return None

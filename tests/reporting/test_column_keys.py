@@ -1,0 +1,56 @@
+"""Misspelt columns are refused before anything is trained; columns of every table of the package are known."""
+
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.reporting import reproduce
+from depgen.reporting.column_keys import check_keys
+from depgen.reporting.definition import is_made, load_definition
+from depgen.reporting.experiments import table_names
+
+
+def rows_of(definition, size):
+    return [row for row in definition.rows if is_made(row, size=size)]
+
+
+def test_columns_of_all_tables_are_known():
+    for name in table_names():
+        definition = load_definition(name)
+        for size in definition.sizes:
+            check_keys(definition, rows_of(definition, size), size=size)
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("perplexty", "'perplexty'. Did you mean 'perplexity'?"),
+        ("dev_perplexty", "Did you mean 'dev_perplexity'?"),
+        ("dda_tree", "gives 'dda_tree'"),
+        ("selfbleu_2", "Did you mean 'selfbleu2'?"),
+    ],
+)
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_a_misspelt_column_is_refused_before_training(project, monkeypatch, capsys, key, found, check):
+    path = project / "experiments/tables/toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["columns"][-1]["key"] = key
+    path.write_text(yaml.safe_dump(content))
+    monkeypatch.setattr(reproduce, "run_depgen", lambda *_: pytest.fail("trained"))
+    assert main(["reproduce", "toy", *check]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert found in line
+    assert "experiments/tables/toy.yaml: columns" in line
+    assert "word_perplexity" in line
+    assert "Nothing was trained" in line
+
+
+def test_a_system_of_ones_own_may_log_what_it_likes(project, monkeypatch):
+    monkeypatch.setattr("depgen.models.causal_lm.CausalLM.figure_names", None)
+    path = project / "experiments/tables/toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["columns"] = [{"key": "mine", "header": "Mine", "higher_better": None}]
+    content["rows"] = [{"name": "Base", "experiment": "base_toy", "in_paper": False}]
+    path.write_text(yaml.safe_dump(content))
+    definition = load_definition("toy")
+    check_keys(definition, rows_of(definition, "small"), size="small")
