@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from filelock import FileLock
+
 from depgen.errors import UserError
 from depgen.locations import file_sha256, lines_sha256
 from depgen.training.runs import all_runs, update_record
@@ -47,25 +49,27 @@ class Commands:
         at = arguments.index("--name")
         root = Path(environment["DEPGEN_RUNS"], arguments[at + 1])
         settings = [Path(arguments[2]), *sorted(Path("experiments/sizes").rglob("*.yaml"))]
-        said = [*arguments[:at], *arguments[at + 2 :], *map(file_sha256, settings)]
+        said = [*arguments[3:at], *arguments[at + 2 :], *map(file_sha256, settings)]  # but for the names
         kept, before = self.kept / lines_sha256(said), all_runs(root=root)
-        if not kept.is_dir():
-            in_process(arguments, environment)
-            (run,) = {*all_runs(root=root)} - {*before}
-            shutil.copytree(run, kept)
-        else:
-            run = root / f"copy-{len(before)}"
-            shutil.copytree(kept, run)
+        with FileLock(kept.with_suffix(".lock")):
+            if not kept.is_dir():
+                in_process(arguments, environment)
+                (run,) = {*all_runs(root=root)} - {*before}
+                shutil.copytree(run, kept)
+            else:
+                run = root / f"copy-{len(before)}"
+                shutil.copytree(kept, run)
         if self.stops_in == "fit":
             update_record(run, {"finished": None})
 
     def _measure(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         verb, run = arguments[0], Path(arguments[arguments.index("--run") + 1])
         kept = self.kept / f"{verb}-{file_sha256(run / 'checkpoints' / 'best.ckpt')}"
-        if not kept.is_dir():
-            in_process(arguments, environment)
-            kept.mkdir()
-            for name in LEFT[verb]:
-                shutil.copy(run / name, kept)
-        else:
-            shutil.copytree(kept, run, dirs_exist_ok=True)
+        with FileLock(kept.with_suffix(".lock")):
+            if not kept.is_dir():
+                in_process(arguments, environment)
+                kept.mkdir()
+                for name in LEFT[verb]:
+                    shutil.copy(run / name, kept)
+            else:
+                shutil.copytree(kept, run, dirs_exist_ok=True)

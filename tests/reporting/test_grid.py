@@ -27,10 +27,10 @@ def tried(*vary, **options):
 
 
 def test_every_combination_is_trained_once_and_the_best_is_marked(depgen, project):
-    first, *lines = tried(f"{W}=4,8", f"{L}=[1, 2]")
+    first, *lines = tried(f"{W}=4,8", f"{L}=[1]")
     assert first == "Base, small, seed 1: dev perplexity, parameters in millions"
     cells = [line.removesuffix("  <- best").strip().split("\t") for line in lines]
-    assert [each[:2] for each in cells] == [[f"width {w}", f"layers {n}"] for w in (4, 8) for n in (1, 2)]
+    assert [each[:2] for each in cells] == [["width 4", "layers 1"], ["width 8", "layers 1"]]
     perplexities = []
     for *_, perplexity, parameters, run in cells:
         metrics = json.loads((project / run / "validate.json").read_text())["metrics"]
@@ -38,11 +38,11 @@ def test_every_combination_is_trained_once_and_the_best_is_marked(depgen, projec
         assert parameters == f"{read_record(project / run)['parameters'] / 1e6:.2f}"
         perplexities.append(metrics["val/perplexity"])
     best = perplexities.index(min(perplexities))
-    assert [line.endswith("<- best") for line in lines] == [place == best for place in range(4)]
+    assert [line.endswith("<- best") for line in lines] == [place == best for place in range(2)]
     kept = (project / "results/toy/grid-Base-small-seed1.tsv").read_text().splitlines()
     assert kept == [line.removeprefix("  ") for line in lines]
-    tried(f"{L}=1", f"{W}=4,8,16")
-    assert depgen.verbs == ["fit", "validate"] * 5, "longer lists train what is missing, in whatever order"
+    tried(f"{L}=1", f"{W}=16,8")
+    assert depgen.verbs == ["fit", "validate"] * 3, "other lists train what is missing, in whatever order"
 
 
 def test_what_was_stopped_is_continued(depgen):

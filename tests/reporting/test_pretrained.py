@@ -168,8 +168,10 @@ def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_size(table, ro
     assert ours["model"] == small["model"]
 
 
-def test_a_row_without_weights_of_a_table_that_has_others_is_made_as_it_is(depgen):
-    assert ": done, " in made("Transformer", pretrained="weights/tiny")
+def test_a_row_without_weights_of_a_table_that_has_others_is_made_as_it_is(project):
+    assert made("Transformer", pretrained="weights/tiny", check=True) == made("Transformer", check=True)
+    plan = reproduce.reproduce("written", row="Transformer", size="small", pretrained="weights/tiny", check=True)
+    assert "Transformer, seed 1" in plan
 
 
 def test_a_table_without_such_rows_has_no_weights_to_begin_from(project):

@@ -43,14 +43,15 @@ def job(project):
 @pytest.fixture
 def made(job, depgen, kept):
     """The job, whose result is made; nothing was called since."""
-    for name in ("runs", "results"):
-        if (kept / name).is_dir():
-            shutil.copytree(kept / name, name)
-    if not job.result.is_file():
-        reproduce.make(job, depgen=depgen)
-        for name in ("runs", "results"):
-            shutil.copytree(name, kept / name)
-        depgen.calls.clear()
+    with FileLock(kept / "made.lock"):
+        if not (kept / "results").is_dir():
+            reproduce.make(job, depgen=depgen)
+            for name in ("runs", "results"):
+                shutil.copytree(name, kept / name)
+            depgen.calls.clear()
+        else:
+            for name in ("runs", "results"):
+                shutil.copytree(kept / name, name)
     return job
 
 

@@ -86,18 +86,13 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen):
     empty = sum(not text for each in kept.values() for text in each.texts)
     assert (result.metrics["texts"], result.metrics["empty"]) == (12, empty)
     assert "gpt_cold" in result.not_computed
-
-
-def test_the_table_names_its_samples_tests_and_oracle(free, depgen):
-    for row in ("Base", "DM-Base"):
-        reproduce.make(a_job(row=row), depgen=depgen)
-    text = table("free", size="small")
-    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in text
-    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in text
-    assert "p=0.3, p=0.9: oracle oracle_toy" in text
-    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in text
-    share = read_result(a_job().result).metrics["cold_unk_rate"]
-    assert f"p=0.3: words of the texts that the oracle reads as <unk>: {100 * share:.2f} %" in text
+    page = table("free", size="small")
+    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in page
+    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in page
+    assert "p=0.3, p=0.9: oracle oracle_toy" in page
+    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in page
+    share = 100 * result.metrics["cold_unk_rate"]
+    assert f"p=0.3: words of the texts that the oracle reads as <unk>: {share:.2f} %" in page
 
 
 def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, depgen, caplog):
