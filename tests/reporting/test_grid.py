@@ -64,14 +64,14 @@ def test_the_run_is_that_of_a_row_with_these_options(depgen, project):
 
 def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_size(depgen, project):
     path = project / "experiments/tables/toy.yaml"
-    content = path.read_text().replace("seeds: [1, 2]", "seeds: {small: [7, 1], paper: [3]}")
+    content = path.read_text().replace("seeds: [1, 2]", "seeds: {small: [2, 1], paper: [3]}")
     path.write_text(content + "  - {name: Part, experiment: base_toy}\n")
     text = grid_of_table("toy", vary=[f"{W}=4"])
     assert depgen.verbs == ["fit", "validate"] * 3
     assert [part.splitlines()[0].split(":")[0] for part in text.split("\n\n")] == [
-        "Base, small, seed 7",
-        "DM-Base, small, seed 7",
-        "DM-Base, left chain, small, seed 7",
+        "Base, small, seed 2",
+        "DM-Base, small, seed 2",
+        "DM-Base, left chain, small, seed 2",
     ]
 
 

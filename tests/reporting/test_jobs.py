@@ -88,10 +88,10 @@ def test_a_table_takes_the_newest_finished_run_of_its_configuration(job, depgen,
 
 
 def test_options_make_a_run_of_another_place(job, depgen):
-    row = dataclasses.replace(job.row, options={"data.init_args.tokens_per_batch": 77})
+    row = dataclasses.replace(job.row, options={"model.init_args.backbone.init_args.width": 4})
     other = dataclasses.replace(job, row=row)
-    assert fit(other, depgen).run.parts[1].startswith("dm_toy--tokens_per_batch-77-")
-    assert "--data.init_args.tokens_per_batch=77" in depgen.calls[0][0]
+    assert fit(other, depgen).run.parts[1].startswith("dm_toy--width-4-")
+    assert "--model.init_args.backbone.init_args.width=4" in depgen.calls[0][0]
     fit(job, depgen)
     assert len(depgen.calls) == 2
     assert {finished_run(each).parts[1] for each in (job, other)} == {"dm_toy", other.training.place.split("/")[0]}
@@ -269,6 +269,8 @@ def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(pa
 def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):
     with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size small"):
         run_of_row("toy", "DM-Base", "small")
-    for seed in (9, 2):
-        fit(dataclasses.replace(job, seed=seed), depgen)
-        assert run_of_row("toy", "DM-Base", "small").parts[3] == f"seed{seed}"
+    fit(job, depgen)
+    job.training.root.rename(job.training.root.with_name("seed9"))
+    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed9"
+    fit(job, depgen)
+    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed2"
