@@ -24,6 +24,7 @@ from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
 from tests.invented_similarity import write_similarity
 from tests.invented_syntax import write_syntax
+from tests.reporting.conftest import make_result, store_texts
 
 ROOT = Path(__file__).parent.parent
 GUIDES = (
@@ -107,14 +108,12 @@ def test_sentences_are_short(page):
 
 
 def write_texts(folder: Path) -> None:
-    """What two rows of Table 2 would have written, and other texts to ask people about."""
-    rows = folder / "results/dmlm_table2"
-    for row, file in (("DM-Transformer", "dm.txt"), ("Transformer", "base.txt"), ("Human", "human.txt")):
-        texts = "".join(f"{row.lower()} {line} .\n" for line in range(100))
-        for path in (folder / file, rows / row / "small-seed1/texts.txt"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts)
-        (rows / row / "small-seed1/prompts.txt").write_text("one day .\n" * 100)
+    """Texts to ask people about: files, and what two rows of Table 2 would have generated."""
+    for name, row in (("dm", "DM-Transformer"), ("base", "Transformer"), ("human", None)):
+        texts = [f"{name} {line} ." for line in range(100)]
+        (folder / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
+        if row is not None:
+            store_texts(make_result(row, 1, {}, table="dmlm_table2"), texts, ["one day ."] * 100)
 
 
 def write_treebank(folder: Path) -> None:
@@ -172,12 +171,12 @@ def place(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     shorten(tmp_path / "experiments")
     write_own(tmp_path)
-    write_texts(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEPGEN_DATA", "data")
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     for variable in ("DEPGEN_RUNS", "DEPGEN_RESULTS"):
         monkeypatch.delenv(variable, raising=False)
+    write_texts(tmp_path)
     return tmp_path
 
 

@@ -8,7 +8,7 @@ Deviations:
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,10 +22,10 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
-from depgen.reporting.jobs import Job, prompts_of
+from depgen.reporting.jobs import Job
 from depgen.reporting.provenance import choose_size
-from depgen.reporting.results import row_folder
-from depgen.trees.lines import read_texts
+from depgen.reporting.results import read_results
+from depgen.reporting.texts import prompts_of, texts_of
 from depgen.yaml_files import read_settings
 
 HUMAN, EMPTY = "human", "(empty)"
@@ -215,7 +215,7 @@ def examples_of(
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
         raise UserError(
             f"No texts of {definition.table} at size {size}{nucleus}. Make them first: "
-            f"depgen reproduce {definition.argument} --size {size}"
+            f"depgen reproduce {definition.argument} --size {size} --remeasure"
         )
     _check_side_by_side(kept, definition, size)
     generator = np.random.default_rng(study.seed)
@@ -232,27 +232,14 @@ def _kept(
     study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
 ) -> _Kept | None:
     """The texts of the first seed that has any."""
-    generation = definition.generation
-    if generation is None:
+    if definition.generation is None:
         raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
-    for folder, seed in _folders(definition, row, size, seeds):
-        path, asked = folder / generation.file_of(study.top_p), folder / "prompts.txt"
-        if path.is_file() and (study.contexts is None or asked.is_file()):
-            prompts = None if study.contexts is None else tuple(read_texts(asked))
-            return _Kept(row, seed, tuple(read_texts(path)), prompts)
+    results = {each.seed: each for each in read_results(definition.table, row.slug, size=size)}
+    for seed in results if seeds is None else seeds:
+        kept = texts_of(results[seed], study.top_p) if seed in results else None
+        if kept is not None and (study.contexts is None or kept.prompts is not None):
+            return _Kept(row, seed, kept.texts, None if study.contexts is None else kept.prompts)
     return None
-
-
-def _folders(
-    definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
-) -> Iterator[tuple[Path, int]]:
-    """Where a row's texts may lie, and of which seed they are; in the order of the seeds asked for, else by number."""
-    parent, stem = row_folder(definition.table, row.slug), f"{size}-seed"
-    if seeds is None:
-        there = (path.name.removeprefix(stem) for path in parent.glob(f"{stem}*") if path.is_dir())
-        seeds = sorted(int(number) for number in there if number.isdecimal())
-    for seed in seeds:
-        yield parent / f"{stem}{seed}", seed
 
 
 def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, size: str) -> None:

@@ -9,8 +9,8 @@ from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, turing
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.provenance import choose_size
-from depgen.reporting.results import result_path
-from depgen.reporting.texts import nuclei
+from depgen.reporting.results import read_results
+from depgen.reporting.texts import nuclei, texts_of
 from depgen.trees.lines import read_texts
 
 
@@ -76,12 +76,12 @@ def export(
 
 @dataclass(frozen=True)
 class _Written:
-    """A system's texts, and the prompts that they go on from where these are known."""
+    """A system's texts, and the prompts that they continue where these are known."""
 
     name: str
-    texts: list[str]
+    texts: Sequence[str]
     source: Source
-    prompts: Path | None = None
+    prompts: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -137,31 +137,31 @@ def _written(given: str, rows: _Rows | None) -> _Written:
         texts = read_texts(Path(file))
         return _Written(name, texts, source_of(Path(file), texts))
     assert rows is not None
-    definition, generation = rows.definition, rows.definition.generation
-    assert generation is not None
+    definition = rows.definition
     row = definition.row(name)
-    folder = result_path(definition.table, row.slug, size=rows.size, seed=rows.seed).with_suffix("")
-    path = folder / generation.file_of(rows.top_p)
-    if not path.is_file():
+    results = read_results(definition.table, row.slug, size=rows.size)
+    kept = next((texts_of(each, rows.top_p) for each in results if each.seed == rows.seed), None)
+    if kept is None:
         raise UserError(
-            f"No texts of {row.name}, {rows.size}, seed {rows.seed} at {path}. Make them first: depgen reproduce "
-            f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]'"
+            f"No texts of {row.name}, {rows.size}, seed {rows.seed}. Make them first: depgen reproduce "
+            f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]' --remeasure"
         )
-    texts = read_texts(path)
-    return _Written(row.name, texts, source_of(path, texts), folder / "prompts.txt")
+    return _Written(row.name, kept.texts, source_of(kept.file, kept.texts), kept.prompts)
 
 
-def _contexts(given: Path | None, written: Sequence[_Written]) -> list[str]:
-    """What the texts go on from, the same for all.
+def _contexts(given: Path | None, written: Sequence[_Written]) -> Sequence[str]:
+    """What the texts continue, the same for all.
 
     Raises:
         UserError: nobody says, or two files say different things.
     """
-    paths = [path for path in (given, *(each.prompts for each in written)) if path is not None]
-    if not paths:
-        raise UserError("A comparison shows what the texts go on from: give --contexts FILE, one a line.")
-    contexts = read_texts(paths[0])
-    for path in paths[1:]:
-        if read_texts(path) != contexts:
-            raise UserError(f"{paths[0]} and {path} differ: both systems must go on from the same contexts.")
+    known = [(each.source.file, each.prompts) for each in written if each.prompts is not None]
+    if given is not None:
+        known.insert(0, (str(given), read_texts(given)))
+    if not known:
+        raise UserError("A comparison shows what the texts continue: give --contexts FILE, one a line.")
+    first, contexts = known[0]
+    for file, others in known[1:]:
+        if tuple(others) != tuple(contexts):
+            raise UserError(f"{first} and {file} have different contexts: both systems must continue the same ones.")
     return contexts

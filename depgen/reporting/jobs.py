@@ -1,16 +1,10 @@
 """One row of a table at one size and seed: its files, and the commands that make them, each skipped once done."""
 
-import dataclasses
-import json
-import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation.text.generation import generate as write_texts
-from depgen.locations import below_runs, write_atomically
+from depgen.locations import below_runs
 from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
 from depgen.reporting.needs import runs_in
@@ -21,8 +15,6 @@ from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training, run_place
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        """What lies beside the result: prompts, texts, per-item scores."""
+        """The folder of the result's per-item scores."""
         return self.result.with_suffix("")
 
     @property
@@ -177,130 +169,3 @@ def chosen_run(
     if run is not None:
         raise UserError("A run and a table were named: name one of them.")
     return run_of_row(table, row or usual, size)
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """Prompts and references, one text each."""
-
-    prompts: tuple[str, ...]
-    references: tuple[str, ...]
-
-
-def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 - any corpus
-    """The first sentences of each test document, and the sentence after them.
-
-    Raises:
-        UserError: a document is too short for both.
-    """
-    prompts, references, count = [], [], generation.prompt_sentences
-    for document in corpus.documents("test"):
-        if len(document.sentences) <= count:
-            raise UserError(
-                f"{document.identifier}: the table wants {count} sentences as prompt and one as reference, found "
-                f"{len(document.sentences)} sentences."
-            )
-        prompts.append(" ".join(word for sentence in document.sentences[:count] for word in sentence.words))
-        references.append(" ".join(document.sentences[count].words))
-    return Prompts(tuple(prompts), tuple(references))
-
-
-def generate(
-    job: Job,
-    trained: FinishedRun,
-    prompts: Prompts | None,
-    *,
-    top_p: float | None = None,
-    device: str | None = None,
-) -> tuple[str, ...]:
-    """One text for each prompt, written by the job's model unless the same run wrote them before in the same way.
-
-    `texts.json` says how the texts were written. It is written before them, so that texts never lie beside another's.
-    Those of another nucleus than the table's own are `texts-p<nucleus>.txt`.
-
-    Args:
-        job: whose.
-        trained: its run.
-        prompts: what the texts go on from; None for as many texts from nothing as the table wants.
-        top_p: nucleus; unset: the table's own.
-        device: where the model writes; unset: a GPU where there is one.
-
-    Raises:
-        UserError: the model does not write, or wrote another number of texts.
-    """
-    generation = job.generation
-    assert generation is not None
-    written = job.folder / generation.file_of(top_p)
-    generation = dataclasses.replace(generation, top_p=generation.top_p if top_p is None else top_p)
-    asked = job.folder / "prompts.txt"
-    if prompts is not None:
-        content = "".join(f"{prompt}\n" for prompt in prompts.prompts)
-        if not asked.is_file() or asked.read_text(encoding="utf-8") != content:
-            for of_other_prompts in job.folder.glob("texts*.txt"):  # of every nucleus
-                of_other_prompts.unlink()
-            write_atomically(asked, content)
-    note = written.with_suffix(".json")
-    how = _how(job, trained, generation)
-    if not _written_so(written, note, how):
-        written.unlink(missing_ok=True)
-        write_atomically(note, json.dumps(how, indent=2) + "\n")
-        part = written.with_name(f".{written.stem}.part.txt")
-        write_texts(
-            run=str(trained.run),
-            prompts=None if prompts is None else asked,
-            number=_count(generation) if prompts is None else 1,
-            output=part,
-            top_p=generation.top_p,
-            temperature=generation.temperature,
-            seed=generation.seed + job.seed,
-            max_new_tokens=generation.max_new_tokens,
-            device=device,
-        )
-        part.replace(written)
-    texts = tuple(written.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-    expected = _count(generation) if prompts is None else len(prompts.prompts)
-    if len(texts) != expected:
-        raise UserError(f"{written}: expected {expected} texts, one a line, found {len(texts)}.")
-    return texts
-
-
-def _count(generation: Generation) -> int:
-    """How many texts are written from nothing."""
-    assert isinstance(generation.samples, int)
-    return generation.samples
-
-
-def _how(job: Job, trained: FinishedRun, generation: Generation) -> dict[str, Any]:
-    """All that the texts of given prompts depend on, as `texts.json` holds it."""
-    return {
-        **({} if generation.samples is None else {"samples": generation.samples}),
-        "top_p": generation.top_p,
-        "temperature": generation.temperature,
-        "seed": generation.seed + job.seed,
-        "max_new_tokens": generation.max_new_tokens,
-        "run": below_runs(str(trained.run)),
-        "checkpoint_sha256": trained.weights_sha256,
-    }
-
-
-def how_written(texts: Path) -> dict[str, Any]:
-    """What the note beside texts says of how they were written; empty where there is none that reads as one."""
-    try:
-        found = json.loads(texts.with_suffix(".json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _written_so(written: Path, note: Path, how: Mapping[str, Any]) -> bool:
-    """Whether there are texts that were written in just this way, as the note beside them says."""
-    if not written.is_file():
-        return False
-    if not note.is_file():
-        logger.warning("%s is written again: no %s says how it was written.", written, note.name)
-        return False
-    found = how_written(written)
-    changed = [name for name, value in how.items() if found.get(name) != value]
-    if changed:
-        logger.warning("%s is written again: %s changed since.", written, ", ".join(changed))
-    return not changed

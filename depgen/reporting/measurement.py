@@ -13,7 +13,7 @@ from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.locations import write_atomically
+from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.numbers import Numbers, TrainedRow
@@ -59,6 +59,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         config_sha256=trained.config_sha256,
         generation=job.generation,
         weights_sha256=trained.weights_sha256,
+        run=below_runs(str(trained.run)),
         precision=other_precision(trained.run, job.config),
     )
 

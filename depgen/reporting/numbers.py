@@ -99,13 +99,17 @@ class Generation:
             return self
         return dataclasses.replace(self, samples=self.samples[size])
 
-    def file_of(self, top_p: float | None) -> str:
-        """The name of the file that holds a row's texts of a nucleus; None is the table's own.
+    def file_of(self, *, training_seed: int, weights: str) -> str:
+        """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.
 
-        >>> Generation(top_p=0.5).file_of(0.5), Generation(top_p=0.5).file_of(0.7)
-        ('texts.txt', 'texts-p0.7.txt')
+        >>> Generation(top_p=0.7).file_of(training_seed=2, weights="3f9a41d07c2288ab")
+        '4-sentences_top-p-0.7_temperature-1.0_seed-2_tokens-60_weights-3f9a41d07c22.jsonl'
         """
-        return "texts.txt" if top_p in (None, self.top_p) else f"texts-p{top_p}.txt"
+        begin = f"{self.prompt_sentences}-sentences" if self.samples is None else "nothing"
+        return (
+            f"{begin}_top-p-{self.top_p}_temperature-{self.temperature}_seed-{self.seed + training_seed}"
+            f"_tokens-{self.max_new_tokens}_weights-{weights[:12]}.jsonl"
+        )
 
 
 class Measure(ABC):

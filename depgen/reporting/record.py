@@ -113,7 +113,7 @@ def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
 def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     """A result's line: numbers to six digits, the curve thinned, empty values left out."""
     content = {"row": result.row, "size": result.size, "seed": result.seed, **result.to_dict()}
-    del content["table"]
+    del content["table"], content["run"]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
     kept = thin(result.curve, CURVE_POINTS)
     for name, points in (("curve", result.curve), ("clock", result.clock)):

@@ -24,10 +24,9 @@ from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
 from depgen.reporting.pretrained import can_be_pretrained
 from depgen.reporting.provenance import choose_size
-from depgen.reporting.results import Result, read_result, write_result
+from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
-from depgen.reporting.texts import are_of_other_weights
 from depgen.training.experiment_runs import Depgen, run_depgen
 from depgen.training.runs import best_checkpoint
 from depgen.training.trust import check_class, class_at
@@ -293,7 +292,7 @@ def _age(job: Job) -> str:
     if result.generation is not None and result.generation != job.generation:
         return " (made with other generation settings; --redo (or --remeasure) makes it again)"
     run = finished_run(job)
-    if run is not None and _is_of_other_weights(job, result, run):
+    if run is not None and result.weights_sha256 not in (None, file_sha256(best_checkpoint(run))):
         return f" (of other weights than those of {run}; --remeasure measures these)"
     return ""
 
@@ -303,13 +302,6 @@ def _kept(jobs: Sequence[Job]) -> Iterator[str]:
     for job in jobs:
         if job.result.is_file() and (reason := _age(job)):
             yield f"{job.name}: {job.result} is out of date{reason}"
-
-
-def _is_of_other_weights(job: Job, result: Result, run: Path) -> bool:
-    """Whether a result was measured on another checkpoint than a run's best; older ones are known by their texts."""
-    if result.weights_sha256 is not None:
-        return result.weights_sha256 != file_sha256(best_checkpoint(run))
-    return result.generation is not None and are_of_other_weights(job, run)
 
 
 def _texts(job: Job, options: TextOptions | None) -> str:

@@ -71,6 +71,7 @@ class Result:
         processor_seconds: what training took on processors, validation included; None where that was not logged.
         weights_sha256: of the checkpoint that was measured; None where there is none, or where an older version did not
             keep it.
+        run: that was measured, below `$DEPGEN_RUNS`; None as above.
         beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
             every other network, or where an older version did not keep it.
         precision: that it was trained in where its experiment asks for another one.
@@ -98,6 +99,7 @@ class Result:
     clock: tuple[tuple[float, float], ...] = ()
     beginning: str | None = None
     weights_sha256: str | None = None
+    run: str | None = None
     processor_seconds: float | None = None
     precision: str | None = None
 

@@ -1,13 +1,19 @@
 """A project folder with one invented table and its experiments, and results to put into it."""
 
 import dataclasses
+import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from depgen.locations import runs_root, write_atomically
+from depgen.reporting.numbers import Generation
 from depgen.reporting.results import Budget, DataSource, Result, result_path, row_folder, write_result
+from depgen.reporting.texts import FOLDER
+from tests.reporting.commands import Commands
 
 ORDER_COLUMN = {
     "key": "order",
@@ -41,7 +47,13 @@ rows:
 """
 EXPERIMENT = """
 seed_everything: 1
-model: {class_path: depgen.models.causal_lm.CausalLM}
+trainer: {max_epochs: 2, accelerator: cpu, enable_progress_bar: false}
+model:
+  class_path: depgen.models.causal_lm.CausalLM
+  init_args:
+    backbone:
+      class_path: depgen.backbones.transformer.Transformer
+      init_args: {layers: 1, width: 8, attention_heads: 2, feedforward: 8}
 data:
   class_path: depgen.data.text.TextData
   init_args:
@@ -65,6 +77,23 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small.mkdir(parents=True)
     (small / "toy.yaml").write_text("seed_everything: 3\n")
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a session keeps what it has trained and tested, one folder for all its processes."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return tmp_path_factory.mktemp("kept")
+    folder = tmp_path_factory.getbasetemp().parent / "kept"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def depgen(project: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """Runs commands in the project, with the session's cache."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(kept / "cache"))
+    return Commands(kept)
 
 
 def make_result(row: str, seed: int, metrics: dict[str, float], **changes: object) -> Result:
@@ -116,3 +145,28 @@ def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         return result
 
     return write
+
+
+GENERATION = Generation(seed=10)
+"""How texts of the toy table are made."""
+
+
+def store_texts(
+    result: Result,
+    texts: Sequence[str],
+    prompts: Sequence[str],
+    *,
+    generation: Generation = GENERATION,
+    top_p: float | None = None,
+) -> Path:
+    """Writes a result that was measured on texts, with these texts of a nucleus in its run."""
+    slug = result.row.replace(", ", "-").replace(" ", "-")
+    result = dataclasses.replace(
+        result, generation=generation, run=f"{slug}/{result.size}/seed{result.seed}/2026-01-01", weights_sha256="0" * 64
+    )
+    write_result(result, result_path(result.table, slug, size=result.size, seed=result.seed))
+    how = generation if top_p is None else dataclasses.replace(generation, top_p=top_p)
+    file = runs_root() / result.run / FOLDER / how.file_of(training_seed=result.seed, weights="0" * 64)
+    lines = [json.dumps({"prompt": prompt, "text": text}) for prompt, text in zip(prompts, texts, strict=True)]
+    write_atomically(file, "".join(f"{line}\n" for line in lines))
+    return file

@@ -12,7 +12,6 @@ from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
-from tests.reporting.stub import Stub
 
 VOCABULARY = Vocabulary.of_words(["red", "figures", "fall", "."])
 
@@ -78,7 +77,7 @@ def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch)
         draw_attention("some/run", "red", output=tmp_path / "a.jpg")
 
 
-def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypatch):
+def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypatch):
     drawn = []
 
     def load(run, **_):
@@ -89,9 +88,9 @@ def test_a_row_of_a_table_stands_for_its_trained_run(project, tmp_path, monkeypa
     with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
         draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
     definition = load_definition("toy")
-    fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub())
+    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
     draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
-    assert [str(run) for run in drawn] == ["runs/dm_toy/small/seed2/2026-01-01"]
+    assert drawn == [run]
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
     for option in ("row", "size"):

@@ -14,7 +14,6 @@ from depgen.reporting.heat_map import heat_map_figure
 from depgen.reporting.jobs import Job, fit
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
-from tests.reporting.stub import Stub
 
 
 def test_cells_are_the_correlations_of_both_directions():
@@ -70,13 +69,13 @@ def test_the_picture_is_a_png(options, tmp_path, capsys):
     assert asked == ["some/run"]
 
 
-def test_a_tables_trained_system_is_drawn(options, project, capsys):
+def test_a_tables_trained_system_is_drawn(options, depgen, capsys):
     asked, treebank = options
     definition = load_definition("toy")
     command = ["heat-map", *treebank, "--table", "toy", "--row", "DM-Base", "--size", "small"]
     assert main(command) == 2
     assert "Train it: depgen reproduce toy --row DM-Base --size small" in capsys.readouterr().err
-    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), Stub()).run
+    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
     assert main([*command, "--output", "heat.png"]) == 0, capsys.readouterr().err
     assert [path.absolute() for path in asked] == [run.absolute()]
     assert main([*command, "--run", "some/run"]) == 2

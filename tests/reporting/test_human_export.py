@@ -7,8 +7,9 @@ import pytest
 from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import read_key
-from depgen.locations import results_root
 from depgen.reporting.human_export import export
+from depgen.reporting.numbers import Generation
+from tests.reporting.conftest import make_result, store_texts
 
 CONTEXTS = [f"beginning {number} ." for number in range(8)]
 
@@ -32,10 +33,8 @@ def files(project):
 @pytest.fixture
 def rows(project):
     """What `depgen reproduce` leaves of two rows, and which contexts they had."""
-    for slug, word in (("Base", "beta"), ("DM-Base-left-chain", "alpha")):
-        folder = results_root() / "toy" / slug / "small-seed2"
-        write(folder / "texts.txt", [f"{word} {number} ." for number in range(8)])
-        write(folder / "prompts.txt", CONTEXTS)
+    for row, word in (("Base", "beta"), ("DM-Base, left chain", "alpha")):
+        store_texts(make_result(row, 2, {}), [f"{word} {number} ." for number in range(8)], CONTEXTS)
     return project
 
 
@@ -96,8 +95,8 @@ def test_a_row_beside_a_plain_file(rows):
 def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
     path = rows / "experiments/tables/toy.yaml"
     path.write_text(path.read_text().replace("header: B-1,", "header: B-1, top_p: 0.7,"))
-    for slug in ("Base", "DM-Base-left-chain"):
-        write(results_root() / "toy" / slug / "small-seed2/texts-p0.7.txt", [f"{slug} warm {n} ." for n in range(8)])
+    for row in ("Base", "DM-Base, left chain"):
+        store_texts(make_result(row, 2, {}), [f"{row} warm {n} ." for n in range(8)], CONTEXTS, top_p=0.7)
     options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "size": "small", "training_seed": 2}
     options |= {"number": 4, "output": rows / "out"}
     with pytest.raises(UserError, match=r"toy .*0\.5, 0\.7: .*--top-p"):
@@ -107,21 +106,35 @@ def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):
     export(**options, top_p=0.7)
     asked = read_key(rows / "out/key.json")
     assert asked.top_p == 0.7
-    assert asked.sources["Base"].file.endswith("Base/small-seed2/texts-p0.7.txt")
+    assert "/seed2/2026-01-01/texts/4-sentences_top-p-0.7_" in asked.sources["Base"].file
     assert all("warm" in text for item in asked.items for text in item.texts)
     export(**{**options, "output": rows / "cold"}, top_p=0.5)
-    assert read_key(rows / "cold/key.json").sources["Base"].file.endswith("Base/small-seed2/texts.txt")
+    assert "/texts/4-sentences_top-p-0.5_" in read_key(rows / "cold/key.json").sources["Base"].file
 
 
 def test_contexts_must_be_the_same(rows):
-    write(results_root() / "toy/Base/small-seed2/prompts.txt", ["another ."] * 8)
-    with pytest.raises(UserError, match=r"prompts.txt and .*prompts.txt differ"):
+    store_texts(make_result("Base", 2, {}), ["beta ."] * 8, ["another ."] * 8)
+    with pytest.raises(UserError, match=r"jsonl and .*jsonl have different contexts"):
         export(texts=["DM-Base-left-chain", "Base"], table="toy", size="small", training_seed=2, output=rows / "out")
 
 
 def test_a_row_without_texts_says_what_makes_them(rows):
-    with pytest.raises(UserError, match=r"toy --row Base --size small --seeds '\[1\]'"):
-        export(texts=["Base", "DM-Base"], table="toy", size="small", output=rows / "out")
+    store_texts(make_result("Base", 3, {}), ["beta ."], ["a ."]).unlink()
+    for seed in (1, 3):  # without a result, and with one of an older version
+        with pytest.raises(UserError, match=rf"toy --row Base --size small --seeds '\[{seed}\]' --remeasure"):
+            export(texts=["Base", "DM-Base"], table="toy", size="small", training_seed=seed, output=rows / "out")
+
+
+def test_texts_from_nothing_have_no_contexts(rows):
+    how = Generation(seed=10, samples=8)
+    for row in ("Base", "DM-Base, left chain"):
+        store_texts(make_result(row, 2, {}), [f"{row} {number} ." for number in range(9)], [""] * 9, generation=how)
+    options = {"texts": ["DM-Base, left chain", "Base"], "table": "toy", "size": "small", "training_seed": 2}
+    with pytest.raises(UserError, match="give --contexts FILE"):
+        export(**options, output=rows / "out")
+    write(rows / "real.txt", [f"human {number} ." for number in range(8)])
+    export(**options, real=rows / "real.txt", number=8, output=rows / "out")
+    assert read_key(rows / "out/key.json").sources["Base"].texts == 8
 
 
 def test_a_turing_test_of_plain_files(files):

@@ -13,9 +13,8 @@ from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.pretrained import can_be_pretrained, end_of_text
 from depgen.reporting.results import read_result
-from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_models import END, write_gpt2
-from tests.reporting.stub import Stub
+from tests.reporting.commands import Commands
 
 CORPUS = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
 TABLE = {
@@ -66,10 +65,11 @@ def pieces(**init_args):
 
 def write_experiments(folder: Path) -> None:
     """Small experiments from random weights and large ones from weights that are not there."""
-    random = gpt2(pretrained=None, model_type="gpt2", layers=3, width=8, attention_heads=2, max_length=256, dropout=0.1)
+    random = gpt2(pretrained=None, model_type="gpt2", layers=1, width=8, attention_heads=2, max_length=512, dropout=0.1)
     weights = gpt2(pretrained="gpt2", model_type="gpt2", layers=12, width=768, dropout=0.1)
     learnt, ready = pieces(size=270, tokenizer=None), pieces(size=50257, tokenizer="gpt2", eos_token=END)
-    transformer = {"class_path": "depgen.backbones.transformer.Transformer"}
+    sizes = {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8}
+    transformer = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": sizes}
     words = {"class_path": "depgen.data.vocabulary.WordVocabulary"}
     phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
     base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
@@ -99,8 +99,9 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def stub(project, monkeypatch):
-    monkeypatch.setattr(reproduce, "run_depgen", Stub())
+def depgen(project, kept, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(kept / "cache"))
+    monkeypatch.setattr(reproduce, "run_depgen", Commands(kept))
 
 
 def job_of(row, table="written"):
@@ -113,8 +114,7 @@ def made(row, **options):
     return reproduce.reproduce("written", row=row, size="small", **options).splitlines()[-1]
 
 
-def test_a_row_is_trained_from_a_folder_of_weights(project, monkeypatch):
-    monkeypatch.setattr(reproduce, "run_depgen", in_process)
+def test_a_row_is_trained_from_a_folder_of_weights(project, depgen):
     assert "done" in made("DM-GPT-2", pretrained="weights/tiny")
     job = dataclasses.replace(job_of("DM-GPT-2"), pretrained="weights/tiny")
     result = read_result(job.result)
@@ -126,30 +126,24 @@ def test_a_row_is_trained_from_a_folder_of_weights(project, monkeypatch):
     assert weights["pretrained"] == str(project / "weights" / "tiny")
 
 
-def test_what_began_from_random_weights_stays_until_it_is_asked_for_anew(stub):
+def test_what_began_from_random_weights_stays_until_it_is_wanted_again(depgen):
     made("GPT-2")
-    job = job_of("GPT-2")
-    before = read_result(job.result)
-    there = f"GPT-2, small, seed 1: there already, {job.result}"
+    random = job_of("GPT-2")
+    pretrained = dataclasses.replace(random, pretrained="weights/tiny")
+    before = read_result(random.result)
+    there = f"GPT-2, small, seed 1: there already, {random.result}"
     said = made("GPT-2", pretrained="weights/tiny")
     assert said == f"{there} (begun from random weights, not from tiny; --redo makes it again)"
-    assert read_result(job.result) == before
+    assert read_result(random.result) == before
     made("GPT-2", pretrained="weights/tiny", redo=True)
-    after = read_result(job.result)
+    after = read_result(random.result)
     assert (before.beginning, after.beginning) == ("random weights", "tiny")
     assert before.config_sha256 != after.config_sha256
     assert made("GPT-2", pretrained="weights/tiny") == there
     assert made("GPT-2") == f"{there} (begun from tiny, not from random weights; --redo makes it again)"
-
-
-def test_runs_of_random_and_of_pretrained_weights_lie_apart(stub):
-    made("GPT-2")
-    made("GPT-2", pretrained="weights/tiny", redo=True)
-    random = job_of("GPT-2")
-    pretrained = dataclasses.replace(random, pretrained="weights/tiny")
     assert random.training.place == "gpt2_toy/small/seed1"
     assert pretrained.training.place.startswith("gpt2_toy--")
-    assert all(finished_run(each) is not None for each in (random, pretrained))
+    assert all(finished_run(each) is not None for each in (random, pretrained)), "their runs lie apart"
 
 
 @pytest.mark.parametrize("row", ["GPT-2", "DM-GPT-2"])
@@ -174,8 +168,10 @@ def test_the_recipe_is_that_of_weights_and_the_budget_that_of_the_size(table, ro
     assert ours["model"] == small["model"]
 
 
-def test_a_row_without_weights_of_a_table_that_has_others_is_made_as_it_is(stub):
-    assert ": done, " in made("Transformer", pretrained="weights/tiny")
+def test_a_row_without_weights_of_a_table_that_has_others_is_made_as_it_is(project):
+    assert made("Transformer", pretrained="weights/tiny", check=True) == made("Transformer", check=True)
+    plan = reproduce.reproduce("written", row="Transformer", size="small", pretrained="weights/tiny", check=True)
+    assert "Transformer, seed 1" in plan
 
 
 def test_a_table_without_such_rows_has_no_weights_to_begin_from(project):

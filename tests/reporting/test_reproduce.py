@@ -1,5 +1,8 @@
+"""Rows of a table made, each step once; what is said of results that are there already."""
+
+import csv
 import dataclasses
-import hashlib
+import json
 import math
 import shutil
 import threading
@@ -13,26 +16,22 @@ from filelock import FileLock
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.reporting import jobs, measurement, reproduce
+from depgen.locations import file_sha256
+from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import own_tables
-from depgen.reporting.jobs import Job
-from depgen.reporting.results import item_scores, read_result, write_result
+from depgen.reporting.jobs import Job, finished_run, fit
+from depgen.reporting.results import Budget, item_scores, read_result, read_results, write_result
+from depgen.reporting.texts import texts_of
+from depgen.training.experiment_runs import kept_test
+from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result
-from tests.reporting.stub import Stub, change
 
 
 @pytest.fixture
-def stub(project, monkeypatch):
-    stub = Stub()
-    monkeypatch.setattr(jobs, "write_texts", stub.generate)
-    monkeypatch.setattr(reproduce, "run_depgen", stub)
-    return stub
-
-
-def run(stub, **options):
-    options.setdefault("text_options", None)
-    return reproduce.reproduce("toy", **options)
+def depgen(depgen, monkeypatch):
+    monkeypatch.setattr(reproduce, "run_depgen", depgen)
+    return depgen
 
 
 @pytest.fixture
@@ -41,119 +40,132 @@ def job(project):
     return Job(definition, definition.row("DM-Base"), "small", 2)
 
 
-def test_a_row_is_fitted_tested_written_and_measured(stub, job):
-    line = reproduce.make(job, depgen=stub)
+@pytest.fixture
+def made(job, depgen, kept):
+    """The job, whose result is made; nothing was called since."""
+    with FileLock(kept / "made.lock"):
+        if not (kept / "results").is_dir():
+            reproduce.make(job, depgen=depgen)
+            for name in ("runs", "results"):
+                shutil.copytree(name, kept / name)
+            depgen.calls.clear()
+        else:
+            for name in ("runs", "results"):
+                shutil.copytree(kept / name, name)
+    return job
+
+
+def change(path: Path, **entries: object) -> None:
+    """Change top-level entries of a YAML file."""
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | entries))
+
+
+def take_weights_of(seed: int, job: Job, depgen) -> Path:
+    """Give a job's run the weights of another seed."""
+    run, other = finished_run(job), fit(dataclasses.replace(job, seed=seed), depgen).run
+    shutil.copy(other / "checkpoints/best.ckpt", run / "checkpoints/best.ckpt")
+    return run
+
+
+def test_a_row_is_fitted_tested_generated_and_measured(depgen, job):
+    line = reproduce.make(job, depgen=depgen)
     assert line == "DM-Base, small, seed 2: done, results/toy/DM-Base/small-seed2.json"
-    assert stub.verbs == ["fit", "test"]
-    result = read_result(job.result)
-    assert result.metrics["perplexity"] == 42.0
+    assert depgen.verbs == ["fit", "test"]
+    result, run = read_result(job.result), finished_run(job)
+    assert result.metrics["perplexity"] == kept_test(run).metrics["perplexity"]
+    assert item_scores([result], "perplexity").tolist() == kept_test(run).item_nll.tolist()
     assert {"bleu1", "selfbleu2"} <= set(result.metrics)
-    assert (result.data.corpus, result.data.train_documents, result.trees) == ("generated", 6, None)
-    assert (result.parameters, result.budget.epochs, result.commit) == (123, 3, "f" * 12)
-    assert result.hardware == "CPU (x), 2 cores, 1 thread"
-    tokens = result.budget.train_tokens / 3
-    assert result.curve == ((tokens, 90.0), (2 * tokens, 80.0))
-    assert set(result.items) >= {"bleu1", "selfbleu2"}
-    assert (result.beginning, result.precision) == (None, None)
     assert all((job.result.parent / path).is_file() for path in result.items.values())
+    assert (result.data.corpus, result.data.train_documents, result.trees) == ("generated", 6, None)
+    record = read_record(run)
+    tokens = record["tokens_per_epoch"]
+    assert (result.parameters, result.budget) == (record["parameters"], Budget(2, 2 * tokens))
+    assert result.commit.startswith(record["commit"][:12])
+    assert result.hardware.startswith("CPU (")
+    assert [place for place, _ in result.curve] == [tokens, 2 * tokens]
+    assert result.curve[1][1] == pytest.approx(best_of(run))
+    assert (result.beginning, result.precision) == (None, None)
+    assert (result.run, result.generation) == (str(run.relative_to("runs")), job.definition.generation)
+    texts = texts_of(result).texts
+    assert (result.metrics["texts"], result.metrics["empty"]) == (3, texts.count(""))
+    assert result.measured_commit
 
 
-def test_another_precision_is_trained_in_and_kept(stub, monkeypatch):
-    run(stub, row="DM-Base", size="small", seeds=[1], precision="32-true")
-    assert stub.calls[0][0][-4:-2] == ["--trainer.precision", "32-true"]
-    run(stub, row="DM-Base", size="small", seeds=[2])
+def best_of(run):
+    """The validation perplexity of a run's last epoch."""
+    return float(list(csv.DictReader((run / "metrics.csv").open()))[-1]["val/perplexity"])
+
+
+def test_another_precision_is_trained_in_and_kept(depgen, made):
+    reproduce.reproduce("toy", row="DM-Base", size="small", seeds=[1], precision="32-true")
+    assert depgen.calls[0][0][-4:-2] == ["--trainer.precision", "32-true"]
     text = reproduce.render_table("toy", size="small", format="text")
     assert text.count("32-true") == 1
 
 
-def test_a_result_without_texts_of_other_weights_than_the_runs_is_said_to_be(stub, project, job):
-    path = project / "experiments/tables/toy.yaml"
-    content = yaml.safe_load(path.read_text())
-    del content["measures"]
-    path.write_text(yaml.safe_dump(content))
-    definition = load_definition("toy")
-    job = Job(definition, definition.row("DM-Base"), "small", 2)
-    reproduce.make(job, depgen=stub)
-    assert read_result(job.result).weights_sha256 == hashlib.sha256(b"").hexdigest()
-    assert "other weights" not in reproduce.make(job, depgen=stub)
-    run = job.training.finished()
-    (run / "checkpoints" / "best.ckpt").write_bytes(b"other weights")
-    assert f"(of other weights than those of {run}" in reproduce.make(job, depgen=stub)
+def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(depgen, made):
+    assert "other weights" not in reproduce.make(made, depgen=depgen)
+    run = take_weights_of(1, made, depgen)
+    assert f"(of other weights than those of {run}; --remeasure" in reproduce.make(made, depgen=depgen)
+    reproduce.make(made, depgen=depgen, remeasure=True)
+    assert "other weights" not in reproduce.make(made, depgen=depgen)
+    assert read_result(made.result).weights_sha256 == file_sha256(run / "checkpoints/best.ckpt")
+    assert depgen.verbs == ["fit", "test"]
 
 
-def test_what_is_done_is_not_done_again(stub, job):
-    reproduce.make(job, depgen=stub)
-    before = job.result.read_text()
-    assert "there already" in reproduce.make(job, depgen=stub)
-    assert stub.verbs == ["fit", "test"]
-    assert job.result.read_text() == before
+def test_what_is_done_is_not_done_again(depgen, made):
+    before = made.result.read_text()
+    assert "there already" in reproduce.make(made, depgen=depgen)
+    assert depgen.calls == []
+    assert made.result.read_text() == before
 
 
 @pytest.mark.parametrize("verb", ["fit", "test"])
-def test_a_stop_costs_only_the_step_it_hit(stub, job, verb):
-    stub.dies_in = verb
+def test_a_stop_costs_only_the_step_it_hit(depgen, project, verb):
+    change(project / "experiments/tables/toy.yaml", measures=[])
+    definition = load_definition("toy")
+    job = Job(definition, definition.row("DM-Base"), "small", 2)
+    depgen.stops_in = verb
     with pytest.raises(UserError, match=f"{verb} was killed"):
-        reproduce.make(job, depgen=stub)
+        reproduce.make(job, depgen=depgen)
     assert not job.result.exists()
-    stub.dies_in = None
-    reproduce.make(job, depgen=stub)
-    assert stub.verbs.count("fit") == (2 if verb == "fit" else 1)
+    depgen.stops_in = None
+    reproduce.make(job, depgen=depgen)
+    assert depgen.verbs.count("fit") == (2 if verb == "fit" else 1)
     assert job.result.is_file()
 
 
-def test_texts_can_be_measured_again_without_training(stub, job):
-    stub.items = {"items": [0, 1], "nll": [2 * math.log(42), 2 * math.log(42)], "tokens": [2, 2]}
-    reproduce.make(job, depgen=stub)
-    job.result.write_text("{}")
-    assert "done" in reproduce.make(job, depgen=stub, remeasure=True)
-    assert stub.verbs == ["fit", "test"]
-    assert read_result(job.result).metrics["perplexity"] == pytest.approx(42.0)
+def test_a_row_can_be_measured_again_without_training(depgen, made):
+    before = read_result(made.result)
+    made.result.write_text("{}")
+    (finished_run(made) / "test_items.npz").unlink()
+    assert "done" in reproduce.make(made, depgen=depgen, remeasure=True)
+    assert depgen.verbs == ["test"], "for the items that an older test did not keep"
+    assert dataclasses.replace(read_result(made.result), date=before.date) == before
 
 
-def test_the_items_of_the_test_are_kept_for_the_paired_test(stub, job):
-    reproduce.make(job, depgen=stub)
-    assert "perplexity" not in read_result(job.result).items
-    stub.items = {"items": [1, 0], "nll": [6.0, 4.0], "tokens": [2, 2]}
-    reproduce.make(job, depgen=stub, remeasure=True)
-    assert stub.verbs == ["fit", "test", "test"]
-    assert item_scores([read_result(job.result)], "perplexity").tolist() == [2.0, 3.0]
-
-
-def test_redo_puts_the_old_aside(stub, job):
-    reproduce.make(job, depgen=stub)
-    reproduce.make(job, depgen=stub, redo=True)
-    assert stub.verbs == ["fit", "test", "fit", "test"]
-    assert job.result.with_name("replaced-1-small-seed2.json").is_file()
-    assert Path("runs/dm_toy/small/replaced-1-seed2").is_dir()
-
-
-def test_redo_trains_a_run_that_rows_share_once(stub, project, job, monkeypatch):
-    path = project / "experiments/tables/toy.yaml"
+def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, made):
+    path = Path("experiments/tables/toy.yaml")
     path.write_text(path.read_text() + "  - {name: Part, experiment: dm_toy}\n")
     definition = load_definition("toy")
     jobs = [Job(definition, definition.row(name), "small", 2) for name in ("DM-Base", "Part")]
-    reproduce.make_all(jobs, depgen=stub)
-    reproduce.make_all(jobs, depgen=stub, redo=True)
-    assert stub.verbs == ["fit", "test", "fit", "test"]
-
-
-def test_replaced_results_stay_out_of_the_table(stub, job):
-    from depgen.reporting.results import read_results
-
-    reproduce.make(job, depgen=stub)
-    reproduce.make(job, depgen=stub, redo=True)
+    reproduce.make_all(jobs, depgen=depgen)
+    assert depgen.calls == []
+    reproduce.make_all(jobs, depgen=depgen, redo=True)
+    assert depgen.verbs == ["fit", "test"]
+    assert made.result.with_name("replaced-1-small-seed2.json").is_file()
+    assert Path("runs/dm_toy/small/replaced-1-seed2").is_dir()
     assert len(read_results("toy", "DM-Base", size="small")) == 1
 
 
-def test_a_result_of_an_older_yaml_is_named(stub, job):
-    reproduce.make(job, depgen=stub)
-    with job.config.file.open("a") as stream:
-        stream.write("trainer: {max_epochs: 9}\n")
-    assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(job, depgen=stub)
+def test_a_result_of_an_older_yaml_is_named(depgen, made):
+    made.config.file.write_text(made.config.file.read_text().replace("max_epochs: 2", "max_epochs: 9"))
+    assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(made, depgen=depgen)
 
 
-def test_what_another_process_works_on_comes_last(stub, project, job):
+def test_what_another_process_works_on_comes_last(depgen, job):
     """The result of the first row is locked, the training of the second: the third is made, then these."""
+    change(Path("experiments/tables/toy.yaml"), measures=[])
     definition = load_definition("toy")
     jobs = [Job(definition, definition.row(name), "small", 2) for name in ("Base", "DM-Base", "DM-Base-left-chain")]
     jobs[0].result.parent.mkdir(parents=True)
@@ -167,7 +179,7 @@ def test_what_another_process_works_on_comes_last(stub, project, job):
             made.append(arguments[2])
             lock.release()
             training.release()
-        stub(arguments, environment)
+        depgen(arguments, environment)
 
     lines = reproduce.make_all(jobs, depgen=noted)
     assert made == [f"experiments/{name}_toy.yaml" for name in ("chain", "base", "dm")]
@@ -175,24 +187,24 @@ def test_what_another_process_works_on_comes_last(stub, project, job):
     assert all(": done, " in line for line in lines)
 
 
-def test_the_last_row_is_waited_for(stub, job):
+def test_the_last_row_is_waited_for(depgen, job):
     held, made = threading.Event(), threading.Event()
 
     def other_process():
         with job.training.lock():
             held.set()
-            assert not made.wait(1.0)
+            assert not made.wait(0.5)
 
     with ThreadPoolExecutor() as pool:
         other = pool.submit(other_process)
         assert held.wait(20)
-        (line,) = reproduce.make_all([job], depgen=stub)
+        (line,) = reproduce.make_all([job], depgen=depgen)
         made.set()
         other.result()
     assert ": done, " in line
 
 
-def test_the_whole_table(stub, monkeypatch):
+def test_the_whole_table(depgen, monkeypatch):
     made = []
 
     def make(job, **options):
@@ -215,10 +227,11 @@ def test_the_whole_table(stub, monkeypatch):
     assert made[-1] == ("DM-Base", "small", 1)
 
 
-def test_after_the_table_comes_how_to_use_a_model(stub, monkeypatch):
+def test_after_the_table_comes_how_to_use_a_model(depgen, made, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
     monkeypatch.setattr(reproduce, "render_table", lambda *names, **options: "reason\n\ntable\n")
-    text = reproduce.reproduce("toy")
-    run = "runs/dm_toy/small/seed1/2026-01-01"  # the paper's own system, not its ablation
+    text = reproduce.reproduce("toy", seeds=[2])
+    run = finished_run(made)  # of the paper's own system, not its ablation
     assert f"\ntable\n\nTo have DM-Base write: depgen generate --run {run}\n" in text
     assert f'depgen.load("{run}")' in text.splitlines()[-1]
 
@@ -228,6 +241,10 @@ def test_a_row_that_nothing_makes_is_refused(project):
         reproduce.reproduce("toy", row="Later", size="small")
 
 
+def never(arguments, environment):
+    raise AssertionError(f"{arguments} was called")
+
+
 def test_the_floor_of_a_generated_corpus(project):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(
@@ -235,7 +252,7 @@ def test_the_floor_of_a_generated_corpus(project):
     )
     definition = load_definition("toy")
     job = Job(definition, definition.row("Source-floor"), "small", 1)
-    reproduce.make(job, depgen=Stub())
+    reproduce.make(job, depgen=never)
     metrics = read_result(job.result).metrics
     assert 1 < metrics["perplexity"] < 50
     entropy = data_of(job.config).corpus.entropy_per_token()
@@ -253,20 +270,12 @@ def test_missing_measures_have_a_reason(project, job):
     assert make_result("Base", 1, sifted.metrics).metrics == sifted.metrics
 
 
-def test_a_table_by_its_path_is_rendered_by_its_path(stub, project, monkeypatch):
+def test_a_table_by_its_path_is_rendered_by_its_path(depgen, project, monkeypatch):
     (project / "experiments/tables/toy.yaml").rename(project / "mine.yaml")
     monkeypatch.setattr(reproduce, "make", lambda job, **options: f"{job.name}: done")
     text = reproduce.reproduce("mine.yaml", size="small")
     assert "Invented numbers" in text
     assert "depgen reproduce mine.yaml." in " ".join(text.split())
-
-
-def test_a_result_keeps_its_texts_settings_and_how_many_are_empty(stub, job):
-    reproduce.make(job, depgen=stub)
-    result = read_result(job.result)
-    assert result.generation == job.definition.generation
-    assert (result.metrics["texts"], result.metrics["empty"]) == (3, 1)
-    assert result.measured_commit
 
 
 TEXTS = {
@@ -275,30 +284,29 @@ TEXTS = {
 }
 
 
-def test_other_generation_settings_are_noticed(stub, job):
-    reproduce.make(job, depgen=stub)
-    assert "generation settings" not in reproduce.make(job, depgen=stub)
+def test_other_generation_settings_are_noticed(depgen, made):
+    assert "generation settings" not in reproduce.make(made, depgen=depgen)
     change(Path("experiments/tables/toy.yaml"), measures=[TEXTS])
-    changed = dataclasses.replace(job, definition=load_definition("toy"))
+    changed = dataclasses.replace(made, definition=load_definition("toy"))
     assert "(made with other generation settings; --redo (or --remeasure) makes it again)" in reproduce.make(
-        changed, depgen=stub
+        changed, depgen=depgen
     )
-    reproduce.make(changed, depgen=stub, remeasure=True)
-    assert read_result(job.result).generation.top_p == 0.9
-    assert [options["top_p"] for options in stub.written] == [0.5, 0.9]
+    reproduce.make(changed, depgen=depgen, remeasure=True)
+    assert read_result(made.result).generation.top_p == 0.9
+    assert len([*(finished_run(made) / "texts").iterdir()]) == 2
+    assert depgen.calls == []
 
 
-def test_options_that_come_too_late_are_said_to(stub, job):
-    reproduce.make(job, depgen=stub)
-    assert reproduce.make(job, depgen=stub, options=TextOptions()).endswith("small-seed2.json")
+def test_options_that_come_too_late_are_named(depgen, made):
+    assert reproduce.make(made, depgen=depgen, options=TextOptions()).endswith("small-seed2.json")
     assert "not used; --remeasure measures the texts again" in reproduce.make(
-        job, depgen=stub, options=TextOptions(empty="drop")
+        made, depgen=depgen, options=TextOptions(empty="drop")
     )
-    write_result(dataclasses.replace(read_result(job.result), not_computed={"selfbleu2": "no"}), job.result)
-    assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(job, depgen=stub)
+    write_result(dataclasses.replace(read_result(made.result), not_computed={"selfbleu2": "no"}), made.result)
+    assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(made, depgen=depgen)
 
 
-def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
+def test_the_floor_is_stored_under_one_seed(depgen, project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, experiment: base_toy, floor: source, in_paper: false}\n")
     reproduce.reproduce("toy", row="Floor", size="small", seeds=[7, 8])
@@ -308,14 +316,7 @@ def test_the_floor_is_stored_under_one_seed(stub, project, monkeypatch):
     assert (project / "results/toy/Floor/small-seed4.json").is_file()
 
 
-def test_item_scores_are_written_whole(stub, job, monkeypatch):
-    written = []
-    monkeypatch.setattr(measurement, "write_atomically", lambda path, content: written.append(path.name))
-    reproduce.make(job, depgen=stub)
-    assert {"bleu1.npy", "selfbleu2.npy"} <= set(written)
-
-
-def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothing(stub, project):
+def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothing(depgen, project):
     path = project / "experiments/tables/toy.yaml"
     columns = [
         {"key": key, "header": key, "higher_better": better}
@@ -331,18 +332,22 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     path.write_text(yaml.safe_dump({**content, "columns": columns, "rows": rows, "measures": []}))
     definition = load_definition("toy")
     job = Job(definition, definition.row("Base"), "small", 1)
-    reproduce.make(job, depgen=stub)
-    assert stub.verbs == ["fit", "test", "validate"]
-    found = read_result(job.result)
-    sizes = {"parameters": 123e-6, "epoch_tokens": found.budget.train_tokens / 3e6}
-    assert found.metrics == {**sizes, "dev_perplexity": 40.0, "perplexity": 42.0}
-    assert not stub.written
+    reproduce.make(job, depgen=depgen)
+    assert depgen.verbs == ["fit", "test", "validate"]
+    found, run = read_result(job.result), finished_run(job)
+    record, tested = read_record(run), kept_test(run).metrics
+    validated = json.loads((run / "validate.json").read_text())["metrics"]
+    assert found.metrics == pytest.approx({
+        **tested, **{f"dev_{name.removeprefix('val/')}": value for name, value in validated.items()},
+        "parameters": record["parameters"] / 1e6, "epoch_tokens": record["tokens_per_epoch"] / 1e6,
+    })  # fmt: skip
+    assert not (run / "texts").exists()
     job.result.unlink()
-    reproduce.make(job, depgen=stub)
-    assert stub.verbs == ["fit", "test", "validate"]
+    reproduce.make(job, depgen=depgen)
+    assert depgen.verbs == ["fit", "test", "validate"]
 
 
-def test_a_misspelt_experiment_is_refused_before_anything_is_trained(stub, project, monkeypatch):
+def test_a_misspelt_experiment_is_refused_before_anything_is_trained(depgen, project, monkeypatch):
     monkeypatch.setattr(reproduce, "make", lambda job, **options: pytest.fail("trained"))
     (project / "experiments/base_toy.yaml").rename(project / "experiments/base_toys.yaml")
     for options in ({}, {"check": True}, {"row": "DM-Base"}):
@@ -350,7 +355,7 @@ def test_a_misspelt_experiment_is_refused_before_anything_is_trained(stub, proje
             reproduce.reproduce("toy", size="small", seeds=[1], **options)
 
 
-def test_a_row_without_an_experiment_of_the_size_is_passed_over_and_said(stub, project, monkeypatch):
+def test_a_row_without_an_experiment_of_the_size_is_passed_over_and_said(depgen, project, monkeypatch):
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
     overlay = project / "experiments/sizes/small/toy.yaml"
@@ -377,7 +382,7 @@ def own_table(project, folder, **changes):
     return path
 
 
-def test_an_own_table_finds_its_experiments_next_to_it_or_in_the_working_folder(stub, project, monkeypatch):
+def test_an_own_table_finds_its_experiments_next_to_it_or_in_the_working_folder(depgen, project, monkeypatch):
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.config.file) or job.name)
     path = own_table(project, "my")
@@ -392,7 +397,7 @@ def test_an_own_table_finds_its_experiments_next_to_it_or_in_the_working_folder(
     assert made == []
 
 
-def test_an_own_table_is_known_to_the_report_and_has_a_name_of_its_own(stub, project, monkeypatch):
+def test_an_own_table_is_known_to_the_report_and_has_a_name_of_its_own(depgen, project, monkeypatch):
     monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
     path = own_table(project, "my")
     reproduce.reproduce(str(path), check=True)
@@ -407,13 +412,13 @@ def test_an_own_table_is_known_to_the_report_and_has_a_name_of_its_own(stub, pro
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
-def test_seeds_that_are_none_or_stand_twice_are_refused(stub, project, seeds):
+def test_seeds_that_are_none_or_stand_twice_are_refused(depgen, project, seeds):
     with pytest.raises(UserError, match=r"--seeds: .*from 0, each once.*\[1,2\]"):
         reproduce.reproduce("toy", row="Base", size="small", seeds=seeds)
-    assert stub.calls == []
+    assert depgen.calls == []
 
 
-def test_pictures_of_a_table_are_drawn_from_its_rows(stub, project, monkeypatch):
+def test_pictures_of_a_table_are_drawn_from_its_rows(depgen, project, monkeypatch):
     path, drawn = project / "experiments/tables/toy.yaml", []
     path.write_text(path.read_text() + "pictures: [curves --against steps, series]\n")
     monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
@@ -424,14 +429,21 @@ def test_pictures_of_a_table_are_drawn_from_its_rows(stub, project, monkeypatch)
     assert drawn == [["curves", "toy", "--against", "steps", "--size", "small"], ["series", "toy", "--size", "small"]]
 
 
-def test_trainings_are_logged_in_a_group_of_the_table(stub, monkeypatch):
+def test_trainings_are_logged_in_a_group_of_the_table(project, monkeypatch):
     monkeypatch.delenv("WANDB_RUN_GROUP", raising=False)
-    run(stub, row="DM-Base", size="small", seeds=[1], wandb="offline")
-    arguments, environment = stub.calls[0]
+    calls = []
+
+    def refuse(arguments, environment):
+        calls.append((arguments, environment))
+        raise UserError("not trained here")
+
+    monkeypatch.setattr(reproduce, "run_depgen", refuse)
+    for options, group in (({"wandb": "offline"}, "toy"), ({}, "mine")):
+        with pytest.raises(UserError, match="not trained here"):
+            reproduce.reproduce("toy", row="DM-Base", size="small", seeds=[1], **options)
+        monkeypatch.setenv("WANDB_RUN_GROUP", "mine")
+        arguments, environment = calls[-1]
+        assert environment["WANDB_RUN_GROUP"] == group
+        assert ("--wandb" in arguments) == bool(options)
+    arguments = calls[0][0]
     assert arguments[arguments.index("--wandb") + 1] == "offline"
-    assert environment["WANDB_RUN_GROUP"] == "toy"
-    monkeypatch.setenv("WANDB_RUN_GROUP", "mine")
-    run(stub, row="Base", size="small", seeds=[1])
-    arguments, environment = next(call for call in reversed(stub.calls) if call[0][0] == "fit")
-    assert "--wandb" not in arguments
-    assert environment["WANDB_RUN_GROUP"] == "mine"

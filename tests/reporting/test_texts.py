@@ -1,21 +1,28 @@
+"""A row's texts: generated once into the folder of its run, and measured at each nucleus."""
+
 import dataclasses
 import json
-from pathlib import Path
+import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
+from depgen.evaluation.text.generated_text import text_seed
 from depgen.evaluation.text.measures import TextOptions
-from depgen.evaluation.text.oracle import TextLosses
-from depgen.reporting import jobs, reproduce, texts
+from depgen.evaluation.text.oracle import find_oracle, text_losses
+from depgen.reporting import reproduce, texts
 from depgen.reporting.definition import load_definition
-from depgen.reporting.jobs import Job
+from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import Texts
 from depgen.reporting.numbers import Generation
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
-from tests.reporting.stub import Stub
+from depgen.reporting.texts import Prompts, generate, prompts_of, texts_of
+from depgen.trees.sentence import Document, Sentence
+from tests.reporting.conftest import EXPERIMENT
 
 FREE = """
 table: free
@@ -37,162 +44,172 @@ rows:
 """
 
 
-class Oracle:
-    """Stands in for a trained one: a text costs the nucleus that it was written with, so far as its file tells."""
-
-    def __init__(self, monkeypatch):
-        self.asked = []
-        monkeypatch.setattr(texts, "trained_oracle", self.trained)
-        monkeypatch.setattr("depgen.evaluation.text.measures.find_oracle", Path)
-        monkeypatch.setattr("depgen.evaluation.text.measures.text_losses", self.losses)
-
-    def trained(self, config, *, size, depgen):
-        self.asked.append(f"{config} {size}")
-        return Path("the-oracle")
-
-    def losses(self, given, run, *, device):
-        assert run == Path("the-oracle")
-        nll = np.array([float(text.split()[1]) if text else np.nan for text in given])
-        return TextLosses(nll, np.ones(len(given), dtype=np.int64), "toy oracle", 0.5)
-
-
-class Writer(Stub):
-    """Writes the nucleus into every text."""
-
-    def generate(self, *, prompts, number, output, top_p, **options):
-        assert prompts is None
-        self.written.append({"number": number, "top_p": top_p, **options})
-        output.write_text("".join(f"text {top_p}\n" if index else "\n" for index in range(number)))
-
-
 @pytest.fixture
-def stub(project, monkeypatch):
+def free(project):
     (project / "experiments/tables/free.yaml").write_text(FREE)
-    stub = Writer()
-    monkeypatch.setattr(jobs, "write_texts", stub.generate)
-    stub.oracle = Oracle(monkeypatch)
-    return stub
+    (project / "experiments/oracle_toy.yaml").write_text(EXPERIMENT)
+    return project
 
 
-def a_job(table="free", size="small", seed=2):
+def a_job(table="free", row="DM-Base"):
     definition = load_definition(table)
-    return Job(definition, definition.row("DM-Base"), size, seed)
+    return Job(definition, definition.row(row), "small", 2)
 
 
-def test_every_nucleus_of_one_run_fills_its_columns(stub):
+def with_texts(job, **how):
+    """The job of a table with other settings of texts."""
+    return dataclasses.replace(job, definition=dataclasses.replace(job.definition, measures=(Texts(**how),)))
+
+
+def test_every_nucleus_of_one_run_fills_its_columns(free, depgen):
     job = a_job()
-    reproduce.make(job, depgen=stub, options=TextOptions(resamples=10))
-    assert stub.verbs == ["fit", "test"]
-    assert [(each["number"], each["top_p"], each["seed"]) for each in stub.written] == [
-        (4, 1.0, 12), (4, 0.3, 12), (4, 0.9, 12),
-    ]  # fmt: skip
-    result = read_result(job.result)
-    assert result.metrics["lm"] == pytest.approx(1.0)
-    assert result.metrics["cold"] == pytest.approx(np.exp(0.3))
-    assert result.metrics["warm"] == pytest.approx(np.exp(0.9))
-    assert (result.metrics["texts"], result.metrics["empty"]) == (12, 3)
-    items = np.load(job.result.parent / result.items["cold"])
-    np.testing.assert_allclose(items, [np.nan, *[np.exp(0.3)] * 3])
-    assert "gpt_cold" in result.not_computed
-    assert "toy oracle" in result.settings["warm"]
+    reproduce.make(job, depgen=depgen, options=TextOptions(resamples=10))
+    result, run = read_result(job.result), job.training.finished()
     assert result.generation == Generation(top_p=1.0, seed=10, samples=4)
-    assert stub.oracle.asked == ["experiments/oracle_toy.yaml small"] * 3
+    how, weights = result.generation, result.weights_sha256
+    named = [dataclasses.replace(how, top_p=p).file_of(training_seed=2, weights=weights) for p in (0.3, 0.9, 1.0)]
+    assert sorted(path.name for path in (run / "texts").iterdir()) == named
+    rows = [json.loads(line) for line in (run / "texts" / named[0]).read_text().splitlines()]
+    assert [row["seed"] for row in rows] == [text_seed(12, 0, copy) for copy in range(4)]
+    kept = {p: texts_of(result, p) for p in (0.3, 0.9, None)}
+    assert kept[0.3].texts == tuple(row["text"] for row in rows)
+    assert kept[0.3].prompts is None
+    oracle = find_oracle("experiments/oracle_toy.yaml")
+    for key, p in (("cold", 0.3), ("warm", 0.9)):
+        losses = text_losses(kept[p].texts, oracle)
+        expected = np.exp(losses.nll / losses.tokens)
+        np.testing.assert_allclose(np.load(job.result.parent / result.items[key]), expected, rtol=1e-5)
+        assert result.metrics[key] == pytest.approx(np.nanmean(expected), rel=1e-5)
+        assert result.metrics[f"{key}_unk_rate"] == pytest.approx(losses.unknown)
+    losses = text_losses(kept[None].texts, oracle)
+    assert result.metrics["lm"] == pytest.approx(np.nanmean(losses.nll / losses.tokens), rel=1e-5)
+    empty = sum(not text for each in kept.values() for text in each.texts)
+    assert (result.metrics["texts"], result.metrics["empty"]) == (12, empty)
+    assert "gpt_cold" in result.not_computed
+    page = table("free", size="small")
+    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in page
+    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in page
+    assert "p=0.3, p=0.9: oracle oracle_toy" in page
+    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in page
+    share = 100 * result.metrics["cold_unk_rate"]
+    assert f"p=0.3: words of the texts that the oracle reads as <unk>: {share:.2f} %" in page
 
 
-@pytest.fixture(autouse=True)
-def oracle_experiment(project):
-    (project / "experiments/oracle_toy.yaml").write_text("data: {}\n")
+def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, depgen, caplog):
+    how = {"top_p": 0.3, "seed": 10}
+    four, trained = with_texts(a_job(), samples=4, **how), fit(a_job(), depgen)
+    first = generate(four, trained, None, top_p=0.3)
+    (file,) = (trained.run / "texts").iterdir()
+    before = file.stat().st_mtime_ns
+    fewer = with_texts(a_job("toy"), samples=3, **how)
+    assert generate(fewer, trained, None, top_p=0.3) == first[:3]
+    assert file.stat().st_mtime_ns == before
+    assert not caplog.text.count("generated again")
+    more = with_texts(a_job("toy"), samples=6, **how)
+    assert generate(more, trained, None, top_p=0.3)[:4] == first
+    assert f"{file} is generated again: it has other prompts, or fewer" in caplog.text
+    assert [*(trained.run / "texts").iterdir()] == [file]
 
 
-def test_texts_are_kept_by_nucleus_and_number(stub):
-    job = a_job()
-    reproduce.make(job, depgen=stub)
-    names = {path.name for path in job.folder.glob("texts*")}
-    assert names == {f"texts{nucleus}.{ending}" for nucleus in ("", "-p0.3", "-p0.9") for ending in ("txt", "json")}
-    assert json.loads((job.folder / "texts-p0.3.json").read_text())["samples"] == 4
-    assert not (job.folder / "prompts.txt").exists()
-    reproduce.make(job, depgen=stub, remeasure=True)
-    assert len(stub.written) == 3
-    other = dataclasses.replace(job.definition, measures=(Texts(samples=5, top_p=1.0, seed=10, oracle="oracle_toy"),))
-    assert "other generation settings" in reproduce.make(dataclasses.replace(job, definition=other), depgen=stub)
-    reproduce.make(dataclasses.replace(job, definition=other), depgen=stub, remeasure=True)
-    assert [each["number"] for each in stub.written] == [4] * 3 + [5] * 3
+def test_other_settings_and_other_weights_have_other_files():
+    how, weights = Generation(), "0" * 64
+    changed = {"prompt_sentences": 3, "top_p": 0.9, "temperature": 0.7, "seed": 3, "max_new_tokens": 9, "samples": 5}
+    others = [dataclasses.replace(how, **{name: value}) for name, value in changed.items()]
+    names = {each.file_of(training_seed=2, weights=weights) for each in (how, *others)}
+    names |= {how.file_of(training_seed=1, weights=weights), how.file_of(training_seed=2, weights="1" * 64)}
+    assert len(names) == len(changed) + 3
 
 
-def test_the_table_names_its_samples_tests_and_oracle(stub):
-    for row in ("Base", "DM-Base"):
-        definition = load_definition("free")
-        reproduce.make(Job(definition, definition.row(row), "small", 1), depgen=stub)
-    text = table("free", size="small")
-    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in text
-    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in text
-    assert "p=0.3, p=0.9: toy oracle, in GPT-2's place" in text
-    assert "3 of 12" in text
-    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in text
-
-
-def test_what_the_oracle_does_not_know_stands_in_the_notes_of_each_row(stub):
-    definition = load_definition("free")
-    reproduce.make(Job(definition, definition.row("Base"), "small", 1), depgen=stub)
-    found = read_result(Job(definition, definition.row("Base"), "small", 1).result).metrics
-    assert {name: found[name] for name in found if "unk" in name} == {
-        "lm_unk_rate": 0.5, "oracle_perplexity_unk_rate": 0.5, "cold_unk_rate": 0.5, "warm_unk_rate": 0.5,
-    }  # fmt: skip
-    said = table("free", size="small")
-    assert all(
-        f"{each}: words of the texts that the oracle reads as <unk>: 50.00 %" in said for each in ("LM", "p=0.9")
-    )
-
-
-def test_numbers_of_other_weights_than_the_runs_are_said_to_be(stub, project):
-    first = a_job()
-    reproduce.make(first, depgen=stub)
-    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other"))
-    job = a_job("other")
-    reproduce.make(job, depgen=stub)
-    assert "other weights" not in reproduce.make(job, depgen=stub)
-    reproduce.make(first, depgen=stub, redo=True)
-    (job.training.finished() / "checkpoints" / "best.ckpt").write_bytes(b"other weights")
-    assert "(of other weights than those of runs/dm_toy/small/seed2/" in reproduce.make(job, depgen=stub)
-    reproduce.make(job, depgen=stub, remeasure=True)
-    assert "other weights" not in reproduce.make(job, depgen=stub)
-
-
-def test_two_tables_share_the_runs_of_one_experiment(stub, project):
-    first = a_job()
-    reproduce.make(first, depgen=stub)
-    (project / "experiments/tables/other.yaml").write_text(FREE.replace("table: free", "table: other"))
-    job = a_job("other")
-    assert job.result != first.result
-    reproduce.make(job, depgen=stub)
-    assert stub.verbs == ["fit", "test"], "nothing is trained twice"
-
-
-def test_a_column_of_union_asks_for_the_scorer_of_stories_unless_another_is_named(stub):
+def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depgen, caplog):
     job = a_job("toy")
-    assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), stub).union is None
+    trained, prompts = fit(job, depgen), Prompts(("one day", "she was"), ("e", "f"))
+    written = generate(job, trained, prompts, top_p=0.5, device="cpu")
+    (file,) = (trained.run / "texts").iterdir()
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["prompt"], row["text"]) for row in rows] == [*zip(prompts.prompts, written, strict=True)]
+    before = file.read_text()
+    assert generate(job, trained, Prompts(prompts.prompts[:1], ("e",)), top_p=0.5) == written[:1]
+    assert file.read_text() == before
+    generate(job, trained, Prompts(("one day", "another"), ("e", "f")), top_p=0.5)
+    assert [json.loads(line)["prompt"] for line in file.read_text().splitlines()] == ["one day", "another"]
+    assert f"{file} is generated again" in caplog.text
+    file.write_text(before)
+    other = fit(dataclasses.replace(job, seed=1), depgen).run
+    shutil.copy(other / "checkpoints/best.ckpt", trained.run / "checkpoints/best.ckpt")
+    generate(job, trained, prompts, top_p=0.5)
+    assert len([*(trained.run / "texts").iterdir()]) == 2
+    assert file.read_text() == before
+
+
+def test_texts_of_an_older_version_are_named_and_generated_again(project, depgen, caplog):
+    job = a_job("toy")
+    job.folder.mkdir(parents=True)
+    (job.folder / "texts-p0.7.txt").write_text("old\n")
+    assert generate(job, fit(job, depgen), Prompts(("one day",), ("e",)), top_p=0.7) != ("old",)
+    assert f"{job.folder}: its texts are of an older version; they are generated again" in caplog.text
+
+
+def test_a_damaged_file_is_named(project, depgen):
+    job, prompts = a_job("toy"), Prompts(("one day",), ("e",))
+    trained = fit(job, depgen)
+    generate(job, trained, prompts, top_p=0.5)
+    (file,) = (trained.run / "texts").iterdir()
+    for content in ("{", '{"prompt": "one day"}', "[]"):
+        file.write_text(f"{content}\n")
+        with pytest.raises(UserError, match=rf"{file}:1: .*Delete the file.*--remeasure"):
+            generate(job, trained, prompts, top_p=0.5)
+
+
+def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
+    documents = SimpleNamespace(model=SimpleNamespace(reads_sentences=True))
+    monkeypatch.setattr(texts, "load_run", lambda run, device: documents)
+    job = a_job("toy")
+    with pytest.raises(UserError, match="reads documents sentence by sentence"):
+        generate(job, fit(job, depgen), Prompts(("one day",), ("e",)), top_p=0.5)
+
+
+def test_prompts_are_four_sentences_and_the_reference_the_fifth():
+    corpus = GeneratedStories(train=1, valid=1, test=3)
+    made = prompts_of(corpus, Generation())
+    for document, prompt, reference in zip(corpus.documents("test"), made.prompts, made.references, strict=True):
+        assert f"{prompt} {reference}".split() == list(document.words())
+        assert tuple(reference.split()) == document.sentences[4].words
+
+
+def test_a_short_story_is_refused_by_name():
+    class Short:
+        def documents(self, split):
+            yield Document((Sentence(("one", ".")),) * 4, "file.csv:7")
+
+    with pytest.raises(UserError, match=r"file\.csv:7: .*4 sentences as prompt"):
+        prompts_of(Short(), Generation())
+
+
+def test_a_column_of_union_takes_the_scorer_of_stories_unless_another_is_named(project, depgen):
+    job = a_job("toy")
+    assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), depgen).union is None
     columns = (dataclasses.replace(job.definition.columns[0], key="union"),)
-    assert texts.options_for(job, columns, TextOptions(), stub).union == "rocstories"
-    assert texts.options_for(job, columns, TextOptions(union="mine"), stub).union == "mine"
+    assert texts.options_for(job, columns, TextOptions(), depgen).union == "rocstories"
+    assert texts.options_for(job, columns, TextOptions(union="mine"), depgen).union == "mine"
 
 
-def test_no_oracle_is_trained_for_columns_that_want_none(stub):
+def test_no_oracle_is_trained_for_columns_that_want_none(free, depgen):
     job = a_job("toy")
-    options = texts.options_for(job, job.definition.columns, TextOptions(), stub)
+    options = texts.options_for(job, job.definition.columns, TextOptions(), depgen)
     assert (options.oracle, options.reverse) == (None, False)
-    assert not stub.oracle.asked
     free = a_job()
+    mine = texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), depgen)
+    assert (mine.oracle, mine.reverse) == ("mine", False)
     reverse = (dataclasses.replace(free.definition.columns[0], key="rlm"),)
-    assert texts.options_for(free, reverse, TextOptions(), stub).reverse
-    assert not texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).reverse
-    assert texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), stub).oracle == "mine"
-    none = dataclasses.replace(free, definition=dataclasses.replace(free.definition, measures=(Texts(samples=4),)))
+    assert texts.options_for(free, reverse, TextOptions(oracle="mine"), depgen).reverse
+    assert depgen.calls == []
     with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
-        texts.options_for(none, free.definition.columns, TextOptions(), stub)
+        texts.options_for(with_texts(free, samples=4), free.definition.columns, TextOptions(), depgen)
 
 
-def test_a_profile_without_a_number_of_samples_is_refused(stub, project):
-    (project / "experiments/tables/free.yaml").write_text(FREE.replace("paper: 9", "large: 9"))
+def test_a_size_without_a_number_of_samples_is_refused(free):
+    path = free / "experiments/tables/free.yaml"
+    path.write_text(FREE.replace("paper: 9", "large: 9"))
     with pytest.raises(UserError, match=r"samples: .*paper"):
         load_definition("free")
     assert Generation(samples=7).at("small").samples == 7

@@ -66,7 +66,7 @@ def generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
     )  # fmt: skip
-    rows = _json(texts) if json else _lines(texts)
+    rows = json_lines(texts) if json else _lines(texts)
     content = "".join(f"{row}\n" for row in rows)
     if output is None:
         return content
@@ -85,7 +85,7 @@ def options_of_run(run: str | None) -> tuple[str, type] | None:
     return None if system is None or system.generation_options is None else (system.__name__, system.generation_options)
 
 
-def _json(texts: GeneratedTexts) -> list[str]:
+def json_lines(texts: GeneratedTexts) -> list[str]:
     """A line a text; prompts and texts of documents are lists of sentences."""
     rows = []
     for each, row in zip(texts, texts.rows(), strict=True):
