@@ -47,7 +47,6 @@ def _gain(ours: Ours, item: SystemComparison) -> str:
     parts += [] if item.p_items is None else [f"items {p_value_in_words(item.p_items)}"]
     if item.untested is not None and column.test != "none":
         parts.append(f"not tested: {item.untested}")
-    parts += [] if item.published_z is None else [f"published z {item.published_z:.2f}"]
     return f"{column.header} {item.gain:+.{column.decimals}f}" + (f" ({', '.join(parts)})" if parts else "")
 
 

@@ -9,13 +9,7 @@ import pytest
 
 from depgen.reporting.results import Budget, DataSource, Result, result_path, row_folder, write_result
 
-ORDER_COLUMN = {
-    "key": "order",
-    "header": "Accuracy",
-    "higher_better": True,
-    "test": "paired_bootstrap",
-    "published_test": "z_test",
-}
+ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}
 """How often a document is likelier than its shuffles, as tables of coherence have it."""
 TABLE = """
 table: toy
