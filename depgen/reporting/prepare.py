@@ -20,11 +20,10 @@ from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job
 from depgen.reporting.needs import parsers_in
 from depgen.reporting.store import read_ours
+from depgen.reporting.texts import OF_AN_ORACLE
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 
-OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
-"""The text measures that a table's oracle takes."""
 UNION_CONFIGS = {"small": "union_rocstories_small.yaml", "paper": "union_rocstories.yaml"}
 """What trains the UNION scorer, by size."""
 
