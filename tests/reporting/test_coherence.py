@@ -1,7 +1,5 @@
 """A table of coherence on invented documents, made by the commands that make it: figures, items, notes, refusals."""
 
-import functools
-
 import numpy as np
 import pytest
 import yaml
@@ -94,7 +92,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         for name in ("data", "cache", "runs", "results"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+        patch.setattr(reproduce, "run_depgen", in_process)
         yield reproduce.reproduce("coherent", size="small")
 
 
