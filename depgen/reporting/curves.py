@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import TableDefinition, load_definition
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
 from depgen.reporting.store import read_ours
@@ -88,8 +88,7 @@ def draw_curves(
         raise UserError("--rows and --size choose among a table's results: name the table, or leave them out.")
     curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
     if table is not None:
-        definition = load_definition(table)
-        size, _ = choose_size(definition.sizes, size)
+        definition, size, _ = chosen_table(table, size)
         curves = [*_of_table(definition, size, rows, cost), *curves]
         title, path = f"{definition.caption} ({size})", results_root() / definition.table / f"curves-{size}.png"
         if not curves:
