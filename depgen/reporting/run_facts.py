@@ -76,6 +76,7 @@ def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any dat
     )
     if data is None and not (path.is_file() and isinstance(tokens, int)):
         return facts
+    assert isinstance(tokens, int)
     epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
     costs = Budget(epochs, epochs * tokens)
     return replace(facts, budget=costs, curve=curve, clock=clock, processor_seconds=processor_seconds(path))
