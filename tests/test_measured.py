@@ -1,5 +1,6 @@
-"""Every tracked result: its table's page shows it, as `depgen record` writes that."""
+"""Every tracked result is on its table's page, as `depgen record` writes it; the overview quotes these pages."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from depgen.reporting.definition import load_definition
 from depgen.reporting.store import measured_page, read_tracked
 from depgen.reporting.tables import tracked_page
 
-TABLES = sorted(path.stem for path in Path("experiments/measured").glob("*.jsonl"))
+FOLDER = Path("experiments/measured")
+TABLES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -19,3 +21,20 @@ def test_the_page_of_a_table_shows_its_tracked_results(table):
     for size in tracked:
         page = measured_page(table, size).read_text(encoding="utf-8")
         assert page == tracked_page(definition, size), f"depgen record {table} --size {size} writes it anew"
+
+
+OVERVIEW = (FOLDER / "README.md").read_text(encoding="utf-8").split("\n## ")[1:]
+NUMBER = re.compile(r"\d+(?:,\d{3})+|\d*\.\d+(?:e-\d+)?|\d+e-\d+")
+
+
+@pytest.mark.parametrize("section", OVERVIEW, ids=lambda section: section.splitlines()[0])
+def test_numbers_of_the_overview_are_those_of_the_pages_that_it_links(section):
+    pages = " ".join((FOLDER / name).read_text(encoding="utf-8") for name in re.findall(r"\]\(([\w-]+\.md)\)", section))
+    quoted = NUMBER.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", section))
+    assert len(quoted) > 5
+    assert not set(quoted) - set(NUMBER.findall(pages))
+
+
+def test_the_overview_links_every_page_but_that_of_corpora():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", " ".join(OVERVIEW)))
+    assert {path.name for path in FOLDER.glob("*-*.md")} - linked == {"dclm_table1-paper.md"}

@@ -8,6 +8,16 @@ from depgen.reporting.experiments import table_names
 from depgen.reporting.provenance import choose_size
 
 
+def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:
+    """The table of that name with the given size or its usual one, and a line that says why this one.
+
+    Raises:
+        UserError: there is no such table, or it has no such size.
+    """
+    definition = load_definition(table)
+    return definition, *choose_size(definition.sizes, size)
+
+
 def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
     """The table of that name, or every table: each with its size, and a line that says why this one.
 
@@ -17,8 +27,7 @@ def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDe
         UserError: there is no such table, or it has no such size, or no table has it.
     """
     if table is not None:
-        definition = load_definition(table)
-        yield definition, *choose_size(definition.sizes, size)
+        yield chosen_table(table, size)
         return
     definitions = [load_definition(name) for name in table_names()]
     known = sorted({each for definition in definitions for each in definition.sizes})

@@ -10,7 +10,7 @@ from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import settings_as
 from depgen.reporting.numbers import Numbers
-from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS, RESAMPLED
+from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS
 
 
 def task_of(name: str) -> CoherenceTask:
@@ -25,8 +25,7 @@ def task_of(name: str) -> CoherenceTask:
 def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:
     """A run's accuracy at each task, its deviation over resampled test sets, ties; per cent, and places.
 
-    Items are each piece's accuracy; named by `DOCUMENTS`, the number of the document that it is of; and by `RESAMPLED`,
-    the accuracy of each resampled test set.
+    Items are each piece's accuracy; and, named by `DOCUMENTS`, the number of the document that it is of.
     """
     found, trained = Numbers(), load_trained(run)
     for name in tasks:
@@ -42,7 +41,6 @@ def _add(found: Numbers, assessment: Assessment) -> None:
             found.metrics[f"{task}_{name}"] = measures[name]
     found.items[task] = assessment.answers.by_document
     found.items[task + DOCUMENTS] = assessment.answers.document_numbers.astype(np.float64)
-    found.items[task + RESAMPLED] = assessment.accuracies
     facts, chance = assessment.facts, f"chance {measures['chance']:.2f} %"
     if "distance_by_chance" in measures:
         chance += f" and {measures['distance_by_chance']:.2f} places"

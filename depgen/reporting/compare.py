@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from depgen.metrics.coherence import z_statistic
 from depgen.metrics.significance import (
     Comparison,
     holm,
@@ -19,12 +18,10 @@ from depgen.metrics.significance import (
 )
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.results import (
-    RESAMPLED,
     Result,
     item_documents,
     item_scores,
     pooled_scores,
-    seed_scores,
     with_items,
 )
 from depgen.reporting.store import Bounds, Ours, recorded_test
@@ -57,7 +54,6 @@ class SystemComparison:
         contradicted: whether the items and the figures differ in opposite directions.
         incomparable: why the figures do not compare at all; None where they do.
         interval: of the gain, over items; None where it was not computed, or there is none.
-        published_z: the z of the paper's own test; None where the paper has none, or a system lacks its items.
     """
 
     row: str
@@ -71,7 +67,6 @@ class SystemComparison:
     contradicted: bool = False
     incomparable: str | None = None
     interval: Bounds | None = None
-    published_z: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -155,7 +150,6 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
                 untested=outcome.untested,
                 contradicted=outcome.contradicted,
                 incomparable=outcome.incomparable,
-                published_z=_published_z(ours, row, other, column),
             )
         )
     return comparisons, len(raw)
@@ -285,11 +279,8 @@ def scored(results: Sequence[Result], column: Column) -> list[Result]:
 def shared_documents(
     mine: Sequence[Result], theirs: Sequence[Result], name: str
 ) -> Int[np.ndarray, " items"] | str | None:
-    """The documents that the items of two systems are pieces of; None where items are whole, or why there are none."""
+    """The documents that two systems' items are pieces of; None where items are whole, else why there are none."""
     first, second = item_documents(mine, name), item_documents(theirs, name)
-    for results, documents in ((mine, first), (theirs, second)):
-        if documents is None and any(name + RESAMPLED in result.items for result in results):
-            return f"the items of {results[0].row} do not say which are pieces of one document; --remeasure them"
     if first is None and second is None:
         return None
     if first is None or second is None or not np.array_equal(first, second):
@@ -305,23 +296,3 @@ def _scores(results: Sequence[Result], column: Column) -> Float[np.ndarray, " it
         return scores
     weights = item_scores(results, column.weighed_by)
     return None if weights is None or weights.shape != scores.shape else scores * (weights / weights.mean())
-
-
-def _published_z(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
-    """The z of the paper's test over resampled test sets; None where it has none, or a system lacks its items.
-
-    It takes the systems' means over seeds and the deviations of one seed (the root of the mean square): the paper has
-    one run of each system, and a mean over seeds varies less over resampled sets than any of them.
-    """
-    if column.published_test is None:
-        return None
-    name = column.key + RESAMPLED
-    mine, theirs = (seed_scores(with_items(ours.of(each.name), name), name) for each in (row, other))
-    if mine is None or theirs is None or len(mine) != len(theirs):
-        return None
-    deviations = (_deviation(mine), _deviation(theirs))
-    return z_statistic((float(mine.mean()), float(theirs.mean())), deviations, resamples=len(mine))
-
-
-def _deviation(accuracies: Float[np.ndarray, "resamples seeds"]) -> float:
-    return float(np.sqrt(accuracies.var(axis=0).mean()))

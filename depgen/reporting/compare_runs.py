@@ -3,13 +3,11 @@
 import dataclasses
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from depgen.data.run_record import recorded_source
-from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
@@ -18,9 +16,8 @@ from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.layout import lay_out
 from depgen.reporting.measurement import numbers_of_test
-from depgen.reporting.provenance import hardware_in_words, short_commit
-from depgen.reporting.results import Budget, Result, as_text
-from depgen.reporting.run_facts import beginning_of, processor_seconds, read_curve
+from depgen.reporting.results import Result, as_text
+from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.configuration_digest import config_digest
@@ -131,15 +128,9 @@ def read_tested(run: Path) -> TestedRun:
         metrics=found.metrics,
         items={name: as_text(scores) for name, scores in found.items.items()},
         settings=found.settings,
-        data=recorded_source(run) or DataSource("unknown", reduced=False),
-        trees=record.get("trees"),
-        parameters=record.get("parameters"),
-        hardware=hardware_in_words(record.get("hardware") or {}),
         date=str(record.get("finished") or "")[:10],
-        commit=short_commit(record.get("commit")),
         config_sha256=config_digest(run / "config.yaml"),
-        beginning=beginning_of(run / "config.yaml"),
-        **_costs(run, record),
+        **vars(facts_of(run)),
     )
     return TestedRun(run, test, result, vocabulary)
 
@@ -150,16 +141,6 @@ def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[
         yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} tokens of vocabulary {vocabulary[:8]}"
     if test.item_words is not None:
         yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} words"
-
-
-def _costs(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What training cost, where the run's curve is kept."""
-    path, tokens = run / "metrics.csv", record.get("tokens_per_epoch")
-    if not path.is_file() or not isinstance(tokens, int):
-        return {}
-    epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
-    costs = Budget(epochs, epochs * tokens)
-    return {"budget": costs, "curve": curve, "clock": clock, "processor_seconds": processor_seconds(path)}
 
 
 def _other_seeds(tested: TestedRun) -> list[TestedRun]:

@@ -1,7 +1,6 @@
-"""Validation perplexity, or log-likelihood, against what training has cost: where each system stops improving."""
+"""Validation perplexity against what training has cost: where each system stops improving."""
 
 import logging
-import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import TableDefinition, load_definition
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
 from depgen.reporting.store import read_ours
@@ -31,13 +30,6 @@ _AXES: dict[Cost, str] = {
     "tokens": "training tokens seen, all phases",
     "steps": "optimiser steps, all phases",
     "minutes": "minutes of wall time, all phases, validation included",
-}
-
-
-Measure = Literal["perplexity", "log_likelihood"]
-_MEASURES: dict[Measure, str] = {
-    "perplexity": "validation perplexity",
-    "log_likelihood": "mean validation log-likelihood of a token (nats)",
 }
 
 
@@ -68,7 +60,6 @@ def draw_curves(
     rows: Sequence[str] = (),
     runs: Sequence[str] = (),
     against: Cost | None = None,
-    measure: Measure = "perplexity",
     output: Path | None = None,
 ) -> str:
     """Validation perplexity of a table's systems, or of any runs, in one picture: a line a run, its best point marked.
@@ -82,9 +73,8 @@ def draw_curves(
         rows: which systems; none: all that have a curve. One without a curve is named in the log.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
-        measure: `perplexity`, on a logarithmic axis, or `log_likelihood`, minus its logarithm, on a linear one.
         output: the picture, .png, .pdf or .svg; unset: `results/<table>/curves-<size>.png`, without a table
-            `curves.png`; names of others than tokens and perplexity say so.
+            `curves.png`; with another cost than usual, its name follows.
 
     Raises:
         UserError: there is no curve, no such row or run, tokens are asked for of bare runs, or no matplotlib.
@@ -98,33 +88,20 @@ def draw_curves(
         raise UserError("--rows and --size choose among a table's results: name the table, or leave them out.")
     curves, title, path = list(_of_runs(runs, cost)), "Validation perplexity", Path("curves.png")
     if table is not None:
-        definition = load_definition(table)
-        size, _ = choose_size(definition.sizes, size)
+        definition, size, _ = chosen_table(table, size)
         curves = [*_of_table(definition, size, rows, cost), *curves]
         title, path = f"{definition.caption} ({size})", results_root() / definition.table / f"curves-{size}.png"
         if not curves:
             command = f"depgen reproduce {definition.argument} --size {size}"
             raise UserError(f"No validation curve against {cost} at size {size}. Make one: {command}.")
-    path = output or path.with_stem("-".join([path.stem, *_others(table, cost, measure)]))
-    save(curves_figure(curves, title=title, axis=_AXES[cost], measure=measure), path)
-    digits, best = (1 if cost == "minutes" else 0), ("lowest" if measure == "perplexity" else "highest")
-    lowest = [
-        f"{curve.run}: {best} {_value(y, measure):.{2 if measure == 'perplexity' else 4}f} after {x:,.{digits}f} {cost}"
-        for curve in curves
-        for x, y in [curve.lowest]
-    ]
-    return "\n".join([f"{path}: {_MEASURES[measure]} against {_AXES[cost]}.", *lowest])
-
-
-def _others(table: str | None, cost: Cost, measure: Measure) -> list[str]:
-    """What a picture's name says of it: the cost and the measure, where they are not those taken unasked."""
     usual = "steps" if table is None else "tokens"
-    return [*([cost] if cost != usual else []), *([measure] if measure != "perplexity" else [])]
-
-
-def _value(perplexity: float, measure: Measure) -> float:
-    """What a measure makes of a perplexity."""
-    return perplexity if measure == "perplexity" else -math.log(perplexity)
+    path = output or (path if cost == usual else path.with_stem(f"{path.stem}-{cost}"))
+    save(curves_figure(curves, title=title, axis=_AXES[cost]), path)
+    digits = 1 if cost == "minutes" else 0
+    lowest = [
+        f"{curve.run}: lowest {y:.2f} after {x:,.{digits}f} {cost}" for curve in curves for x, y in [curve.lowest]
+    ]
+    return "\n".join([f"{path}: validation perplexity against {_AXES[cost]}.", *lowest])
 
 
 def _of_table(definition: TableDefinition, size: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
@@ -172,8 +149,11 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
         yield Curve(name, name, points)
 
 
-def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Measure = "perplexity") -> "Figure":
-    """Lines of one colour a system, the best point of each marked; perplexity on a logarithmic axis."""
+def curves_figure(curves: Sequence[Curve], *, title: str, axis: str) -> "Figure":
+    """Lines of one colour a system, the best point of each marked, on a logarithmic axis.
+
+    Log-likelihood on a linear axis would give the same picture upside down.
+    """
     drawing = figure(7.0, 4.5)
     from matplotlib.ticker import EngFormatter
 
@@ -182,17 +162,15 @@ def curves_figure(curves: Sequence[Curve], *, title: str, axis: str, measure: Me
     for number, system in enumerate(systems):
         lines = [curve for curve in curves if curve.system == system]
         for curve in lines:
-            x, y = [x for x, _ in curve.points], [_value(y, measure) for _, y in curve.points]
-            axes.plot(x, y, color=f"C{number}", alpha=0.8, label=system if curve is lines[0] else None)
-            best, lowest = curve.lowest
-            axes.plot(best, _value(lowest, measure), "o", color=f"C{number}", markersize=4)
-    if measure == "perplexity":
-        axes.set_yscale("log")
+            label = system if curve is lines[0] else None
+            axes.plot(*zip(*curve.points, strict=True), color=f"C{number}", alpha=0.8, label=label)
+            axes.plot(*curve.lowest, "o", color=f"C{number}", markersize=4)
+    axes.set_yscale("log")
     for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         show("{x:.4g}")
     axes.xaxis.set_major_formatter(EngFormatter())
     axes.set_xlabel(axis)
-    axes.set_ylabel(_MEASURES[measure])
+    axes.set_ylabel("validation perplexity")
     axes.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize=10)
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="both", alpha=0.3)

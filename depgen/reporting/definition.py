@@ -19,7 +19,6 @@ from depgen.training.experiment import SIZES, Experiment
 from depgen.yaml_files import read_settings
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
-PublishedTest = Literal["z_test"]
 TOKENS, WORDS = "tokens", "words"
 """The names of the items' numbers of tokens and of words."""
 _PERPLEXITIES = {"perplexity": TOKENS, "word_perplexity": WORDS}
@@ -44,8 +43,6 @@ class Column:
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
-        published_test: the paper's own, shown next to ours and without a part in verdicts: `z_test`, over
-            resampled test sets.
         published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
         comparable: whether ours compare with the paper's; if not, no difference is printed.
     """
@@ -60,7 +57,6 @@ class Column:
     explanation: str | None = None
     measure: str | None = None
     top_p: float | None = None
-    published_test: PublishedTest | None = None
     published_only: bool = False
     comparable: bool = True
 

@@ -47,7 +47,6 @@ def _gain(ours: Ours, item: SystemComparison) -> str:
     parts += [] if item.p_items is None else [f"items {p_value_in_words(item.p_items)}"]
     if item.untested is not None and column.test != "none":
         parts.append(f"not tested: {item.untested}")
-    parts += [] if item.published_z is None else [f"published z {item.published_z:.2f}"]
     return f"{column.header} {item.gain:+.{column.decimals}f}" + (f" ({', '.join(parts)})" if parts else "")
 
 
@@ -84,7 +83,7 @@ def _run(ours: Ours, row: Row) -> tuple[str, ...]:
         _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
         _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
         _number(mean_of(ours, row, tokens_of), 1e6, 2),
-        _minutes(mean_of(ours, row, _seconds)),
+        _minutes(mean_of(ours, row, seconds_of)),
         f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
         "" if unknown is None else f"{100 * unknown.mean:.2f} %",
         _every(results, lambda each: each.precision),
@@ -105,7 +104,7 @@ def _data(result: Result) -> str:
     return data if result.data.train_documents is None else f"{data}, {result.data.train_documents:,} documents"
 
 
-def _seconds(result: Result) -> float | None:
+def seconds_of(result: Result) -> float | None:
     """Wall time of training, validation included; where it was not kept, time on processors."""
     return result.clock[-1][1] if result.clock else result.processor_seconds
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import load_definition
+from depgen.reporting.chosen import chosen_table
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.provenance import choose_size
 from depgen.training.experiment_runs import Depgen, measure_dev, run_depgen
 from depgen.training.runs import read_record
 from depgen.yaml_files import yaml_value
@@ -61,8 +60,7 @@ def grid_of_table(
     Raises:
         UserError: no such table, row, size or option, or a training failed.
     """
-    definition, values = load_definition(table), dict(_listed(each) for each in vary)
-    chosen, _ = choose_size(definition.sizes, size)
+    (definition, chosen, _), values = chosen_table(table, size), dict(_listed(each) for each in vary)
     rows = [definition.row(row)] if row is not None else [each for each in definition.rows if each.trained]
     found = dict[str, str]()
     for each in rows:

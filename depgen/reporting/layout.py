@@ -8,6 +8,7 @@ from depgen.reporting.age import outdated_of
 from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
+from depgen.reporting.findings import Finding, findings
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.notes import judges_of, notes_of, reason_of
 from depgen.reporting.store import Bounds, Ours
@@ -93,13 +94,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Layout:
-    """A whole table before it takes a format; `extras` are the tables below it."""
+    """A whole table before it takes a format; `extras` are the tables below it, `found` what its rows were to show."""
 
     definition: TableDefinition
     size: str
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
     extras: tuple[Extra, ...] = ()
+    found: tuple[Finding, ...] = ()
 
     @property
     def caption(self) -> str:
@@ -115,7 +117,8 @@ def lay_out(ours: Ours) -> Layout:
     lines = tuple(_lines(ours, comparisons, {row for row, _ in old}))
     notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)), outdated=old)
     extras = (verdicts_of(ours, comparisons), runs_of(ours))
-    return Layout(definition, ours.size, lines, tuple(notes), tuple(each for each in extras if each.rows))
+    kept = tuple(each for each in extras if each.rows)
+    return Layout(definition, ours.size, lines, tuple(notes), kept, tuple(findings(ours, comparisons)))
 
 
 def _lines(ours: Ours, comparisons: Sequence[SystemComparison], outdated: Collection[str]) -> Iterator[Line]:

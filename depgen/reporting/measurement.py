@@ -23,7 +23,6 @@ from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
-from depgen.training.runs import read_record
 
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:
@@ -43,7 +42,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     trained = fit(job, depgen, wait=wait)
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
-    facts, record = facts_of(trained.run, data), read_record(trained.run)
+    facts = facts_of(trained.run, data)
     row = TrainedRow(job, trained, data.corpus, facts, options, depgen)
     for each in job.definition.measures:
         measured = each.measure(row)
@@ -54,8 +53,6 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     return dataclasses.replace(
         _result(job, sift(found), facts.data),
         **vars(facts),
-        hardware=hardware_in_words(record.get("hardware") or {}),
-        commit=short_commit(record.get("commit")),
         config_sha256=trained.config_sha256,
         generation=job.generation,
         weights_sha256=trained.weights_sha256,

@@ -17,14 +17,14 @@ from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
 from depgen.locations import cache_root, data_root, made_once
 from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiment_of, experiments_root
+from depgen.reporting.extras import seconds_of
 from depgen.reporting.jobs import Job
 from depgen.reporting.needs import parsers_in
 from depgen.reporting.store import read_ours
+from depgen.reporting.texts import OF_AN_ORACLE
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 
-OF_AN_ORACLE = ("lm", "rlm", "oracle_perplexity")
-"""The text measures that a table's oracle takes."""
 UNION_CONFIGS = {"small": "union_rocstories_small.yaml", "paper": "union_rocstories.yaml"}
 """What trains the UNION scorer, by size."""
 
@@ -194,8 +194,7 @@ def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:
     """How long a training of each row took, in minutes, by its newest seed here or among the tracked results."""
     found = {}
     for result in read_ours(definition, size=size).results:
-        seconds = result.clock[-1][1] if result.clock else result.processor_seconds
-        if seconds is not None:
+        if (seconds := seconds_of(result)) is not None:
             found[result.row] = seconds / 60
     return found
 

@@ -1,7 +1,6 @@
 """One page of everything at hand: tables beside the published numbers, curves, pictures, and what is missing."""
 
 import base64
-import dataclasses
 import logging
 import re
 import tempfile
@@ -12,25 +11,24 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.compare import Verdict, compare
+from depgen.reporting.compare import Verdict
 from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.dot_plots import Panel, panels_of
 from depgen.reporting.experiments import own_tables, table_names
-from depgen.reporting.extras import Extra
-from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted, findings
-from depgen.reporting.layout import Cell, Layout, lay_out
+from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
+from depgen.reporting.layout import Head, Layout, Line, lay_out
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
-from depgen.reporting.tables import head_of, show
+from depgen.reporting.tables import head_of, parts_of, show
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
-_DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # a name that goes on is of another cost or measure
+_DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # another name is of another cost
 """Pictures that the page draws anew from the results."""
 _OURS = ("local", "joined", "measured")
 
@@ -51,57 +49,37 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class ShownCell:
-    """A number with what stands small below it, and the number that columns are sorted by."""
-
-    text: str
-    spread: tuple[str, ...] = ()
-    value: float | None = None
-
-
-@dataclass(frozen=True)
-class ShownLine:
-    """A line of a system: whose numbers, and the cells."""
-
-    numbers: str
-    cells: tuple[ShownCell, ...]
-
-
-@dataclass(frozen=True)
-class ShownSystem:
-    """A system's lines; columns are sorted by its numbers of ours, where it has such."""
-
-    name: str
-    remark: str
-    lines: tuple[ShownLine, ...]
-    sorted_by: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
 class Section:
     """A table at a size.
 
     Attributes:
         paper: whose table it is; tables of one's own, and those of no paper, have names of their own.
-        found: what its comparisons found.
-        counted: how many of them have each verdict.
+        layout: the table.
+        provenance: data, seeds, machines and days.
+        pictures: drawn here, and those of its folder.
         panels: its measures as dots.
     """
 
     paper: str
-    anchor: str
-    caption: str
-    table: str
-    size: str
-    head: Sequence[str]
-    systems: tuple[ShownSystem, ...]
+    layout: Layout
     provenance: tuple[str, ...]
-    notes: tuple[str, ...]
-    extras: tuple[Extra, ...]
     pictures: tuple[Picture, ...]
-    found: tuple[Finding, ...]
-    counted: str
     panels: tuple[Panel, ...]
+
+    @property
+    def anchor(self) -> str:
+        """What links within the page name it by."""
+        return f"{self.layout.definition.table}-{self.layout.size}"
+
+    @property
+    def systems(self) -> Iterator[tuple[Head, list[Line], list[float | None]]]:
+        """Each system's head and lines, and the numbers of ours that columns are sorted by, where it has such."""
+        for _, group in groupby(self.layout.lines, key=lambda line: line.row.name):
+            lines = list(group)
+            head, ours = lines[0].head, [line for line in lines if line.numbers in _OURS]
+            assert head is not None
+            best = min(ours, key=lambda line: _OURS.index(line.numbers), default=None)
+            yield head, lines, [None if best is None else cell.value for cell in (best or lines[0]).cells]
 
 
 @dataclass(frozen=True)
@@ -141,7 +119,8 @@ def report(*, tables: Sequence[str] = (), output: Path | None = None) -> str:
     others = {
         folder.name: pictures
         for folder in ([] if tables else _folders())
-        if folder.name not in {section.table for section in sections} and (pictures := tuple(_pictures(folder)))
+        if folder.name not in {section.layout.definition.table for section in sections}
+        and (pictures := tuple(_pictures(folder)))
     }
     write_atomically(path, render_page(sections, gaps, unseen, others))
     drawn = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
@@ -185,7 +164,7 @@ def render_page(
     return environment.get_template("report.html").render(
         groups={paper: list(some) for paper, some in groupby(sections, key=lambda each: each.paper)},
         sections=sections,
-        summary=counted([each for section in sections for each in section.found]),
+        summary=counted([each for section in sections for each in section.layout.found]),
         decided=_found(sections, DECIDED, own=True),
         items_only=_found(sections, ITEMS_ONLY, own=False),
         gaps=gaps,
@@ -193,6 +172,10 @@ def render_page(
         others=others,
         date=today(),
         commit=short_commit(provenance.commit()),
+        head_of=head_of,
+        show=show,
+        parts_of=parts_of,
+        counted=counted,
     )
 
 
@@ -203,7 +186,7 @@ def _found(
     found = []
     for section in sections:
         is_own = section.paper == _OWN
-        chosen = [each for each in section.found if (own if is_own else each.verdict in verdicts)]
+        chosen = [each for each in section.layout.found if (own if is_own else each.verdict in verdicts)]
         found += [(section, chosen)] if chosen else []
     return found
 
@@ -218,7 +201,6 @@ def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], l
             if not ours.results:
                 continue
             layout = lay_out(ours)
-            found = findings(ours, compare(ours)[0])
         except UserError as error:
             gaps.append(Gap(caption, "", (str(error),)))
             continue
@@ -226,51 +208,15 @@ def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], l
         sections.append(
             Section(
                 paper=paper,
-                anchor=anchor,
-                caption=definition.caption,
-                table=definition.table,
-                size=size,
-                head=head_of(layout)[2:],
-                systems=tuple(_systems(layout)),
+                layout=layout,
                 provenance=tuple(_provenance(definition, ours.results)),
-                notes=layout.notes,
-                extras=layout.extras,
                 pictures=(*_drawn(definition, size), *kept),
-                found=tuple(found),
-                counted=counted(found),
                 panels=() if _is_series(definition) else tuple(panels_of(layout)),
             )
         )
         lines = tuple(_lacking(layout))
         gaps += [Gap(caption, anchor, lines)] if lines else []
     return sections, gaps
-
-
-def _systems(layout: Layout) -> Iterator[ShownSystem]:
-    for _, group in groupby(layout.lines, key=lambda line: line.row.name):
-        every = list(group)
-        first = every[0]
-        shown = tuple(ShownLine(line.numbers, tuple(map(shown_cell, line.cells))) for line in every)
-        ours = min(
-            (line for line in every if line.numbers in _OURS), key=lambda line: _OURS.index(line.numbers), default=None
-        )
-        assert first.head is not None
-        values = [None] * len(first.cells) if ours is None else [cell.value for cell in ours.cells]
-        yield ShownSystem(first.head.name + first.head.mark, "; ".join(first.head.remarks), shown, tuple(values))
-
-
-def shown_cell(cell: Cell) -> ShownCell:
-    """A cell's number, and apart from it its deviation and interval.
-
-    >>> shown_cell(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
-    ShownCell(text='21.49*', spread=('± 0.30', '[21.00, 22.00]'), value=21.494)
-    """
-    text = show(dataclasses.replace(cell, deviation=None, interval=None))
-    spread = [] if cell.deviation is None else [f"± {cell.deviation:.{cell.decimals}f}"]
-    if cell.interval is not None:
-        low, high = (f"{end:.{cell.decimals}f}" for end in cell.interval)
-        spread.append(f"[{low}, {high}]")
-    return ShownCell(text, tuple(spread) if cell.value is not None else (), cell.value)
 
 
 def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Iterator[str]:

@@ -16,14 +16,14 @@ from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import file_sha256, results_root
 from depgen.reporting.age import outdated
+from depgen.reporting.chosen import chosen_table
 from depgen.reporting.column_keys import check_keys
-from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
+from depgen.reporting.definition import Row, TableDefinition, is_made
 from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
 from depgen.reporting.pretrained import can_be_pretrained
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
@@ -80,8 +80,7 @@ def reproduce(
         UserError: no such table, row, size or weights, no row that could begin from them, or a step failed.
         MissingDataError: a corpus is missing.
     """
-    definition = load_definition(table)
-    size, reason = choose_size(definition.sizes, size)
+    definition, size, reason = chosen_table(table, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     _check_files(definition, named)
     own = is_path(table) and not _is_of_the_package(definition, table)

@@ -3,7 +3,7 @@
 import csv
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
+from depgen.reporting.provenance import hardware_in_words, short_commit
 from depgen.reporting.results import Budget
 from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import read_record
@@ -20,16 +21,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What results say of a run beside its numbers; names as in `Result`."""
+    """What results say of a run in addition to its numbers; names as in `Result`."""
 
     data: DataSource
     trees: str | None
     parameters: int | None
-    budget: Budget
-    curve: tuple[tuple[float, float], ...]
-    clock: tuple[tuple[float, float], ...]
+    budget: Budget = field(default_factory=Budget)
+    curve: tuple[tuple[float, float], ...] = ()
+    clock: tuple[tuple[float, float], ...] = ()
     beginning: str | None = None
     processor_seconds: float | None = None
+    hardware: str = "unknown"
+    commit: str = "unknown"
 
     @property
     def in_millions(self) -> dict[str, float]:
@@ -40,36 +43,43 @@ class RunFacts:
         return {name: size / 1e6 for name, size in sizes.items() if size is not None}
 
 
-def facts_of(run: Path, data: Any) -> RunFacts:  # noqa: ANN401 - any data module
-    """The facts of a finished run, given its data module (`data_of`).
+def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any data module
+    """The facts of a finished run.
 
-    Data, trees and tokens are those that its `run.json` names; where an older version did not keep them, those at hand.
-    Tokens seen are epochs times the tokens of the training split (one eos an item; of documents, one a sentence): each
-    epoch sees each item once.
+    Data, trees and tokens are those that its `run.json` names; where an older version did not keep them, those of the
+    data module, or unknown without one. Tokens seen are epochs times the tokens of the training split (one eos an item;
+    of documents, one a sentence): each epoch sees each item once.
+
+    Args:
+        run: its folder.
+        data: its data module (`data_of`), which says what an older `run.json` does not; None where only the folder is
+            at hand, which may then lack its curve too.
 
     Raises:
         UserError: `metrics.csv` lacks epochs.
     """
-    record, source = read_record(run), recorded_source(run)
-    if source is None:
+    record, source, path = read_record(run), recorded_source(run), run / "metrics.csv"
+    trees, tokens = record.get("trees"), record.get("tokens_per_epoch")
+    if data is not None and source is None:
         data.use_vocabulary(run / "vocabulary")
         source = source_of(data.corpus, max_documents=getattr(data, "max_documents", None))
         trees, tokens = None if data.annotator is None else data.annotator.scheme, tokens_per_epoch(data)
-    else:
-        trees, tokens = record["trees"], record["tokens_per_epoch"]
-        if changed := other_data(run, data):
-            logger.warning("%s. Its result names the former; texts and trees are measured on what lies there.", changed)
-    epochs, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=tokens)
-    return RunFacts(
-        source,
+    elif data is not None and (changed := other_data(run, data)):
+        logger.warning("%s. Its result names the former; texts and trees are measured on what lies there.", changed)
+    facts = RunFacts(
+        source or DataSource("unknown", reduced=False),
         trees,
         record.get("parameters"),
-        Budget(epochs, epochs * tokens),
-        curve,
-        clock,
-        beginning_of(run / "config.yaml"),
-        processor_seconds(run / "metrics.csv"),
+        beginning=beginning_of(run / "config.yaml"),
+        hardware=hardware_in_words(record.get("hardware") or {}),
+        commit=short_commit(record.get("commit")),
     )
+    if data is None and not (path.is_file() and isinstance(tokens, int)):
+        return facts
+    assert isinstance(tokens, int)
+    epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
+    costs = Budget(epochs, epochs * tokens)
+    return replace(facts, budget=costs, curve=curve, clock=clock, processor_seconds=processor_seconds(path))
 
 
 def processor_seconds(path: Path) -> float | None:

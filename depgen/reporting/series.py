@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import Column, load_definition
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import Column, Row
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.store import Figure as Measured
 from depgen.reporting.store import Ours, read_ours
 
@@ -38,8 +38,7 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     Raises:
         UserError: no such table, one whose rows have no `x`, no results, or no matplotlib.
     """
-    definition = load_definition(table)
-    size, _ = choose_size(definition.sizes, size)
+    definition, size, _ = chosen_table(table, size)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
     ours = read_ours(definition, size=size)
@@ -57,21 +56,19 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
 
 def _points(ours: Ours, column: Column) -> dict[float, Measured]:
     """A measure at each x that has it, from left to right."""
-    found = {
-        row.x: figure
-        for row in ours.definition.rows
-        if row.x is not None and (figure := ours.figure(row.name, column.key)) is not None
-    }
+    found = {row.x: figure for row, figure in _figures(ours, column) if row.x is not None}
     return dict(sorted(found.items()))
 
 
 def _floors(ours: Ours, column: Column) -> dict[str, float]:
     """A measure of each floor that has it."""
-    return {
-        row.name: figure.mean
-        for row in ours.definition.rows
-        if row.is_floor and (figure := ours.figure(row.name, column.key)) is not None
-    }
+    return {row.name: figure.mean for row, figure in _figures(ours, column) if row.is_floor}
+
+
+def _figures(ours: Ours, column: Column) -> list[tuple[Row, Measured]]:
+    """The rows that have a measure, with it."""
+    figures = ((row, ours.figure(row.name, column.key)) for row in ours.definition.rows)
+    return [(row, figure) for row, figure in figures if figure is not None]
 
 
 def series_figure(

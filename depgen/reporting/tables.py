@@ -77,22 +77,34 @@ def render(layout: Layout, *, format: Format) -> str:
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](layout)
 
 
-def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str = "‡") -> str:
-    """A cell's words.
+def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str = "‡", spread: bool = True) -> str:
+    """A cell's words; without `spread` neither deviation nor interval.
 
     >>> show(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
     '21.49 ± 0.30 [21.00, 22.00]*'
     """
+    value, *others = parts_of(cell)
+    marks = cell.mark.replace("*", star) + (partial if cell.partial else "") + cell.judge
     if cell.value is None:
-        return cell.word
+        return value
+    return (" ".join([value, *others]).replace(" ± ", plus_minus) if spread else value) + marks
+
+
+def parts_of(cell: Cell) -> list[str]:
+    """A cell's number or word, without marks, and the deviation and the interval that it has.
+
+    >>> parts_of(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
+    ['21.49', '± 0.30', '[21.00, 22.00]']
+    """
+    if cell.value is None:
+        return [cell.word]
     value = round(cell.value, cell.decimals) or 0.0  # no minus before a zero
-    text = f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"
+    parts = [f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"]
     if cell.deviation is not None:
-        text += f"{plus_minus}{cell.deviation:.{cell.decimals}f}"
+        parts.append(f"± {cell.deviation:.{cell.decimals}f}")
     if cell.interval is not None:
-        low, high = (f"{end:.{cell.decimals}f}" for end in cell.interval)
-        text += f" [{low}, {high}]"
-    return text + cell.mark.replace("*", star) + (partial if cell.partial else "") + cell.judge
+        parts.append("[{:.{digits}f}, {:.{digits}f}]".format(*cell.interval, digits=cell.decimals))
+    return parts
 
 
 def head_of(layout: Layout) -> list[str]:

@@ -15,13 +15,7 @@ from depgen.reporting.results import Budget, DataSource, Result, result_path, ro
 from depgen.reporting.texts import FOLDER
 from tests.reporting.commands import Commands
 
-ORDER_COLUMN = {
-    "key": "order",
-    "header": "Accuracy",
-    "higher_better": True,
-    "test": "paired_bootstrap",
-    "published_test": "z_test",
-}
+ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}
 """How often a document is likelier than its shuffles, as tables of coherence have it."""
 TABLE = """
 table: toy

@@ -1,7 +1,5 @@
 """A table of coherence on invented documents, made by the commands that make it: figures, items, notes, refusals."""
 
-import functools
-
 import numpy as np
 import pytest
 import yaml
@@ -94,7 +92,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         for name in ("data", "cache", "runs", "results"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "make", functools.partial(reproduce.make, depgen=in_process))
+        patch.setattr(reproduce, "run_depgen", in_process)
         yield reproduce.reproduce("coherent", size="small")
 
 
@@ -117,7 +115,7 @@ def test_figures_are_those_of_the_run_asked_by_itself(made):
         assert metrics["order"] == pytest.approx(expected.measures["accuracy"])
         assert metrics["order_deviation"] == pytest.approx(expected.measures["deviation"])
         assert metrics["order_ties"] == expected.measures["ties"]
-        np.testing.assert_allclose(items_of(row, "order_resamples"), expected.accuracies)
+        assert set(read_result(job_of(row).result).items) >= {"order", "order_documents"}
         assert items_of(row, "order").mean() == pytest.approx(metrics["order"])
         assert (len(items_of(row, "order")), len(items_of(row, "insertion"))) == (6, 10)
         assert items_of(row, "order_documents").tolist() == list(range(6))
@@ -155,7 +153,6 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     ]
     paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
-    assert f"published z {found.published_z:.2f}" in shown
     assert "paired bootstrap: Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
 

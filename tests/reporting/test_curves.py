@@ -38,7 +38,7 @@ def test_the_axes_hold_the_points():
     assert (list(axes.lines[1].get_xdata()), list(axes.lines[1].get_ydata())) == ([20_000], [70.0])
     assert [line.get_color() for line in axes.lines] == ["C0"] * 4 + ["C1"] * 2
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Base", "DM"]
-    assert axes.get_xlabel() == "tokens"
+    assert (axes.get_xlabel(), axes.get_yscale()) == ("tokens", "log")
 
 
 CLOCK = ((100.0, 60.0), (200.0, 150.0), (400.0, 270.0))
@@ -51,10 +51,9 @@ def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplo
     assert text.splitlines()[1:] == ["Base, seed 1: lowest 70.00 after 2.5 minutes"]
     assert "Base: not every seed kept its minutes" in caplog.text
     assert "lowest 70.00 after 200 steps" in draw_curves("toy", size="small", against="steps")
-    draw_curves("toy", size="small", measure="log_likelihood")
-    draw_curves("toy", size="small", against="minutes", measure="log_likelihood")
+    draw_curves("toy", size="small", against="minutes")
     assert {path.name for path in (project / "results/toy").glob("*.png")} == {
-        "curves-small-steps.png", "curves-small-log_likelihood.png", "curves-small-minutes-log_likelihood.png",
+        "curves-small-steps.png", "curves-small-minutes.png",
     }  # fmt: skip
     assert not any(_DRAWN_HERE.fullmatch(path.name) for path in (project / "results/toy").glob("*.png"))
     assert _DRAWN_HERE.fullmatch("curves-small.png")
@@ -88,19 +87,3 @@ def test_a_row_asked_for_without_a_curve_is_named(store, project, caplog):
     draw_curves("toy", size="small", rows=["Base", "DM-Base"], output=project / "c.png")
     assert "DM-Base has no validation curve at size small" in caplog.text
     assert "left chain" not in caplog.text
-
-
-def test_log_likelihood_is_minus_the_logarithm_of_perplexity(project):
-    for name, values in (("a", (90, 60, 70)), ("b", (80, 85))):
-        run = project / "runs" / name / "1"
-        run.mkdir(parents=True)
-        (run / "run.json").write_text("{}")
-        lines = [f"{9 + 10 * epoch},{epoch},{value},{30 * (epoch + 1)}\n" for epoch, value in enumerate(values)]
-        (run / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n" + "".join(lines))
-    text = draw_curves(runs=["a/1", "b/1"], measure="log_likelihood", output=project / "c.png")
-    assert text.splitlines()[1:] == ["a/1: highest -4.0943 after 20 steps", "b/1: highest -4.3820 after 10 steps"]
-    curves = [Curve("A", "A, seed 1", ((10.0, 90.0), (20.0, 60.0)))]
-    axes = curves_figure(curves, title="t", axis="a", measure="log_likelihood").axes[0]
-    assert axes.get_yscale() == "linear"
-    assert list(axes.lines[0].get_ydata()) == pytest.approx([-4.49981, -4.09434], abs=1e-5)
-    assert list(axes.lines[1].get_ydata()) == pytest.approx([-4.09434], abs=1e-5)

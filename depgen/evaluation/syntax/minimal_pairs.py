@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.sentences import (
-    MOST_UNKNOWN,
     Protocol,
     ScoredSentence,
     load_system,
@@ -19,10 +19,9 @@ from depgen.evaluation.syntax.sentences import (
     usual_tokens,
 )
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, Tabular, as_columns, as_json_lines
+from depgen.evaluation.tabular import Row
 from depgen.evaluation.text_documents import Tokens
-from depgen.language_models.base import Likelihood
-from depgen.locations import check_output, write_atomically
+from depgen.locations import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -108,18 +107,8 @@ class ScoredPair:
 
 
 @dataclass(frozen=True)
-class PairScores(Tabular):
-    """A system's answers to minimal pairs.
-
-    Attributes:
-        items: the pairs with their scores.
-        protocol: how they were scored.
-        likelihood: what the scores are; accuracies of different kinds do not compare.
-    """
-
-    items: tuple[ScoredPair, ...]
-    protocol: Protocol
-    likelihood: Likelihood
+class PairScores(Answers[ScoredPair]):
+    """A system's answers to minimal pairs."""
 
     def rows(self) -> list[Row]:
         """A row for each paradigm, each phenomenon and all: numbers of pairs, the rest per cent.
@@ -149,14 +138,7 @@ class PairScores(Tabular):
             else:
                 defined = [value for value in values if not np.isnan(value)]
                 found[measure] = float(np.mean(defined)) if defined else None
-        unknown = 100 * (found["pairs"] - found["known_pairs"]) / found["pairs"]
-        return {
-            **found,
-            "unknown": unknown,
-            "decided": unknown <= 100 * MOST_UNKNOWN,
-            "protocol": self.protocol,
-            "likelihood": self.likelihood,
-        }
+        return self.finished(found, "pairs")
 
 
 def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
@@ -275,15 +257,9 @@ def minimal_pairs(
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
-    if item_output is not None:
-        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
     rows = found.rows()
     _report(rows[-1], system)
-    content = as_json_lines(rows) if json else as_columns(rows, digits=2)
-    if output is None:
-        return content
-    write_atomically(output, content)
-    return None
+    return written(found, rows, item_output=item_output, output=output, json=json)
 
 
 def _report(overall: Row, system: System) -> None:

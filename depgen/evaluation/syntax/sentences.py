@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 Protocol = Literal["plain", "paper"]
 """`paper`: that of the GiLT paper; `plain`: whole sentences, all pairs and all predictions."""
-MOST_UNKNOWN = 0.2
-"""The largest share of pairs or items with `<unk>` at which a score still decides between systems."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.sentences import (
-    MOST_UNKNOWN,
     Protocol,
     ScoredSentence,
     TestSentence,
@@ -23,10 +23,9 @@ from depgen.evaluation.syntax.sentences import (
 )
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, Tabular, as_columns, as_json_lines
+from depgen.evaluation.tabular import Row
 from depgen.evaluation.text_documents import Tokens
-from depgen.language_models.base import Likelihood
-from depgen.locations import check_output, write_atomically
+from depgen.locations import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -156,18 +155,8 @@ def _finite(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class SuiteScores(Tabular):
-    """A system's answers to test suites.
-
-    Attributes:
-        items: of all suites, with their scores.
-        protocol: how they were scored.
-        likelihood: what the scores are; accuracies of different kinds do not compare.
-    """
-
-    items: tuple[ScoredItem, ...]
-    protocol: Protocol
-    likelihood: Likelihood
+class SuiteScores(Answers[ScoredItem]):
+    """A system's answers to test suites."""
 
     def rows(self) -> list[Row]:
         """A row for each suite, each circuit and all: numbers of items, the rest per cent.
@@ -213,19 +202,18 @@ class SuiteScores(Tabular):
                     chances[key] = chance_of(item.predictions[place], empty=item.empty, parts=key[2])
         chance = np.mean([chances[_chance_key(item, place)] for item in items for place in places])
         floor = {"accuracy_5gram": _share([each for each in floors if each is not None], places)}
-        return self._finished(
-            {
-                "level": level,
-                "name": name,
-                "items": len(items),
-                "accuracy": _share([item.holds for item in items], places),
-                "chance": 100 * float(chance),
-                **({} if None in floors else floor),
-                "unread": sum(item.is_unread for item in items),
-                "known_items": len(known),
-                "known_accuracy": _share([item.holds for item in known], places),
-            }
-        )
+        row = {
+            "level": level,
+            "name": name,
+            "items": len(items),
+            "accuracy": _share([item.holds for item in items], places),
+            "chance": 100 * float(chance),
+            **({} if None in floors else floor),
+            "unread": sum(item.is_unread for item in items),
+            "known_items": len(known),
+            "known_accuracy": _share([item.holds for item in known], places),
+        }
+        return self.finished(row, "items")
 
     def _mean(self, level: str, name: str, rows: Sequence[Row]) -> Row:
         """The means of the accuracies of suites or circuits, and the sums of their counts."""
@@ -236,17 +224,7 @@ class SuiteScores(Tabular):
                 found[measure] = sum(values)
             else:
                 found[measure] = float(np.mean(values)) if values else None
-        return self._finished(found)
-
-    def _finished(self, row: Row) -> Row:
-        unknown = 100 * (row["items"] - row["known_items"]) / row["items"]
-        return {
-            **row,
-            "unknown": unknown,
-            "decided": unknown <= 100 * MOST_UNKNOWN,
-            "protocol": self.protocol,
-            "likelihood": self.likelihood,
-        }
+        return self.finished(found, "items")
 
 
 def _chance_key(item: ScoredItem, place: int) -> tuple[int, frozenset[Region], int]:
@@ -365,15 +343,9 @@ def syntactic_suites(
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
-    if item_output is not None:
-        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
     rows = found.rows()
     _report(rows[-1], found, system)
-    content = as_json_lines(rows) if json else as_columns(rows, digits=2)
-    if output is None:
-        return content
-    write_atomically(output, content)
-    return None
+    return written(found, rows, item_output=item_output, output=output, json=json)
 
 
 def _report(overall: Row, found: SuiteScores, system: System) -> None:
