@@ -98,8 +98,10 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
 
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
+TREES = TreeRegularization(layer=1)
 SYSTEMS: dict[str, System] = {
     "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
+    "Transformer, trees": System(partial(CausalLM, TRANSFORMER, tree_regularization=TREES), WRITER),
     "GPT-2": System(partial(CausalLM, GPT2), WRITER),
     "AWD-LSTM": System(partial(CausalLM, LSTM), STREAM),
     "ON-LSTM": System(partial(CausalLM, ON_LSTM), BRACKETS),
