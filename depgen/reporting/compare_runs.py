@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from depgen.data.run_record import recorded_source
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
