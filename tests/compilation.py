@@ -74,6 +74,7 @@ def main() -> dict[str, Any]:
     }
     for name, make, phase in (
         ("CausalLM", partial(CausalLM, NETWORK), 0),
+        ("Transformer-XL", partial(CausalLM, partial(NETWORK, positions="relative", attention_bias=False)), 0),
         ("DMLM, dependencies", partial(DMLM, NETWORK), 0),
         ("DMLM, mixture", partial(DMLM, NETWORK), 1),
     ):

@@ -19,13 +19,13 @@ def test_graphs_do_not_break(found, part):
     assert found["breaks"][part] == 0
 
 
-@pytest.mark.parametrize("system", ["CausalLM", "DMLM, dependencies", "DMLM, mixture"])
+@pytest.mark.parametrize("system", ["CausalLM", "Transformer-XL", "DMLM, dependencies", "DMLM, mixture"])
 def test_compiled_losses_and_gradients_are_those_of_the_others(found, system):
     assert found[system]["apart"] <= 1e-5
     assert found[system]["slopes"] <= 1e-5
     assert found[system]["same_names"]
 
 
-@pytest.mark.parametrize("system", ["CausalLM", "DMLM, dependencies", "DMLM, mixture"])
+@pytest.mark.parametrize("system", ["CausalLM", "Transformer-XL", "DMLM, dependencies", "DMLM, mixture"])
 def test_lengths_are_compiled_for_at_most_twice_more(found, system):
     assert 1 <= found[system]["compiled"] <= 3

@@ -56,7 +56,7 @@ SETTINGS = [each.settings for each in EXPERIMENTS]
 SIZES = {
     "layers", "width", "embedding_size", "hidden_size", "attention_heads", "head_size", "feedforward", "max_epochs",
     "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
-    "warmup_steps",
+    "warmup_steps", "total_steps",
     "restart_at",  # half of the epochs
     "max_documents",
     "size", "segments_per_batch",
@@ -239,7 +239,14 @@ def test_its_small_size_differs_in_sizes_alone(path):
     if width is not None and rate in changed:  # of masked language models it goes with 1 / sqrt(width)
         assert small[rate] == pytest.approx(large[rate] * (width / masked_width(small)) ** 0.5)
         changed.discard(rate)
+    if large.get((*BACKBONE, "positions")) == "relative" and rate in changed:  # of Transformer-XL with 1 / width
+        width = (*BACKBONE, "width")
+        assert small[rate] == pytest.approx(large[rate] * large[width] / small[width])
+        changed.discard(rate)
     assert {name[-1] for name in changed} <= SIZES
+
+
+BACKBONE = ("model", "init_args", "backbone", "init_args")
 
 
 def masked_width(settings):

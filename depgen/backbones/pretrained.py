@@ -26,16 +26,11 @@ from torch import Tensor, nn
 
 from depgen.backbones.architectures import Wanted, built, configuration, loaded, new_configuration
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
-from depgen.backbones.transformer import (
-    AfterLayer,
-    ScoreFunction,
-    TransformerState,
-    counted_positions,
-    joined_padding,
-)
+from depgen.backbones.transformer import AfterLayer, ScoreFunction, TransformerState, joined_padding
 from depgen.errors import UserError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, one_line, quiet_transformers
 from depgen.nn.attention import KeyValues, Visibility, attend
+from depgen.nn.positions import counted_positions
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""

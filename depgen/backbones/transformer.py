@@ -12,22 +12,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
+from depgen.backbones.transformer_layer import TransformerLayer
 from depgen.errors import UserError
-from depgen.nn.attention import Keys, KeyValues, Scores, SelfAttention, Visibility, Weigh
+from depgen.nn.attention import Keys, KeyValues, Visibility
 from depgen.nn.dropout import Dropout
-from depgen.nn.positions import LearnedPositions, SinusoidalPositions
-
-ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
+from depgen.nn.positions import LearnedPositions, SinusoidalPositions, counted_positions
+from depgen.nn.relative_positions import RelativePositions, RelativeScores
 
 ScoreFunction = Callable[[int, Tensor, Keys], Tensor | None]
 """From a layer (0-based), queries [batch heads length size] and keys (`keys.context` is their number, `keys.tensor` is
 [batch heads context size]) to what is added to the scaled scores, broadcastable to [batch heads length context]; None:
-nothing in that layer."""
+nothing in that layer. With relative positions, the queries have the content bias: q + u."""
 
 WeighFunction = Callable[[int, Tensor], Tensor]
 """From a layer (0-based) and its scaled scores [batch heads length context], -inf at keys not seen, to the weights that
@@ -45,18 +44,20 @@ class TransformerState:
         layers: keys and values of each layer.
         length: number of columns carried, padding included.
         padding: True at columns that are no tokens; None when all are.
+        position_keys: of relative positions, for this length or more; the same for all rows.
     """
 
     layers: tuple[KeyValues, ...]
     length: int
     padding: Bool[Tensor, "batch context"] | None
+    position_keys: tuple[Float[Tensor, "attention_heads distances size"], ...] | None = None
 
     def select(self, rows: Int[Tensor, " kept"]) -> "TransformerState":
         """The state of some rows of the batch, in the order given; repeated rows share what they have so far."""
         padding = None if self.padding is None else self.padding.index_select(0, rows)
         first = self.layers[0].select(rows)
         layers = (first, *(layer.select(rows, like=first) for layer in self.layers[1:]))
-        return TransformerState(layers, self.length, padding)
+        return TransformerState(layers, self.length, padding, self.position_keys)
 
 
 class Initialization(ABC):
@@ -94,10 +95,9 @@ class NormalInit(Initialization):
         """Draw embeddings, learned positions and the matrices of all layers."""
         for matrix in [*network.token_matrices, *network.learned_positions]:
             nn.init.normal_(matrix, std=self.std)
-        for module in network.layers.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=self.std)
-                nn.init.zeros_(module.bias)
+        for module in network.matrices:
+            nn.init.normal_(module.weight, std=self.std)
+            zero_bias(module)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,33 @@ class StructFormerInit(Initialization):
         for layer in cast(Iterable[TransformerLayer], network.layers):
             for block in layer.attention.projection.weight.data.chunk(3):
                 nn.init.xavier_uniform_(block)
-            nn.init.zeros_(layer.attention.projection.bias)
+            zero_bias(layer.attention.projection)
+
+
+@dataclass(frozen=True)
+class TransformerXLInit(Initialization):
+    """Matrices from N(0, 2 / (layers · inputs)) with zero biases; embeddings from U(-√(3/width), √(3/width)).
+
+    As the Transformer-XL of GiLT (Huang et al., 2026); the content and the position bias from N(0, 1/size of a head).
+    """
+
+    def __call__(self, network: "Transformer") -> None:
+        """Draw embeddings, matrices and the biases of relative positions."""
+        bound = math.sqrt(3 / network.width)
+        for matrix in [*network.token_matrices, *network.learned_positions]:
+            nn.init.uniform_(matrix, -bound, bound)
+        for module in network.matrices:
+            nn.init.trunc_normal_(module.weight, std=math.sqrt(2 / (network.attention_layers * module.in_features)))
+            zero_bias(module)
+        for bias in (network.content_bias, network.position_bias):
+            if bias is not None:
+                nn.init.trunc_normal_(bias, std=bias.size(1) ** -0.5)
+
+
+def zero_bias(module: nn.Linear) -> None:
+    """Set a layer's bias to zero, where it has one."""
+    if module.bias is not None:
+        nn.init.zeros_(module.bias)
 
 
 class Transformer(EmbeddingBackbone):
@@ -140,13 +166,15 @@ class Transformer(EmbeddingBackbone):
         norm_first: layer norm before each part (pre-LN) instead of after the residual sum (post-LN).
         final_norm: layer norm after the last layer; None: as `norm_first`.
         affine_norms: the layers' norms have trained gains and biases; the final one always has.
-        positions: fixed sinusoids, trained vectors or none.
+        positions: fixed sinusoids, trained vectors, none, or relative: distances in the attention scores of a causal
+            network, as in Transformer-XL (Dai et al., 2019), without memory between texts.
         max_length: number of learned positions; has no effect on others.
         scale_embedding: multiply token embeddings by √width.
         tied: the output matrix is the embedding.
         output_bias: add a bias to the logits.
+        attention_bias: the projections of queries, keys, values and the mixed values have biases.
         causal: positions see no later ones.
-        init: draws the initial weights: `FairseqInit` (None), `NormalInit` or `StructFormerInit` of this file.
+        init: draws the initial weights: `FairseqInit` (None) or another `Initialization` of this file.
     """
 
     def __init__(
@@ -166,11 +194,12 @@ class Transformer(EmbeddingBackbone):
         norm_first: bool = True,
         final_norm: bool | None = None,
         affine_norms: bool = True,
-        positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal",
+        positions: Literal["sinusoidal", "learned", "none", "relative"] = "sinusoidal",
         max_length: int = 1024,
         scale_embedding: bool = True,
         tied: bool = True,
         output_bias: bool = False,
+        attention_bias: bool = True,
         causal: bool = True,
         init: Initialization | None = None,
     ) -> None:
@@ -179,6 +208,8 @@ class Transformer(EmbeddingBackbone):
             raise UserError(
                 f"a Transformer's width ({width}) must be a multiple of attention_heads ({attention_heads})"
             )
+        if positions == "relative" and not causal:
+            raise UserError("positions: relative needs causal: true; use positions: sinusoidal in a network without")
         self.vocabulary_size, self.width, self.attention_layers = vocabulary_size, width, layers
         self.attention_heads = attention_heads
         self.causal = causal
@@ -187,7 +218,7 @@ class Transformer(EmbeddingBackbone):
         self.embedding_dropout = Dropout(dropout if embedding_dropout is None else embedding_dropout)
         self.output_dropout = Dropout(output_dropout)
         self.positions: SinusoidalPositions | LearnedPositions | None = None
-        if positions != "none":
+        if positions in ("sinusoidal", "learned"):
             learned = positions == "learned"
             self.positions = LearnedPositions(width, max_length=max_length) if learned else SinusoidalPositions(width)
             self.max_length = max_length if learned else None
@@ -202,8 +233,11 @@ class Transformer(EmbeddingBackbone):
             activation=activation,
             norm_first=norm_first,
             affine_norms=affine_norms,
+            attention_bias=attention_bias,
         )
         self.layers = nn.ModuleList(make_layer() for _ in range(layers))
+        is_relative = positions == "relative"
+        self.relative = RelativePositions(width, attention_heads, layers=layers) if is_relative else None
         has_final_norm = norm_first if final_norm is None else final_norm
         self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
         self.make_output(tied=tied, bias=output_bias)
@@ -213,6 +247,31 @@ class Transformer(EmbeddingBackbone):
     def learned_positions(self) -> list[nn.Parameter]:
         """The trained vectors of positions; empty where there are none."""
         return [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
+
+    @property
+    def matrices(self) -> list[nn.Linear]:
+        """The linear maps of all layers, and those of relative positions."""
+        return [module for module in self.modules() if isinstance(module, nn.Linear)]
+
+    @property
+    def content_bias(self) -> Float[Tensor, "attention_heads size"] | None:
+        """What is added to the queries that meet keys (u), the same in all layers; None without relative positions."""
+        return None if self.relative is None else self.relative.content_bias
+
+    @property
+    def position_bias(self) -> Float[Tensor, "attention_heads size"] | None:
+        """What is added to the queries that meet distances (v), the same in all layers; None as `content_bias`."""
+        return None if self.relative is None else self.relative.position_bias
+
+    def key_weight(self, layer: int) -> Float[Tensor, "width width"]:
+        """The matrix of a layer's keys; its rows are those of the heads, one head after the other."""
+        attention = cast(TransformerLayer, self.layers[layer]).attention
+        return attention.projection.weight.chunk(3)[1]
+
+    def position_weight(self, layer: int) -> Float[Tensor, "width width"]:
+        """The matrix of a layer's distances, in a network with relative positions; rows as of `key_weight`."""
+        assert self.relative is not None
+        return self.relative.projection(layer).weight
 
     def forward(
         self,
@@ -263,6 +322,8 @@ class Transformer(EmbeddingBackbone):
         whole_padding = joined_padding(padding, state, tokens)
         visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
         hidden = self._embed(tokens, whole_padding, context, added_embedding)
+        relative = self._relative_scores(length, context, whole_padding, state)
+        scores = score_function if relative is None else relative.added_to(score_function)
         carried: list[KeyValues] = []  # not list[KeyValues](), which torch.compile can't trace
         every, attention = [hidden], None
         for index, layer in enumerate(self.layers):
@@ -270,7 +331,8 @@ class Transformer(EmbeddingBackbone):
                 hidden,
                 visibility,
                 past=None if state is None else state.layers[index],
-                scores=None if score_function is None else partial(score_function, index),
+                scores=None if scores is None else partial(scores, index),
+                query_bias=self.content_bias,
                 weigh=None if weigh is None else partial(weigh, index),
                 with_attention=attention_layer is not None and index == attention_layer % self.attention_layers,
                 carry=carry,
@@ -283,13 +345,24 @@ class Transformer(EmbeddingBackbone):
             if present is not None:
                 carried.append(present)
         undropped = self.final_norm(hidden)
+        position_keys = None if relative is None else relative.position_keys
         return BackboneOutput(
             hidden=self.output_dropout(undropped),
             undropped=undropped,
             layers=tuple(every) if all_layers else None,
             attention=attention,
-            state=TransformerState(tuple(carried), context, whole_padding) if carry else None,
+            state=TransformerState(tuple(carried), context, whole_padding, position_keys) if carry else None,
         )
+
+    def _relative_scores(
+        self, length: int, context: int, padding: Tensor | None, state: TransformerState | None
+    ) -> RelativeScores | None:
+        if self.relative is None:
+            return None
+        known = None if state is None else state.position_keys
+        # Without a state there is padding at the ends alone, so that columns are as far apart as their tokens.
+        scores: RelativeScores = self.relative(length, context, padding=None if state is None else padding, known=known)
+        return scores
 
     def _embed(self, tokens: Tensor, padding: Tensor | None, context: int, added: Tensor | None) -> Tensor:
         length = tokens.size(1)
@@ -314,86 +387,7 @@ def joined_padding(
     return torch.cat((before, torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding), 1)
 
 
-def counted_positions(
-    length: int, padding: Bool[Tensor, "batch context"] | None, *, context: int
-) -> slice | Int[Tensor, "batch length"]:
-    """0-based positions of the last `length` of `context` columns, padding not counted; a slice where rows agree."""
-    if padding is None:
-        return slice(context - length, context)
-    return ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
-
-
 if TYPE_CHECKING:
     TransformerFactory = Callable[[int], Transformer] | Mapping[str, Any] | str
 else:  # as `depgen.backbones.backbone.BackboneFactory`
     TransformerFactory = Callable[[int], Transformer]
-
-
-class TransformerLayer(nn.Module):
-    """A layer that normalises before each part (pre-LN) or after each residual sum (post-LN).
-
-    Args:
-        width: size of a hidden state.
-        attention_heads: number of heads.
-        feedforward: size of the feed-forward network's inner layer.
-        dropout: of what each part adds to the residual.
-        attention_dropout: of attention probabilities.
-        activation_dropout: inside the feed-forward network.
-        activation: a key of `ACTIVATIONS`.
-        norm_first: pre-LN.
-        affine_norms: the layer norms have trained gains and biases.
-    """
-
-    def __init__(
-        self,
-        width: int,
-        attention_heads: int,
-        *,
-        feedforward: int,
-        dropout: float,
-        attention_dropout: float,
-        activation_dropout: float,
-        activation: str,
-        norm_first: bool,
-        affine_norms: bool = True,
-    ) -> None:
-        super().__init__()
-        self.attention = SelfAttention(width, attention_heads, dropout=attention_dropout)
-        self.attention_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
-        self.expand = nn.Linear(width, feedforward)
-        self.contract = nn.Linear(feedforward, width)
-        self.feedforward_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
-        self.dropout = Dropout(dropout)
-        self.activation_dropout = Dropout(activation_dropout)
-        self.activation = ACTIVATIONS[activation]
-        self.norm_first = norm_first
-
-    def forward(
-        self,
-        hidden: Float[Tensor, "batch length width"],
-        visibility: Visibility,
-        *,
-        past: KeyValues | None = None,
-        scores: Scores | None = None,
-        weigh: Weigh | None = None,
-        with_attention: bool = False,
-        carry: bool = False,
-    ) -> tuple[
-        Float[Tensor, "batch length width"],
-        Float[Tensor, "batch attention_heads length context"] | None,
-        KeyValues | None,
-    ]:
-        """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
-        source = self.attention_norm(hidden) if self.norm_first else hidden
-        mixed, attention, present = self.attention(
-            source, visibility, past=past, scores=scores, weigh=weigh, with_attention=with_attention, carry=carry
-        )
-        hidden = hidden + self.dropout(mixed)
-        if not self.norm_first:
-            hidden = self.attention_norm(hidden)
-        inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
-        inner = self.activation_dropout(inner)
-        hidden = hidden + self.dropout(self.contract(inner))
-        if not self.norm_first:
-            hidden = self.feedforward_norm(hidden)
-        return hidden, attention, present

@@ -197,18 +197,20 @@ class SelfAttention(nn.Module):
         width: size of a hidden state, a multiple of `attention_heads`.
         attention_heads: number of heads.
         dropout: of attention probabilities.
+        bias: of the projections.
     """
 
-    def __init__(self, width: int, attention_heads: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, attention_heads: int, *, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
         self.attention_heads = attention_heads
         self.dropout = dropout
-        self.projection = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.projection = nn.Linear(width, 3 * width, bias=bias)
+        self.output = nn.Linear(width, width, bias=bias)
         for block in self.projection.weight.data.chunk(3):
             nn.init.xavier_uniform_(block, gain=2**-0.5)
         nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
+        if bias:
+            nn.init.zeros_(self.output.bias)
 
     def forward(
         self,
@@ -218,6 +220,7 @@ class SelfAttention(nn.Module):
         past: KeyValues | None = None,
         scores: Scores | None = None,
         weigh: Weigh | None = None,
+        query_bias: Float[Tensor, "attention_heads size"] | None = None,
         with_attention: bool = False,
         carry: bool = False,
     ) -> tuple[
@@ -233,12 +236,15 @@ class SelfAttention(nn.Module):
             past: keys and values of earlier positions.
             scores: what is added to the scaled dot products, before masking.
             weigh: what makes weights of scores instead of the softmax; there are no log-probabilities then.
+            query_bias: added to all queries, before `scores` receives them.
             with_attention: return the log-probabilities; the softmax is then computed in the open instead of fused.
             carry: return keys and values for later positions.
         """
         batch, length, width = hidden.shape
         projected = self.projection(hidden).view(batch, length, 3, self.attention_heads, -1)
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)
+        if query_bias is not None:
+            queries = queries + query_bias[:, None].to(queries.dtype)
         present = None
         if past is not None:
             present = past.extended(keys, values)

@@ -3,27 +3,42 @@
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.errors import UserError
 
 
-def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
+def sinusoids(length: int, width: int, *, fairseq: bool = True) -> Float[Tensor, "length width"]:
     """The table of sinusoidal positions 0 … length - 1: sines in the first half of the axis, cosines in the second.
 
-    Frequencies are those of fairseq: 10000^(-k / (width/2 - 1)); an odd width ends with a zero.
+    An odd width ends with a zero.
 
     >>> sinusoids(1, 4)
     tensor([[0., 0., 1., 1.]])
+
+    Args:
+        length: number of positions.
+        width: size of an embedding.
+        fairseq: frequencies 10000^(-k / (width/2 - 1)) as in fairseq, not the 10000^(-k / (width/2)) of Vaswani et al.
     """
     half = width // 2
-    frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / max(half - 1, 1)))
+    steps = max(half - fairseq, 1)
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / steps))
     angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
     table = torch.zeros(length, width)
     table[:, :half] = angles.sin()
     table[:, half : 2 * half] = angles.cos()
     return table
+
+
+def counted_positions(
+    length: int, padding: Bool[Tensor, "batch context"] | None, *, context: int
+) -> slice | Int[Tensor, "batch length"]:
+    """0-based positions of the last `length` of `context` columns, padding not counted; a slice where rows agree."""
+    if padding is None:
+        return slice(context - length, context)
+    return ((~padding).cumsum(1)[:, -length:] - 1).clamp_min(0)
 
 
 class SinusoidalPositions(nn.Module):
@@ -32,13 +47,15 @@ class SinusoidalPositions(nn.Module):
     Args:
         width: size of an embedding.
         initial_length: number of positions computed at once.
+        fairseq: see `sinusoids`.
     """
 
     table: Tensor
 
-    def __init__(self, width: int, *, initial_length: int = 512) -> None:
+    def __init__(self, width: int, *, initial_length: int = 512, fairseq: bool = True) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(initial_length, width), persistent=False)
+        self.fairseq = fairseq
+        self.register_buffer("table", sinusoids(initial_length, width, fairseq=fairseq), persistent=False)
         # no buffer: data-parallel training copies those between processes, which may need other lengths
         self._longer: Tensor | None = None
 
@@ -57,7 +74,7 @@ class SinusoidalPositions(nn.Module):
         if longer is None or stop > longer.size(0) or longer.device != self.table.device:
             # Not an inference tensor, even if the longest text comes in validation: training reads the table too.
             with torch.inference_mode(False):
-                longer = sinusoids(2 * stop, self.table.size(1)).to(self.table)
+                longer = sinusoids(2 * stop, self.table.size(1), fairseq=self.fairseq).to(self.table)
             self._longer = longer
         return longer
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from depgen.backbones.transformer import TransformerLayer
+from depgen.backbones.transformer_layer import TransformerLayer
 from depgen.nn.attention import Visibility
 
 CAUSAL = Visibility(None, True)

@@ -10,7 +10,7 @@ from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.prpn import PRPN
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import Transformer, TransformerXLInit
 from tests.contract.systems import overrides
 
 VOCABULARY = 11
@@ -23,6 +23,9 @@ NETWORKS: dict[str, Callable[[int], Backbone]] = {
     "Transformer": TRANSFORMER,
     "Transformer, learned positions": partial(TRANSFORMER, positions="learned"),
     "Transformer, no positions, norms last": partial(TRANSFORMER, positions="none", norm_first=False),
+    "Transformer-XL": partial(
+        TRANSFORMER, positions="relative", norm_first=False, attention_bias=False, init=TransformerXLInit()
+    ),
     "Transformer, both sides": partial(TRANSFORMER, causal=False),
     "GPT-2": partial(LIBRARY, settings={**RANGE, "scale_attn_by_inverse_layer_idx": True}),
     "Llama": partial(LIBRARY, model_type="llama", settings={**RANGE, "num_key_value_heads": 2}),
