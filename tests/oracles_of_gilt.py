@@ -1,0 +1,398 @@
+"""Slow and obvious versions of what GiLT computes (Huang et al. 2026), one word, pair or number at a time.
+
+Words of a sentence are 1 to M, 0 is the root, an arc is `(head, dependent)`. A tape is `tape[feature][t, word]` after t
+words, features in the order degree, depth, distance. Everything is float64; no batch, no padding.
+
+Weights are a dict of tensors, a linear's weight [out, in] as torch has it, so that a test fills it by
+`linear.weight.double()`. Wherever a bias is left out, there is none.
+
+    scorer (`arc_logits`, `count_logits`), side = parent, child; d = width of a word's final representation
+        root                                        [3d], the word vector of the root
+        degree, depth, distance                     [codes, size], a table a feature; the features given are those used
+        {side}.norm1, {side}.norm1.bias             [3d], gain and bias of MLP1's LayerNorm
+        {side}.mlp1.in, {side}.mlp1.in.bias         [3d, 3d]; then ReLU
+        {side}.mlp1.out, {side}.mlp1.out.bias       [2d, 3d]
+        {side}.position                             [2d, position size], Lin_pos
+        {side}.tape                                 [2d, features * size], Lin_tape over the features side by side
+        {side}.norm2, {side}.norm2.bias             [2d]
+        {side}.mlp2.in, {side}.mlp2.in.bias         [2d, 2d]; then ReLU
+        {side}.mlp2.out, {side}.mlp2.out.bias       [d, 2d]
+        arc                                         B of arcs: [d] the diagonal, or [d, d]
+        pair                                        B_s of counts: [d] the diagonal, or [d, d]
+        count, count.bias                           [C + 1, d], the classes of counts
+    one attention layer (`attention`), width = heads * size
+        query, key, value, output, and .bias of each    [width, width], rows = heads * size
+        relative                                    [width, width], W_r on sinusoids, no bias
+        content_bias, position_bias                 [heads, size], u and v
+        degree, depth, distance                     [codes, feature size]
+        degree.to_key, ..., and .bias of each       [width, feature size], A_f and b_f of this layer
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import networkx
+import torch
+
+FEATURES = ("degree", "depth", "distance")
+LARGEST = 150
+
+
+# -- tapes (Sec. 3.3) -------------------------------------------------------------------------------------------------
+
+
+def arcs_of_prefix(arcs, words):
+    """The arcs with both ends among the first words."""
+    return {(head, dependent) for head, dependent in arcs if head <= words and dependent <= words}
+
+
+def weighted_graph(arcs, words, weights):
+    """The directed graph of steps: along an arc weights[1], against it weights[0]; of two steps the cheaper."""
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(range(words + 1))
+    for head, dependent in arcs:
+        for start, end, weight in ((head, dependent, weights[1]), (dependent, head, weights[0])):
+            if weight < graph.get_edge_data(start, end, {"weight": math.inf})["weight"]:
+                graph.add_edge(start, end, weight=weight)
+    return graph
+
+
+def degree_row(arcs, words, weights=(1, 10)):
+    """Degrees of the root and each word: weights[0] an incoming, weights[1] an outgoing arc."""
+    ends = [[(head == word, dependent == word) for head, dependent in arcs] for word in range(words + 1)]
+    return [sum(weights[1] * out + weights[0] * into for out, into in of_word) for of_word in ends]
+
+
+def depth_row(arcs, words):
+    """1 + the steps from the root, in any direction; 0 where no path leads."""
+    steps = networkx.single_source_shortest_path_length(weighted_graph(arcs, words, (1, 1)), 0)
+    return [1 + steps[word] if word in steps else 0 for word in range(words + 1)]
+
+
+def distance_row(arcs, words, weights=(1, 10), disconnected=0):
+    """The cheapest path from the last word to the root and each word, and the code where no path leads."""
+    costs = networkx.single_source_dijkstra_path_length(weighted_graph(arcs, words, weights), words)
+    return [min(costs[word], LARGEST) if word in costs else disconnected for word in range(words + 1)]
+
+
+def tapes(arcs, words, *, degree_weights=(1, 10), distance_weights=(1, 10), disconnected=0):
+    """The tape [3, M + 1, M + 1] of every prefix, row t after t words; 0 at words still to come."""
+    found = torch.zeros(3, words + 1, words + 1, dtype=torch.long)
+    for t in range(words + 1):
+        known = arcs_of_prefix(arcs, t)
+        degrees, depths = degree_row(known, t, degree_weights), depth_row(known, t)
+        distances = distance_row(known, t, distance_weights, disconnected)
+        for word in range(t + 1):
+            found[0, t, word] = min(degrees[word], LARGEST)
+            found[1, t, word] = min(depths[word], LARGEST)
+            found[2, t, word] = distances[word]
+    return found
+
+
+def counts_of(arcs, words):
+    """The number of arcs of each word to or from earlier words or the root; a self-loop is none."""
+    return [sum(head != dependent and max(head, dependent) == word for head, dependent in arcs)
+            for word in range(1, words + 1)]  # fmt: skip
+
+
+# -- word vectors and arc scores (Sec. 3.1) ---------------------------------------------------------------------------
+
+
+def word_vectors(layers, embeddings, first_tokens, *, middle=None):
+    """o_w [M, 3d]: two layers' states at the token before word w's first token, and that token's embedding.
+
+    Args:
+        layers: states [tokens, d]; `layers[0]` are the embeddings, `layers[l]` is what layer l returns.
+        embeddings: raw embeddings of the tokens [tokens, d]; token 0 is the beginning of the sentence.
+        first_tokens: the place of each word's first token, at least 1.
+        middle: the layer in the middle; None: L // 2 + 1, as the authors' code (L // 2 in the paper).
+    """
+    last = len(layers) - 1
+    middle = last // 2 + 1 if middle is None else middle
+    return torch.stack(
+        [torch.cat((layers[middle][k - 1], layers[last - 1][k - 1], embeddings[k])) for k in first_tokens]
+    ).double()
+
+
+def sinusoid(distance, size):
+    """[sin | cos] of distance / 10000^(2i / size)."""
+    angles = [distance / 10000 ** (2 * i / size) for i in range(size // 2)]
+    return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float64)
+
+
+def affine(weights, name, vector):
+    """W x + b of the linear `name`."""
+    product = weights[name] @ vector
+    return product + weights[f"{name}.bias"] if f"{name}.bias" in weights else product
+
+
+def layer_norm(weights, name, vector, epsilon=1e-5):
+    """LayerNorm of one vector."""
+    centred = vector - vector.mean()
+    normal = centred / math.sqrt(float((centred**2).mean()) + epsilon) * weights[name]
+    return normal + weights[f"{name}.bias"] if f"{name}.bias" in weights else normal
+
+
+def mlp(weights, side, number, vector):
+    """MLP1 or MLP2 of a side: LayerNorm, linear, ReLU, linear."""
+    inner = affine(weights, f"{side}.mlp{number}.in", layer_norm(weights, f"{side}.norm{number}", vector))
+    return affine(weights, f"{side}.mlp{number}.out", torch.clamp(inner, min=0.0))
+
+
+def position_term(weights, side, distance, codes):
+    """pe_ij = Lin_pos(sinusoid(|i - j|)) + Lin_tape(embeddings of the codes of degree, depth and distance)."""
+    term = weights[f"{side}.position"] @ sinusoid(distance, weights[f"{side}.position"].shape[1])
+    used = [weights[name][int(codes[k])] for k, name in enumerate(FEATURES) if name in weights]
+    return term + weights[f"{side}.tape"] @ torch.cat(used) if used else term
+
+
+def representation(weights, side, vectors, tape, *, current, word):
+    """õ of `word` (0 = root) on a side (Eq. 2), while the arcs of `current` are scored."""
+    vector = weights["root"] if word == 0 else vectors[word - 1]
+    codes = (0, 0, 0) if word == current else tape[:, current - 1, word]
+    return mlp(weights, side, 2, mlp(weights, side, 1, vector) + position_term(weights, side, current - word, codes))
+
+
+def bilinear(matrix, parent, child):
+    """parent ⊙ (B child), whose sum is the arc's score; a vector B is a diagonal."""
+    return parent * (matrix * child if matrix.dim() == 1 else matrix @ child)
+
+
+def arc_logits(weights, vectors, tape, word):
+    """{(head, dependent): logit} of `word` with the root, all earlier words and itself (the self-loop)."""
+    pairs = [(j, word) for j in range(word + 1)] + [(word, j) for j in range(1, word)]
+    found = {}
+    for head, dependent in pairs:
+        parent = representation(weights, "parent", vectors, tape, current=word, word=head)
+        child = representation(weights, "child", vectors, tape, current=word, word=dependent)
+        found[head, dependent] = float(bilinear(weights["arc"], parent, child).sum())
+    return found
+
+
+# -- counts (Sec. 3.2) ------------------------------------------------------------------------------------------------
+
+
+def count_logits(weights, vectors, tape, word, *, scale="code"):
+    """Logits of 0 ... C arcs of `word` (Eq. 3); -inf for more than the 2i - 1 that there can be.
+
+    Args:
+        weights: see above.
+        vectors: o_w.
+        tape: of the sentence.
+        word: i, from 1.
+        scale: 1 / sqrt(2i) as the authors' code, which has 2i terms with the self pair, or 1 / sqrt(2i - 1) ("paper").
+    """
+    pairs = [(j, word) for j in range(word)] + [(word, j) for j in range(1, word + 1)]
+    total = torch.zeros(weights["count"].shape[1], dtype=torch.float64)
+    for head, dependent in pairs:
+        parent = representation(weights, "parent", vectors, tape, current=word, word=head)
+        child = representation(weights, "child", vectors, tape, current=word, word=dependent)
+        total = total + bilinear(weights["pair"], parent, child)
+    logits = affine(weights, "count", total / math.sqrt(2 * word if scale == "code" else 2 * word - 1))
+    return [float(logit) if count <= 2 * word - 1 else -math.inf for count, logit in enumerate(logits)]
+
+
+def log_softmax(logits):
+    """Log-probabilities of a list of logits, some of which may be -inf."""
+    return [logit - log_sum_exp(logits) for logit in logits]
+
+
+def log_sum_exp(numbers):
+    """log of the sum of exponentials of a list."""
+    largest = max(numbers, default=-math.inf)
+    if largest == -math.inf:
+        return -math.inf
+    return largest + math.log(math.fsum(math.exp(number - largest) for number in numbers))
+
+
+def best_arcs(logits, count):
+    """The `count` likeliest of a word's arcs, the self-loop left out."""
+    candidates = [arc for arc in logits if arc[0] != arc[1]]
+    return set(sorted(candidates, key=lambda arc: -logits[arc])[:count])
+
+
+# -- attention (Sec. 3.4) ---------------------------------------------------------------------------------------------
+
+
+def attention_scores(weights, hidden, codes, *, tape_through="content"):
+    """Scaled scores [heads, query, key] of a layer; -inf at later keys.
+
+    Args:
+        weights: see above.
+        hidden: states that the layer reads, [tokens, width].
+        codes: of each token's row and column, [3, tokens, tokens]; None: no tape.
+        tape_through: the key matrix that the tape's term goes through: "content" with the bias u, as the authors' code,
+            or "position" (W_r) with v, as Eq. 5.
+    """
+    heads, size = weights["content_bias"].shape
+    width, tokens = heads * size, len(hidden)
+    found = torch.full((heads, tokens, tokens), -math.inf, dtype=torch.float64)
+    for k in range(tokens):
+        query = affine(weights, "query", hidden[k]).view(heads, size)
+        content, position = query + weights["content_bias"], query + weights["position_bias"]
+        for j in range(k + 1):
+            key = affine(weights, "key", hidden[j]).view(heads, size)
+            relative = (weights["relative"] @ sinusoid(k - j, width)).view(heads, size)
+            feature = torch.zeros(width, dtype=torch.float64)
+            for f, name in enumerate(FEATURES):
+                if codes is not None and name in weights:
+                    feature = feature + affine(weights, f"{name}.to_key", weights[name][int(codes[f, k, j])])
+            through, asking = ("key", content) if tape_through == "content" else ("relative", position)
+            tape = (weights[through] @ feature).view(heads, size)
+            for h in range(heads):
+                score = content[h] @ key[h] + position[h] @ relative[h] + asking[h] @ tape[h]
+                found[h, k, j] = score / math.sqrt(size)
+    return found
+
+
+def attention(weights, hidden, codes=None, *, tape_through="content"):
+    """What a layer's attention returns for each token, [tokens, width], before the residual sum."""
+    scores = attention_scores(weights, hidden, codes, tape_through=tape_through)
+    heads, size = weights["content_bias"].shape
+    rows = []
+    for k in range(len(hidden)):
+        mixed = torch.zeros(heads, size, dtype=torch.float64)
+        for h in range(heads):
+            shares = [math.exp(log_prob) for log_prob in log_softmax(scores[h, k, : k + 1].tolist())]
+            for j, share in enumerate(shares):
+                mixed[h] += share * affine(weights, "value", hidden[j]).view(heads, size)[h]
+        rows.append(affine(weights, "output", mixed.flatten()))
+    return torch.stack(rows)
+
+
+def token_codes(tape, word_of_token):
+    """Codes [3, tokens, tokens] of tokens from the tape of words: token k's row is its word's, with its own arcs.
+
+    `word_of_token`: 0 for the beginning of the sentence, whose row and column are 0, so that no token sees the root.
+    """
+    tokens = len(word_of_token)
+    found = torch.zeros(3, tokens, tokens, dtype=torch.long)
+    for k, row in enumerate(word_of_token):
+        for j, column in enumerate(word_of_token[: k + 1]):
+            if row and column:
+                found[:, k, j] = tape[:, row, column]
+    return found
+
+
+# -- joint loss (Eq. 6) -----------------------------------------------------------------------------------------------
+
+
+def arc_loss(arcs, logits, *, self_loops=True):
+    """Binary cross-entropies summed over heads 0 ... M and dependents 1 ... M, and the number of these pairs.
+
+    Args:
+        arcs: that are annotated.
+        logits: {(head, dependent): logit} of all pairs, those of all words in one dict.
+        self_loops: whether a word's arc to itself is a pair.
+    """
+    words = max(dependent for _, dependent in logits)
+    total, pairs = 0.0, 0
+    for head in range(words + 1):
+        for dependent in range(1, words + 1):
+            if head == dependent and not self_loops:
+                continue
+            probability = 1 / (1 + math.exp(-logits[head, dependent]))
+            total -= math.log(probability if (head, dependent) in arcs else 1 - probability)
+            pairs += 1
+    return total, pairs
+
+
+def loss_weights(alpha=1.0, beta=0.2, gamma=0.2):
+    """The weights of the three sums in the authors' code: 5/3, 2/3 and 2/3 by default, in which LM : rest = 1 : 0.4."""
+    s = (beta + gamma) / 2
+    return 2 * alpha / (alpha + s), 4 * beta / (1 + s), 4 * gamma / (1 + s)
+
+
+def joint_loss(token_log_probs, arcs, logits, count_log_probs, *, weights, normalization="sums", self_loops=True):
+    """The loss of one sentence.
+
+    Args:
+        token_log_probs: of each target, the end of the sentence included.
+        arcs: that are annotated.
+        logits: see `arc_loss`.
+        count_log_probs: a list of log-probabilities of 0 ... C for each word.
+        weights: of tokens, arcs and counts.
+        normalization: "sums", as the authors' code, or "means" over the terms of each sum, as Eq. 6.
+        self_loops: see `arc_loss`.
+    """
+    words = len(count_log_probs)
+    token_sum = -math.fsum(token_log_probs)
+    arc_sum, pairs = arc_loss(arcs, logits, self_loops=self_loops)
+    count_sum = -math.fsum(row[count] for row, count in zip(count_log_probs, counts_of(arcs, words), strict=True))
+    if normalization == "means":
+        token_sum, arc_sum, count_sum = token_sum / len(token_log_probs), arc_sum / pairs, count_sum / words
+    return weights[0] * token_sum + weights[1] * arc_sum + weights[2] * count_sum
+
+
+# -- tokens and counts together (Eq. 7) -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A graph over the words so far, and the log-probabilities of tokens and counts that led to it."""
+
+    arcs: frozenset = frozenset()
+    counts: tuple = ()
+    token_log_probs: tuple = ()
+    count_log_probs: tuple = ()
+
+    @property
+    def score(self):
+        """log p of the tokens and counts."""
+        return math.fsum(self.token_log_probs) + math.fsum(self.count_log_probs)
+
+
+def with_token(hypothesis, position, token_log_prob):
+    """The hypothesis with the token at `position`, given the graph of the words opened before it."""
+    added = token_log_prob(position, hypothesis.arcs)
+    return replace(hypothesis, token_log_probs=(*hypothesis.token_log_probs, added))
+
+
+def with_count(hypothesis, word, count, count_log_probs, logits):
+    """The hypothesis with the `count` likeliest arcs of `word`."""
+    arcs = hypothesis.arcs | best_arcs(logits(word, hypothesis.arcs), count)
+    scores = (*hypothesis.count_log_probs, count_log_probs(word, hypothesis.arcs)[count])
+    return replace(hypothesis, arcs=arcs, counts=(*hypothesis.counts, count), count_log_probs=scores)
+
+
+def joint_log_probs(opens, counts, *, token_log_prob, count_log_probs, logits):
+    """The hypothesis that given counts lead to.
+
+    Args:
+        opens: of each target, the word whose first token it is, or None, as for the end of the sentence.
+        counts: of each word.
+        token_log_prob: from the position of a target (from 0) and the arcs so far to log p of that target.
+        count_log_probs: from a word, whose first token is known, and the arcs so far to log p of 0 ... C arcs.
+        logits: from a word and the arcs so far to {(head, dependent): logit} of its arcs.
+    """
+    hypothesis = Hypothesis()
+    for position, word in enumerate(opens):
+        hypothesis = with_token(hypothesis, position, token_log_prob)
+        if word is not None:
+            hypothesis = with_count(hypothesis, word, counts[word - 1], count_log_probs, logits)
+    return hypothesis
+
+
+def likely_counts(log_probs, word, top):
+    """The `top` likeliest counts of a word that are possible, all where `top` is None."""
+    possible = [count for count, score in enumerate(log_probs) if count <= 2 * word - 1 and score > -math.inf]
+    return sorted(possible, key=lambda count: -log_probs[count])[:top]
+
+
+def exhaustive(opens, *, token_log_prob, count_log_probs, logits, top=None):
+    """All hypotheses about a sentence, and log p of each prefix: its last token counts, that token's word's arcs don't.
+
+    log p of the sentence is the last prefix's, the logsumexp of all hypotheses' scores. For the rest see
+    `joint_log_probs`; `top`: the most counts that a word may take in a hypothesis, with no renormalisation.
+    """
+    hypotheses, prefixes = [Hypothesis()], []
+    for position, word in enumerate(opens):
+        hypotheses = [with_token(each, position, token_log_prob) for each in hypotheses]
+        prefixes.append(log_sum_exp([each.score for each in hypotheses]))
+        if word is not None:
+            hypotheses = [
+                with_count(each, word, count, count_log_probs, logits)
+                for each in hypotheses
+                for count in likely_counts(count_log_probs(word, each.arcs), word, top)
+            ]
+    return hypotheses, prefixes

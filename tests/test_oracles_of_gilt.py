@@ -1,0 +1,210 @@
+"""The slow versions of GiLT against cases computed by hand."""
+
+import math
+
+import pytest
+import torch
+
+from tests import oracles_of_gilt as oracle
+
+FIXTURE = {(0, 3), (3, 1), (2, 1), (3, 5), (4, 5)}
+
+
+def test_tapes_of_every_prefix_of_a_graph_with_five_words():
+    tape = oracle.tapes(FIXTURE, 5)
+    assert tape[0].tolist() == [
+        [0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [0, 1, 10, 0, 0, 0],
+        [10, 2, 10, 11, 0, 0],
+        [10, 2, 10, 11, 0, 0],
+        [10, 2, 10, 21, 10, 2],
+    ]
+    assert tape[1].tolist() == [[1, 0, 0, 0, 0, 0]] * 3 + [[1, 3, 4, 2, 0, 0]] * 2 + [[1, 3, 4, 2, 4, 3]]
+    assert tape[2].tolist() == [
+        [0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [0, 10, 0, 0, 0, 0],
+        [1, 10, 11, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [2, 11, 12, 1, 1, 0],
+    ]
+
+
+def test_mutual_arcs_cost_the_smaller_weight_both_ways_and_count_twice_in_degrees():
+    tape = oracle.tapes({(0, 1), (1, 2), (2, 1)}, 2)
+    assert tape[:, 2].tolist() == [[10, 12, 11], [1, 2, 3], [2, 1, 0]]
+
+
+def test_a_self_loop_is_in_the_degree_and_in_no_path_or_count():
+    tape = oracle.tapes({(1, 1), (0, 2)}, 2)
+    assert tape[:, 2].tolist() == [[10, 11, 1], [1, 0, 2], [1, 0, 0]]
+    assert oracle.counts_of({(1, 1), (0, 2)}, 2) == [0, 1]
+
+
+def test_unreachable_words_have_a_distance_code_and_later_words_have_none():
+    tape = oracle.tapes({(0, 2)}, 3, disconnected=151)
+    assert tape[2].tolist() == [[0, 0, 0, 0], [151, 0, 0, 0], [1, 151, 0, 0], [151, 151, 151, 0]]
+
+
+def test_large_values_are_clipped():
+    chain = {(word, word + 1) for word in range(20)}
+    tape = oracle.tapes({(head, dependent) for dependent, head in chain if dependent}, 20)
+    assert tape[2, 20, :5].tolist() == [0, 150, 150, 150, 150]
+    assert tape[2, 20, 6] == 140
+    assert oracle.tapes({(0, word) for word in range(1, 17)}, 16)[0, 16, 0] == 150
+
+
+def test_a_count_is_of_arcs_to_earlier_words_and_root():
+    assert oracle.counts_of(FIXTURE, 5) == [0, 1, 2, 0, 2]
+
+
+def test_a_word_vector_is_two_states_before_its_first_token_and_its_embedding():
+    layers = [torch.tensor([[100.0 * layer + token] for token in range(4)]) for layer in range(5)]
+    embeddings = torch.tensor([[-1.0], [-2.0], [-3.0], [-4.0]])
+    assert oracle.word_vectors(layers, embeddings, [1, 3]).tolist() == [[300, 300, -2], [302, 302, -4]]
+    assert oracle.word_vectors(layers, embeddings, [3], middle=2).tolist() == [[202, 302, -4]]
+
+
+def test_a_sinusoid_is_sines_then_cosines():
+    expected = [math.sin(3), math.sin(3 / 100), math.cos(3), math.cos(3 / 100)]
+    assert oracle.sinusoid(3, 4).tolist() == pytest.approx(expected)
+
+
+def small_scorer():
+    """d = 1. MLP1 gives (1.22, 0) for a word and (0, 1.22) for the root; MLP2 says which of two numbers is larger."""
+    eye, weights = torch.eye(3, dtype=torch.float64), {"root": torch.tensor([-1.0, 1.0, 0.0]).double()}
+    for side in ("parent", "child"):
+        weights |= {f"{side}.norm1": torch.ones(3).double(), f"{side}.norm2": torch.ones(2).double()}
+        weights |= {f"{side}.mlp1.in": eye, f"{side}.mlp1.out": eye[:2], f"{side}.mlp2.in": eye[:2, :2]}
+        weights |= {f"{side}.position": eye[:2, :2] / 2, f"{side}.tape": torch.tensor([[1.0], [0.0]]).double()}
+    weights |= {"parent.mlp2.out": torch.tensor([[2.0, 3.0]]).double(), "parent.mlp2.out.bias": torch.ones(1).double()}
+    weights |= {"child.mlp2.out": torch.tensor([[1.0, -1.0]]).double(), "degree": torch.arange(151.0)[:, None] / 10}
+    weights["degree"] = weights["degree"].double()
+    weights |= {"arc": torch.tensor([0.5]).double(), "pair": torch.tensor([2.0]).double()}
+    weights |= {"count": torch.tensor([[0.0], [1.0], [0.1], [0.2]]).double()}
+    return weights | {"count.bias": torch.tensor([0.0, 0.0, 1.0, 0.0]).double()}
+
+
+WORDS = torch.tensor([[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]]).double()
+
+
+def test_arc_logits_of_two_words():
+    # word 1: root (0.42, 1.49) -> 2·0 + 3·1 + 1 = 4; itself (1.22, 0.5) -> 2 + 1 = 3; as child 1
+    # word 2: the root's degree, 10, adds 1: (1.45, 1.02) -> 3; LayerNorm's epsilon takes up to a thousandth
+    tape = oracle.tapes({(0, 1)}, 2)
+    found = oracle.arc_logits(small_scorer(), WORDS, tape, 1)
+    assert found == pytest.approx({(0, 1): 4 * 0.5 * 1, (1, 1): 3 * 0.5 * 1}, rel=1e-3)
+    found = oracle.arc_logits(small_scorer(), WORDS, tape, 2)
+    assert found == pytest.approx({(0, 2): 1.5, (1, 2): 1.5, (2, 2): 1.5, (2, 1): 1.5}, rel=1e-3)
+    without = oracle.arc_logits(small_scorer(), WORDS, oracle.tapes(set(), 2), 2)
+    assert without == pytest.approx({(0, 2): 2.0, (1, 2): 1.5, (2, 2): 1.5, (2, 1): 1.5}, rel=1e-3)
+
+
+def test_a_bilinear_form_is_of_parent_and_child_in_this_order():
+    parent, child = torch.tensor([1.0, 2.0]).double(), torch.tensor([3.0, 4.0]).double()
+    assert oracle.bilinear(torch.tensor([[0.0, 1.0], [0.0, 0.0]]).double(), parent, child).tolist() == [4, 0]
+    assert oracle.bilinear(torch.tensor([5.0, 6.0]).double(), parent, child).tolist() == [15, 48]
+
+
+def test_count_logits_of_two_words():
+    # word 1: 2·(4·1 + 3·1) = 14 of two terms; word 2: 2·4·3 = 24 of four
+    tape = oracle.tapes({(0, 1)}, 2)
+    assert oracle.count_logits(small_scorer(), WORDS, tape, 1) == pytest.approx(
+        [0, 14 / math.sqrt(2), -math.inf, -math.inf], rel=1e-3
+    )
+    assert oracle.count_logits(small_scorer(), WORDS, tape, 1, scale="paper")[1] == pytest.approx(14, rel=1e-3)
+    found = oracle.count_logits(small_scorer(), WORDS, tape, 2)
+    assert found == pytest.approx([0, 12, 1.2 + 1, 2.4], rel=1e-3)
+
+
+def test_the_best_arcs_are_no_self_loops():
+    logits = {(0, 2): 0.1, (1, 2): 0.3, (2, 2): 9.0, (2, 1): 0.2}
+    assert oracle.best_arcs(logits, 2) == {(1, 2), (2, 1)}
+    assert oracle.best_arcs(logits, 0) == set()
+
+
+def one_head():
+    eye = torch.eye(2, dtype=torch.float64)
+    weights = {"query": eye, "key": eye, "value": eye, "relative": eye, "output": 2 * eye}
+    weights |= {
+        "content_bias": torch.tensor([[1.0, 0.0]]).double(),
+        "position_bias": torch.tensor([[0.0, 1.0]]).double(),
+    }
+    weights |= {"degree": torch.tensor([[0.0], [1.0]]).double(), "degree.to_key": torch.tensor([[3.0], [1.0]]).double()}
+    return weights
+
+
+def test_attention_of_two_tokens():
+    # q1 + u = (1, 1), q1 + v = (0, 2); r_1 = (sin 1, cos 1), r_0 = (0, 1); the tape's term at key 0 is (3, 1)
+    hidden, codes = torch.eye(2, dtype=torch.float64), torch.zeros(3, 2, 2, dtype=torch.long)
+    codes[0, 1, 0] = 1
+    root = math.sqrt(2)
+    plain = [(1 + 2 * math.cos(1)) / root, 3 / root]
+    assert oracle.attention_scores(one_head(), hidden, None)[0, 1].tolist() == pytest.approx(plain)
+    with_tape = [plain[0] + 4 / root, plain[1]]
+    assert oracle.attention_scores(one_head(), hidden, codes)[0, 1].tolist() == pytest.approx(with_tape)
+    by_position = oracle.attention_scores(one_head(), hidden, codes, tape_through="position")[0, 1].tolist()
+    assert by_position == pytest.approx([plain[0] + 2 / root, plain[1]])
+    share = math.exp(with_tape[0]) / (math.exp(with_tape[0]) + math.exp(with_tape[1]))
+    mixed = oracle.attention(one_head(), hidden, codes)
+    assert mixed.tolist() == [[2.0, 0.0], pytest.approx([2 * share, 2 * (1 - share)])]
+
+
+def test_tokens_have_their_words_rows_and_the_beginning_has_none():
+    codes = oracle.token_codes(oracle.tapes({(0, 1), (1, 2)}, 2), [0, 1, 1, 2])
+    assert codes[0].tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 11, 11, 1]]
+    assert codes[1].tolist() == [[0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 2, 0], [0, 2, 2, 3]]
+    assert codes[2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 0]]
+
+
+def test_joint_loss_of_one_word():
+    log2 = math.log(2)
+    given = ([-log2, -2 * log2], {(0, 1)}, {(0, 1): math.log(3), (1, 1): math.log(4)}, [[math.log(0.4), math.log(0.6)]])
+    arcs, counts = math.log(4 / 3) + math.log(5), -math.log(0.6)
+    found = oracle.joint_loss(*given, weights=(1, 0.2, 0.3))
+    assert found == pytest.approx(3 * log2 + 0.2 * arcs + 0.3 * counts)
+    found = oracle.joint_loss(*given, weights=(1, 0.2, 0.3), normalization="means")
+    assert found == pytest.approx(1.5 * log2 + 0.2 * arcs / 2 + 0.3 * counts)
+    found = oracle.joint_loss(*given, weights=(0, 1, 0), self_loops=False)
+    assert found == pytest.approx(math.log(4 / 3))
+
+
+def test_the_codes_weights_of_the_loss():
+    assert oracle.loss_weights() == pytest.approx((5 / 3, 2 / 3, 2 / 3))
+
+
+COUNTS = {1: (0.5, 0.5, 0.0, 0.0), 2: (0.1, 0.2, 0.3, 0.4)}
+LOGITS = {1: {(0, 1): 1.0, (1, 1): 9.0}, 2: {(0, 2): 1.0, (1, 2): 2.0, (2, 1): 0.0, (2, 2): 9.0}}
+CALLBACKS = {
+    "token_log_prob": lambda position, arcs: -math.log(2 + len(arcs)),
+    "count_log_probs": lambda word, arcs: [math.log(p) if p else -math.inf for p in COUNTS[word]],
+    "logits": lambda word, arcs: LOGITS[word],
+}
+
+
+def test_tokens_and_given_counts():
+    found = oracle.joint_log_probs([1, 2, None], [1, 2], **CALLBACKS)
+    assert found.arcs == {(0, 1), (1, 2), (0, 2)}
+    assert found.token_log_probs == pytest.approx((-math.log(2), -math.log(3), -math.log(5)))
+    assert found.score == pytest.approx(math.log(1 / 2 * 0.5 * 1 / 3 * 0.3 * 1 / 5))
+
+
+def test_all_counts_of_two_words():
+    hypotheses, prefixes = oracle.exhaustive([1, 2, None], **CALLBACKS)
+    assert len(hypotheses) == 2 * 4
+    last = [sum(p / (first + count) for count, p in enumerate(COUNTS[2])) for first in (2, 3)]
+    expected = [1 / 2, 1 / 2 * (0.5 / 2 + 0.5 / 3), 1 / 2 * (0.5 / 2 * last[0] + 0.5 / 3 * last[1])]
+    assert prefixes == pytest.approx([*map(math.log, expected)])
+
+
+def test_only_the_likeliest_counts_are_kept_and_not_renormalised():
+    hypotheses, prefixes = oracle.exhaustive([1, 2, None], top=2, **CALLBACKS)
+    assert [each.counts for each in hypotheses] == [(0, 3), (0, 2), (1, 3), (1, 2)]
+    expected = 1 / 2 * (0.5 / 2 * (0.4 / 5 + 0.3 / 4) + 0.5 / 3 * (0.4 / 6 + 0.3 / 5))
+    assert prefixes[-1] == pytest.approx(math.log(expected))
+
+
+def test_counts_that_cannot_be_are_left_out_before_the_cut():
+    likely = [math.log(0.1), math.log(0.2), math.log(0.3), math.log(0.4)]
+    assert oracle.likely_counts(likely, 1, 2) == [1, 0]
