@@ -17,20 +17,22 @@ class StackState:
     Attributes:
         depths: of each token.
         is_last: True at the last token of each constituent on the stack.
+        joins: with how many constituents each token was joined when it came.
     """
 
     depths: Int[Tensor, "rows tokens"]
     is_last: Bool[Tensor, "rows tokens"]
+    joins: Int[Tensor, "rows tokens"]
 
     @classmethod
     def empty(cls, rows: int, *, device: torch.device | str = "cpu") -> "StackState":
         """Stacks without tokens."""
         depths = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        return cls(depths, depths.bool())
+        return cls(depths, depths.bool(), depths)
 
     def select(self, rows: Int[Tensor, " kept"]) -> "StackState":
         """The stacks of some rows, in the order given."""
-        return StackState(self.depths[rows], self.is_last[rows])
+        return StackState(self.depths[rows], self.is_last[rows], self.joins[rows])
 
     @property
     def places(self) -> Int[Tensor, "rows tokens"]:
@@ -46,8 +48,9 @@ class StackState:
         """
         places = self.places
         more = (joins[:, None] + 1 - places).clamp_min(0) * (places > 0)
-        depths = torch.cat((self.depths + more, joins[:, None]), 1)
-        return StackState(depths, torch.cat((self.is_last & (places > joins[:, None]), is_token[:, None]), 1))
+        is_last = self.is_last & (places > joins[:, None])
+        new = ((self.depths + more, joins), (is_last, is_token), (self.joins, joins))
+        return StackState(*(torch.cat((before, each[:, None]), 1) for before, each in new))
 
     def joins_of(self, attachments: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
         """With how many constituents the next token is joined, from the column that it is attached to; 0 for its own.

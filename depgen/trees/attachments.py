@@ -109,6 +109,19 @@ def spans_of(attachments: Sequence[int]) -> list[Span]:
     return sorted(found)
 
 
+def spans_of_joins(joins: Sequence[int]) -> list[Span]:
+    """The spans of two tokens or more, from the number of constituents that each token is joined with.
+
+    >>> spans_of_joins([0, 1, 0, 2])  # ((a b) (c d))
+    [(0, 2), (0, 4), (2, 4)]
+    """
+    attachments, stack = list[int](), list[int]()
+    for token, count in enumerate(joins):
+        attachments.append(stack[-count] if count else token)
+        stack = [*stack[: len(stack) - count], token]
+    return spans_of(attachments)
+
+
 def depth_tape(attachments: Sequence[int]) -> UInt8[np.ndarray, "length length"]:
     """How often each token (column) has been joined with others once each token (row) is attached; 0 at later tokens.
 

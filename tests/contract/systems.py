@@ -24,11 +24,13 @@ from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
+from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
@@ -78,6 +80,7 @@ WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWi
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
 
+TRANSFORMER_XL = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
 SYSTEMS: dict[str, System] = {
@@ -112,6 +115,8 @@ SYSTEMS: dict[str, System] = {
     "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
+    "Pushdown": System(partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, all_bracketings),
+    "Pushdown, hidden": System(partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"), BUILDER, all_bracketings),
     "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, all_graphs),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),

@@ -1,0 +1,589 @@
+"""Pushdown Layers. Murty, Sharma, Andreas & Manning (2023), EMNLP, "Pushdown Layers: Encoding Recursive Structure".
+
+A Transformer that writes a sentence and a binary bracketing of it together. With each token comes an *attachment*: the
+constituent on the stack that the token is joined with. How often a token has been joined so far is its *depth*, by
+which attention tells the constituents on the stack apart.
+
+    paper             here
+    r_k               an attachment: the last token of the leftmost constituent joined, or the token itself
+    W_k[j], stack     `depths`: row k after the attachment of token k, which then reads its words by it
+    d_kj^l            `DepthScores`: embeddings of depths, in the keys of each layer
+    p(r_k | x_<=k)    `AttachmentHead`, from the state before token k and the token's embedding
+    p(x, y)           `joint_log_probs`: a token by the state before it, its attachment, and the state after both
+    p(x)              `log_probs`: sums over the bracketings that a beam holds, so lower bounds
+
+Positions count from 0: position 0 reads `<eos>`, which is also BOS and lies at the bottom of the stack.
+
+Deviations
+    D1. The probabilities of attachments are over the tokens that a token can be attached to. In the authors' code they
+        are over all tokens before it (`only_open=False`): what tokens within constituents get is lost.
+    D2. `<eos>` joins all that is on the stack. The authors' code has this as an attachment with a probability, and a
+        token after it.
+    D3. A beam's score of a text is exact for the hypotheses that it holds; the authors' surprisals take some of them
+        from wrong rows.
+    D4. Embeddings of depths are added to projected keys, as in the authors' code (`depth_in="key"`); Eq. 5 projects them
+        with the hidden states (`"hidden"`).
+    D5. Depths from 50 on have one embedding.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.beam import Beam
+from depgen.decoding.generated import Generated
+from depgen.decoding.settings import TokenOptions
+from depgen.decoding.stack_state import StackState
+from depgen.errors import UserError, check_at_least
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.nn.attention import Keys
+from depgen.nn.coded_scores import coded_scores
+from depgen.nn.dropout import Dropout
+from depgen.nn.positions import SinusoidalPositions
+from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, word_log_probs
+from depgen.training.hyper_parameters import factory
+from depgen.trees.attachments import (
+    attachments_of,
+    binarised,
+    closed_at_the_end,
+    depth_tape,
+    spans_of_joins,
+    with_words,
+)
+from depgen.trees.constituency import Span
+
+DepthIn = Literal["key", "hidden"]
+MOST_JOINS = 256
+"""A token of a text that is generated is joined with fewer constituents than this."""
+
+
+# -- 1. Bracketings ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class BracketingBatch(TokenBatch):
+    """Sequences and the bracketing of each.
+
+    Attributes:
+        attachments: the position that each position is attached to; its own at position 0 and at padding. None without
+            constituents.
+        depths: of each position (column) once a position (row) is attached.
+    """
+
+    attachments: Int[Tensor, "batch length"] | None = None
+    depths: UInt8[Tensor, "batch length length"] | None = None
+
+
+def collate_bracketings(batch: ItemBatch) -> BracketingBatch:
+    """A padded batch, with attachments and depths where all items have constituents.
+
+    Constituents of more than two parts are made binary from the right; words of several tokens are constituents.
+
+    Raises:
+        UserError: stretches of a stream, or spans that are no tree.
+    """
+    tokens = collate_tokens(batch)
+    if not all(isinstance(item, TokenItem) for item in batch.items):
+        raise UserError("Pushdown reads sentence by sentence: take depgen.data.text.TextData for the data.")
+    if any(item.spans is None for item in batch.items):
+        return BracketingBatch(**vars(tokens))
+    return _with_bracketings(tokens, [item_attachments(item) for item in batch.items])
+
+
+def item_attachments(item: TokenItem) -> Int[np.ndarray, " length"]:
+    """The attachment of each token, 0-based; from the split's memo after the first time."""
+
+    def compute() -> tuple[np.ndarray, ...]:
+        assert item.spans is not None
+        spans: list[Span] = [(start, end) for start, end in item.spans.tolist()]
+        if item.word_ends is not None:
+            spans = with_words(spans, item.word_ends)
+        length = len(item.ids)
+        return (np.array(attachments_of(binarised(spans, length), length), dtype=np.int32),)
+
+    found = compute() if item.memo is None else item.memo.of((item.index, "attachments"), compute)
+    return found[0]
+
+
+def _with_bracketings(tokens: TokenBatch, attachments: Sequence[Sequence[int] | np.ndarray]) -> BracketingBatch:
+    """The batch with bracketings, given by the 0-based attachment of each token."""
+    rows, width = tokens.inputs.shape
+    labels = np.tile(np.arange(width), (rows, 1))
+    depths = np.zeros((rows, width, width), dtype=np.uint8)
+    for row, of_row in enumerate(attachments):
+        length = len(of_row)
+        labels[row, 1 : length + 1] = np.asarray(of_row) + 1
+        depths[row, 1 : length + 1, 1 : length + 1] = depth_tape([int(label) for label in of_row])
+    return BracketingBatch(**vars(tokens), attachments=torch.from_numpy(labels), depths=torch.from_numpy(depths))
+
+
+def open_positions(attachments: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch length length"]:
+    """Whether each position (column) is the last of a constituent on the stack once a position (row) is attached.
+
+    Position 0 is at the bottom, where nothing is attached to: False.
+
+    >>> open_positions(torch.tensor([[0, 1, 1]])).int().tolist()  # <eos> (a b)
+    [[[0, 0, 0], [0, 1, 0], [0, 0, 1]]]
+    """
+    columns = torch.arange(attachments.size(1), device=attachments.device)
+    later = columns[:, None] > columns
+    closes = (attachments[:, :, None] <= columns) & later
+    return (closes.cumsum(1) == 0) & ~later.T & (columns > 0)
+
+
+# -- 2. Attachments (Sec. 3.2) ----------------------------------------------------------------------------------------
+
+
+class AttachmentHead(nn.Module):
+    """Scores of attaching a token to each token before it, or to itself.
+
+    The keys are networks of a state and a depth: W_2 relu(W_1 [W_k h_j; e_depth] + b_1) + b_2. The part of W_1 that
+    reads h_j is applied once a token, the part that reads e_depth once a depth, and W_2 to the query.
+
+    Args:
+        width: size of a hidden state.
+        depth_size: size of the embeddings of depths.
+        depths: number of depths told apart.
+        dropout: within the networks.
+    """
+
+    def __init__(self, width: int, *, depth_size: int, depths: int = 50, dropout: float = 0.1) -> None:
+        super().__init__()
+        inner = 2 * width
+        self.query, self.key, self.position = (nn.Linear(width, inner, bias=False) for _ in range(3))
+        self.query_network, self.own_network = (
+            nn.Sequential(nn.Linear(3 * width, inner), nn.ReLU(), Dropout(dropout), nn.Linear(inner, inner))
+            for _ in range(2)
+        )
+        self.depth_embedding = nn.Embedding(depths, depth_size)
+        self.compose = nn.Linear(inner + depth_size, inner + depth_size)
+        self.composed = nn.Linear(inner + depth_size, inner)
+        self.dropout = Dropout(dropout)
+        self.sinusoids = SinusoidalPositions(width, fairseq=False)
+
+    def keys(self, hidden: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions size"]:
+        """W_1 [W_k h_j; 0] + b_1."""
+        weight = self.compose.weight[:, : self.key.out_features]
+        return F.linear(self.key(hidden), weight, self.compose.bias)
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch queries width"],
+        embedded: Float[Tensor, "batch queries width"],
+        keys: Float[Tensor, "batch keys size"],
+        depths: Int[Tensor, "batch queries keys"],
+        distances: Int[Tensor, "batch queries keys"],
+    ) -> tuple[Float[Tensor, "batch queries keys"], Float[Tensor, "batch queries"]]:
+        """Scores of attachment to each key's position, and to the token itself.
+
+        Args:
+            hidden: the state before each token.
+            embedded: the token's embedding.
+            keys: of `keys`.
+            depths: of each key's position before the token.
+            distances: how many tokens before the token it is.
+        """
+        query = self.query_network(torch.cat((self.query(hidden), embedded), -1))
+        own_key = self.own_network(torch.cat((query, embedded), -1))
+        of_depths = F.linear(self.depth_embedding.weight, self.compose.weight[:, self.key.out_features :])
+        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths]))
+        scores = torch.einsum("bqks,bqs->bqk", inner, query @ self.composed.weight)
+        scores = scores + (query @ self.composed.bias)[..., None]
+        steps = torch.arange(keys.size(1) + 1, device=keys.device)
+        by_distance = query @ self.position(self.sinusoids(steps[None], stop=len(steps))[0].to(query.dtype)).T
+        own = (query * own_key).sum(-1) + by_distance[..., 0]
+        return scores + by_distance.gather(2, distances.clamp(0, len(steps) - 1)), own
+
+
+class DepthScores(nn.Module):
+    """What depths add to the attention scores of each layer.
+
+    Args:
+        layers: of the network.
+        size: of an embedding: that of an attention head for depths in keys, else of a hidden state.
+        depths: number of depths told apart.
+        depth_in: see `Pushdown`.
+    """
+
+    def __init__(self, layers: int, size: int, *, depths: int, depth_in: DepthIn) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleList(nn.Embedding(depths, size) for _ in range(layers))
+        self.depth_in = depth_in
+
+    def of(self, backbone: Transformer, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
+        """q·d_ij / √size of each query, with its content bias, and key (`"key"`), or q·W_k d_ij / √size."""
+
+        def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
+            heads, size = queries.size(1), queries.size(3)
+            table = self.embeddings[layer].weight
+            if self.depth_in == "hidden":
+                table = F.linear(table, backbone.key_weight(layer)).unflatten(1, (heads, size))
+            else:
+                table = table[:, None].expand(-1, heads, -1)
+            return coded_scores(queries, table, depths) / math.sqrt(size)
+
+        return scores
+
+
+@dataclass(frozen=True)
+class PushdownOptions(TokenOptions):
+    """Options of generation. Filters and beams hold for attachments as for tokens.
+
+    Attributes:
+        prompt_beam_size: bracketings of a prompt that are compared; the likeliest is continued.
+    """
+
+    prompt_beam_size: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
+
+
+@dataclass(frozen=True)
+class PushdownState:
+    """What is known of each text once some positions are read.
+
+    Attributes:
+        backbone: keys and values.
+        stack: constituents and depths.
+        is_token: False at padding.
+        last: the hidden state after the last position.
+        keys: of the attachment head.
+        word: a token that is written and not attached yet; None: there is none.
+    """
+
+    backbone: TransformerState
+    stack: StackState
+    is_token: Bool[Tensor, "rows positions"]
+    last: Float[Tensor, "rows width"]
+    keys: Float[Tensor, "rows positions size"]
+    word: Int[Tensor, " rows"] | None = None
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "PushdownState":
+        """The state of some rows, in the order given."""
+        columns = (each[rows] for each in (self.is_token, self.last, self.keys))
+        word = None if self.word is None else self.word[rows]
+        return PushdownState(self.backbone.select(rows), self.stack.select(rows), *columns, word)
+
+
+# -- 3. The system ----------------------------------------------------------------------------------------------------
+
+
+class Pushdown(LeftToRight):
+    """A Transformer with pushdown layers, and the head that attaches tokens.
+
+    Args:
+        backbone: makes the Transformer from the vocabulary size.
+        vocabulary_size: number of token types; linked from the data.
+        attachment_weight: of the attachments' part of the loss.
+        depths: number of depths told apart; greater ones count as the last (D5).
+        depth_in: where embeddings of depths are added: to the projected `key`, as in the authors' code, or to the
+            `hidden` state before the projection, as in the paper (D4).
+        only_open: attachments have probabilities only where they are possible (D1).
+        attachment_dropout: within the attachment head.
+        beam_size: bracketings that a text's score is summed over (paper 300).
+        validation_beam_size: the same for validation during training.
+        kwargs: see `LeftToRight`.
+    """
+
+    likelihood = "bound"
+    generation_options = PushdownOptions
+    backbone: Transformer
+
+    def __init__(
+        self,
+        backbone: TransformerFactory,
+        vocabulary_size: int,
+        *,
+        attachment_weight: float = 1.0,
+        depths: int = 50,
+        depth_in: DepthIn = "key",
+        only_open: bool = True,
+        attachment_dropout: float = 0.1,
+        beam_size: int = 300,
+        validation_beam_size: int = 1,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, depths=depths, beam_size=beam_size, validation_beam_size=validation_beam_size)
+        self.save_hyperparameters()
+        self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
+        self.attachment_weight, self.depths, self.only_open = attachment_weight, depths, only_open
+        self.beam_size, self.validation_beam_size = beam_size, validation_beam_size
+        width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
+        size = width if depth_in == "hidden" else head_size
+        self.depth_scores = DepthScores(self.backbone.attention_layers, size, depths=depths, depth_in=depth_in)
+        self.attachment_head = AttachmentHead(width, depth_size=head_size, depths=depths, dropout=attachment_dropout)
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], BracketingBatch]:
+        """Padded sequences with attachments and depths."""
+        return collate_bracketings
+
+    # -- the two distributions ------------------------------------------------------------------------------------
+
+    def _word_log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        return word_log_probs(hidden, self.backbone.output_weight, self.backbone.output_bias, targets)
+
+    def _codes(self, depths: Tensor) -> Tensor:
+        return depths.long().clamp_max(self.depths - 1)
+
+    def _normalised(self, columns: Tensor, own: Tensor, possible: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of attachments, from scores of positions before the token and of the token itself."""
+        columns = full_precision(columns).masked_fill(~possible, -torch.inf)
+        both = torch.cat((columns, full_precision(own)[..., None]), -1).log_softmax(-1)
+        return both[..., :-1], both[..., -1]
+
+    def attachment_log_probs(
+        self, hidden: Float[Tensor, "batch length width"], batch: BracketingBatch
+    ) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each position's attachment; 0 at position 0, without meaning at padding."""
+        assert batch.attachments is not None
+        assert batch.depths is not None
+        states, steps = hidden[:, :-1], torch.arange(batch.inputs.size(1), device=hidden.device)
+        distances = (steps[1:, None] - steps[:-1]).expand(len(hidden), -1, -1)
+        columns, own = self.attachment_head(
+            states, self.backbone.embedding(batch.inputs[:, 1:]), self.attachment_head.keys(states),
+            self._codes(batch.depths[:, :-1, :-1]), distances,
+        )  # fmt: skip
+        possible = open_positions(batch.attachments)[:, :-1, :-1] if self.only_open else distances > 0
+        columns, own = self._normalised(columns, own, possible)
+        labels = batch.attachments[:, 1:]
+        found = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
+        return F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
+
+    def both_log_probs(
+        self, batch: BracketingBatch
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding."""
+        assert batch.depths is not None
+        scores = self.depth_scores.of(self.backbone, self._codes(batch.depths))
+        hidden = self.backbone(batch.inputs, score_function=scores).hidden
+        return self._word_log_probs(hidden, batch.targets), self.attachment_log_probs(hidden, batch)
+
+    def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """Negative log-likelihoods of tokens and attachments, nats per token of the global batch.
+
+        Raises:
+            UserError: the data have no constituents.
+        """
+        if batch.attachments is None:
+            raise UserError(
+                "Pushdown trains on constituents, and these data have none: set data.init_args.annotator to one that "
+                "gives constituents, and the corpus or trees_for so that the training split gets them."
+            )
+        words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
+        self.log_train(attachments, batch.global_tokens, name="attachment_loss")
+        return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)
+
+    # -- beams ----------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        tokens: Int[Tensor, "rows length"],
+        joins: Int[Tensor, "rows length"],
+        is_token: Bool[Tensor, "rows length"],
+        state: PushdownState | None = None,
+    ) -> PushdownState:
+        """The state after more tokens, each joined with so many constituents."""
+        stack = StackState.empty(len(tokens), device=tokens.device) if state is None else state.stack
+        tape = []
+        for column in range(tokens.size(1)):
+            stack = stack.pushed(joins[:, column], is_token[:, column])
+            tape.append(stack.depths)
+        context = stack.depths.size(1)
+        depths = torch.stack([F.pad(row, (0, context - row.size(1))) for row in tape], 1)
+        output = self.backbone(
+            tokens, padding=~is_token, state=None if state is None else state.backbone, carry=True,
+            score_function=self.depth_scores.of(self.backbone, self._codes(depths)),
+        )  # fmt: skip
+        keys = self.attachment_head.keys(output.hidden)
+        if state is not None:
+            is_token, keys = torch.cat((state.is_token, is_token), 1), torch.cat((state.keys, keys), 1)
+        return PushdownState(output.state, stack, is_token, output.hidden[:, -1], keys)
+
+    def join_log_probs(self, state: PushdownState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, "rows joins"]:
+        """Log-probabilities (nats) of joining the next token with 0, 1, 2 … constituents on the stack."""
+        places = state.is_token.cumsum(1)
+        distances = places[:, -1:] + 1 - places
+        columns, own = self.attachment_head(
+            state.last[:, None], self.backbone.embedding(tokens)[:, None], state.keys,
+            self._codes(state.stack.depths)[:, None], distances[:, None],
+        )  # fmt: skip
+        is_bottom = state.is_token & (places == 1)
+        possible = state.stack.is_last & ~is_bottom if self.only_open else state.is_token
+        return state.stack.by_joins(*self._normalised(columns[:, 0], own[:, 0], possible))
+
+    def search(
+        self,
+        batch: TokenBatch,
+        is_scored: Bool[Tensor, "batch length"],
+        *,
+        beam_size: int,
+        forced: Int[Tensor, "batch length"] | None = None,
+    ) -> tuple[Beam[PushdownState], Float[Tensor, "batch length"]]:
+        """The last beam over bracketings of each item, and what each target adds to the item's log-probability.
+
+        A token's attachment counts at the target after it, so that the sum up to a target is that of a prefix.
+
+        Args:
+            batch: the texts.
+            is_scored: the targets that count.
+            beam_size: the most bracketings of an item.
+            forced: the only attachments, as `BracketingBatch.attachments`.
+        """
+        inputs, items = batch.inputs, len(batch.inputs)
+        state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), batch.is_word[:, :1])
+        beam, sums = Beam.of(state, items, device=self.device), []
+        for column in range(inputs.size(1)):
+            if column:
+                only = None if forced is None else forced[:, column]
+                beam = self._with_attachments(beam, inputs[:, column], batch.is_word[:, column], only, beam_size)
+            found = self._word_log_probs(beam.state.last, batch.targets[beam.items, column])
+            beam = beam.scored(found * is_scored[beam.items, column], beam.state)
+            sums.append(beam.marginals(items))
+        totals = torch.stack(sums, 1)
+        return beam, totals.diff(dim=1, prepend=torch.zeros_like(totals[:, :1])).to(state.last.dtype)
+
+    def _with_attachments(
+        self, beam: Beam[PushdownState], tokens: Tensor, is_token: Tensor, only: Tensor | None, beam_size: int
+    ) -> Beam[PushdownState]:
+        """The hypotheses with the next token of each item and its attachment; padding is read too, and changes nothing."""
+        tokens, is_token = tokens[beam.items], is_token[beam.items]
+        log_probs = self.join_log_probs(beam.state, tokens)
+        choices = torch.arange(log_probs.size(1), device=tokens.device)
+        log_probs = torch.where(is_token[:, None], log_probs, torch.where(choices == 0, 0.0, -torch.inf))
+        if only is not None:
+            joins = beam.state.stack.joins_of(only[beam.items])
+            log_probs = log_probs.masked_fill((choices != joins[:, None]) & is_token[:, None], -torch.inf)
+
+        def build(state: PushdownState, rows: Tensor, joins: Tensor) -> PushdownState:
+            return self.read(tokens[rows, None], joins[:, None], is_token[rows, None], state.select(rows))
+
+        return beam.expanded(log_probs, build, beam_size=beam_size)
+
+    # -- scores ---------------------------------------------------------------------------------------------------
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """What each target adds to the log-probability (nats) of the beam's bracketings with all tokens up to it."""
+        trainer = self._attached
+        fitting = trainer is not None and trainer.state.fn == "fit"
+        size = self.validation_beam_size if fitting else self.beam_size
+        return self.search(batch, batch.is_word, beam_size=size)[1]
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target, that of a token together with its attachment.
+
+        `structure`: of each sentence, spans (start, end, …), 0-based; constituents of more than two parts are made
+        binary. What they leave open at the top is open until the end.
+        """
+        attachments = []
+        for document, of_document in zip(documents, structure, strict=True):
+            spans, before = list[Span](), 0
+            for ids, of_sentence in zip(document, of_document, strict=True):
+                spans += [(before + start, before + end) for start, end in binarised(of_sentence, len(ids))]
+                before += len(ids)
+            attachments.append(attachments_of(spans, before))
+        words, joined = self.both_log_probs(_with_bracketings(batch, attachments).to(self.device))
+        return words + F.pad(joined[:, 1:], (0, 1))
+
+    # -- generation -----------------------------------------------------------------------------------------------
+
+    def generation_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: PushdownState | None,
+    ) -> tuple[Float[Tensor, "batch choices"], PushdownState]:
+        """Log-probabilities of the next token, or of the joins of the token that came last.
+
+        A text is tokens and joins in turn; the ids of joins follow those of tokens.
+        """
+        size = self.backbone.vocabulary_size
+        if state is not None and state.word is None:
+            joins = self.join_log_probs(state, tokens[:, 0])[:, :MOST_JOINS]
+            joins = F.pad(joins, (size, MOST_JOINS - joins.size(1)), value=-torch.inf)
+            return joins, replace(state, word=tokens[:, 0])
+        both = tokens if state is None else torch.stack((state.word, tokens[:, 0]), 1)  # type: ignore[list-item]
+        is_token = torch.ones_like(both, dtype=torch.bool) if padding is None else ~padding
+        state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
+        weight, bias = self.backbone.output_weight, self.backbone.output_bias
+        return log_softmax_over_vocabulary(state.last, weight, bias), state
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        options: PushdownOptions,
+        seeds: Sequence[int],
+        max_new_tokens: int,
+        number: int = 1,
+        batch_size: int = 64,
+        progress: bool = False,
+    ) -> list[Generated]:
+        """Continuations with a bracketing of prompt and text: spans (start, end, "X"); see `LeftToRight.generate`.
+
+        What is open when the text ends is left open.
+        """
+        size = self.backbone.vocabulary_size
+        found = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
+        begun = [
+            [size, *chain(*((token, size + count) for token, count in zip(prompt, joins, strict=True)))]
+            for prompt, joins in zip(prompts, found, strict=True)
+        ]
+        texts = super().generate(
+            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=2 * max_new_tokens,
+            number=number, batch_size=batch_size, progress=progress,
+        )  # fmt: skip
+        whole = [[*found[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(texts)]
+        return [
+            replace(text, ids=text.ids[::2], structure=tuple((*span, "X") for span in spans_of_joins(joins)))
+            for text, joins in zip(texts, whole, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def best_joins(
+        self, sentences: Sequence[Sequence[int]], *, eos: int, beam_size: int, ends: bool = False
+    ) -> list[list[int]]:
+        """With how many constituents each token is joined in the likeliest bracketing of each sentence.
+
+        Args:
+            sentences: token ids; some may be empty.
+            eos: the id that begins and ends a text.
+            beam_size: the most bracketings of a sentence that are compared.
+            ends: whether the sentences end after their last token.
+        """
+        lengths = torch.tensor([len(ids) + 1 for ids in sentences], device=self.device)
+        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
+        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
+        batch = TokenBatch(
+            inputs=inputs, targets=targets, lengths=lengths, words=lengths, items=lengths, global_tokens=1
+        )
+        last = torch.arange(inputs.size(1), device=self.device) == lengths[:, None] - 1
+        beam, _ = self.search(batch, batch.is_word if ends else batch.is_word & ~last, beam_size=beam_size)
+        best = beam.state.stack.joins[beam.best()].tolist()
+        return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]
+
+    def bracketings(self, sentences: Sequence[Sequence[int]], *, eos: int) -> list[list[Span]]:
+        """The spans of the likeliest binary bracketing of each sentence, over its tokens."""
+        found = self.best_joins(sentences, eos=eos, beam_size=self.beam_size, ends=True)
+        return [closed_at_the_end(spans_of_joins(joins), len(joins)) for joins in found]
