@@ -21,8 +21,8 @@ Deviations
         token after it.
     D3. A beam's score of a text is exact for the hypotheses that it holds; the authors' surprisals take some of them
         from wrong rows.
-    D4. Embeddings of depths are added to projected keys, as in the authors' code (`depth_in="key"`); Eq. 5 projects them
-        with the hidden states (`"hidden"`).
+    D4. Embeddings of depths are added to projected keys, as in the authors' code (`depth_in="key"`); the paper projects
+        them with the hidden states (`"hidden"`).
     D5. Depths from 50 on have one embedding.
 """
 
@@ -461,7 +461,7 @@ class Pushdown(LeftToRight):
     def _with_attachments(
         self, beam: Beam[PushdownState], tokens: Tensor, is_token: Tensor, only: Tensor | None, beam_size: int
     ) -> Beam[PushdownState]:
-        """The hypotheses with the next token of each item and its attachment; padding is read too, and changes nothing."""
+        """The hypotheses with the next token of each item, attached; padding is read too, and changes nothing."""
         tokens, is_token = tokens[beam.items], is_token[beam.items]
         log_probs = self.join_log_probs(beam.state, tokens)
         choices = torch.arange(log_probs.size(1), device=tokens.device)

@@ -1,0 +1,331 @@
+"""Pushdown against loops over its equations, and its beam against all bracketings of short sentences."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer, TransformerXLInit
+from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.errors import UserError
+from depgen.models.pushdown import AttachmentHead, Pushdown, PushdownOptions, collate_bracketings, open_positions
+from depgen.nn.attention import Keys, KeyValues
+from depgen.trees.attachments import closed_at_the_end, spans_of
+from tests.contract.batches import PLAIN
+from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
+from tests.models.bracketings import all_attachments, all_bracketings
+
+SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
+SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 1)], [(0, 3)], [(0, 2)]]
+EXACT = {"rtol": 0, "atol": 1e-10}
+KINDS = {
+    "Transformer-XL": partial(Pushdown, TRANSFORMER_XL),
+    "hidden": partial(Pushdown, ONE_LAYER, depth_in="hidden"),
+    "all positions": partial(Pushdown, ONE_LAYER, only_open=False),
+    "few depths": partial(Pushdown, TRANSFORMER_XL, depths=2),
+}
+
+
+def made(kind, **options):
+    """A system whose attachments are all likely enough to be compared."""
+    model = built(System(partial(KINDS[kind], **options)))
+    for parameter in model.attachment_head.parameters():
+        parameter.data *= 0.4
+    return model
+
+
+@pytest.fixture(params=KINDS)
+def model(request):
+    return made(request.param)
+
+
+@pytest.fixture
+def one_model():
+    return made("Transformer-XL")
+
+
+def batch_of(sentences, spans=None, **columns):
+    items = [TokenItem(k, np.array(ids), **columns) for k, ids in enumerate(sentences)]
+    if spans is not None:
+        items = [
+            replace(item, spans=np.array(each, dtype=np.int64).reshape(-1, 2))
+            for item, each in zip(items, spans, strict=True)
+        ]
+    return collate_bracketings(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
+
+
+def joint(model, ids, structures):
+    """The joint log-probabilities of the tokens of a sentence, with each of some bracketings."""
+    found = model.sentence_log_probs(
+        [[ids]] * len(structures), vocabulary=PLAIN, structure=[[each] for each in structures]
+    )
+    return np.stack([each[0] for each in found])
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_has_attachments_and_depths_from_the_first_token_on():
+    batch = batch_of(SENTENCES, SPANS)
+    assert batch.attachments.tolist() == [[0, 1, 1, 3, 2], [0, 1, 2, 3, 4], [0, 1, 2, 1, 4], [0, 1, 1, 3, 4]]
+    assert batch.depths[0].tolist() == [[0] * 5, [0] * 5, [0, 1, 1, 0, 0], [0, 1, 1, 0, 0], [0, 2, 2, 2, 2]]
+    assert not batch.depths[1].any()
+    assert batch.depths[2, 3].tolist() == [0, 1, 2, 2, 0]
+
+
+def test_words_of_several_tokens_are_constituents_of_a_batch():
+    ends = np.array([False, True, True, False, False, True])
+    batch = batch_of([[3, 4, 5, 6, 7, 8]], [[(0, 6)]], word_ends=ends)  # ((3 4) (5 (6 (7 8))))
+    assert batch.attachments.tolist() == [[0, 1, 1, 3, 4, 5, 2]]
+
+
+def test_attachments_are_computed_once():
+    memo = Memo()
+    first = batch_of(SENTENCES, SPANS, memo=memo)
+    again = batch_of(SENTENCES, [[(0, 4), (1, 4), (2, 4)], *SPANS[1:]], memo=memo)
+    assert torch.equal(first.attachments, again.attachments)
+
+
+def test_texts_without_constituents_have_no_attachments(one_model):
+    batch = batch_of(SENTENCES)
+    assert batch.attachments is None
+    with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
+        one_model.training_step(batch, 0)
+
+
+def test_positions_on_the_stack_are_those_of_a_stack():
+    for labels in all_attachments(5):
+        found, stack = open_positions(torch.tensor([[0, *(label + 1 for label in labels)]]))[0], []
+        assert not found[:, 0].any()
+        for token, label in enumerate(labels):
+            stack = [*(each for each in stack if each < label), token]
+            assert (found[token + 1].nonzero()[:, 0] - 1).tolist() == stack
+
+
+# -- equations --------------------------------------------------------------------------------------------------------
+
+
+def naive_scores(head, hidden, embedded, keys, depths, distances):
+    """Scores of one token, by networks of concatenated vectors: of positions before it, and of the token itself."""
+
+    def sinusoid(distance):
+        half = hidden.numel() // 2
+        angles = torch.tensor([distance / 10000 ** (k / half) for k in range(half)]).double()
+        return torch.cat((angles.sin(), angles.cos()))
+
+    query = head.query_network(torch.cat((head.query(hidden), embedded)))
+    found = []
+    for state, depth, distance in zip(keys, depths, distances, strict=True):
+        both = torch.cat((head.key(state), head.depth_embedding.weight[depth]))
+        key = head.composed(torch.relu(head.compose(both)))
+        found.append(query @ key + query @ head.position(sinusoid(distance)))
+    own = head.own_network(torch.cat((query, embedded)))
+    return torch.stack(found), query @ own + query @ head.position(sinusoid(0))
+
+
+@torch.no_grad()
+def test_the_attachment_head_is_that_of_the_paper():
+    torch.manual_seed(3)
+    head = AttachmentHead(6, depth_size=3, depths=4, dropout=0.5).double().eval()
+    hidden, embedded, states = (
+        torch.randn(2, 4, 6).double(),
+        torch.randn(2, 4, 6).double(),
+        torch.randn(2, 5, 6).double(),
+    )
+    depths, distances = torch.randint(0, 4, (2, 4, 5)), torch.randint(0, 6, (2, 4, 5))
+    columns, own = head(hidden, embedded, head.keys(states), depths, distances)
+    for b in range(2):
+        for k in range(4):
+            expected = naive_scores(
+                head, hidden[b, k], embedded[b, k], states[b], depths[b, k], distances[b, k].tolist()
+            )
+            torch.testing.assert_close(columns[b, k], expected[0], rtol=0, atol=1e-6)  # sinusoids are single precision
+            torch.testing.assert_close(own[b, k], expected[1], rtol=0, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["Transformer-XL", "hidden"])
+def test_depths_are_added_to_the_keys_of_each_layer(kind):
+    model = made(kind)
+    depths = torch.randint(0, 3, (2, 4, 4))
+    scores, found = model.depth_scores.of(model.backbone, depths), []
+    queries = torch.randn(2, 2, 4, 4).double()
+    keys = Keys(KeyValues.of(queries, queries), 2)
+    for layer in range(model.backbone.attention_layers):
+        table = model.depth_scores.embeddings[layer].weight
+        for head in range(2):
+            of_head = slice(4 * head, 4 * head + 4)
+            vectors = table[depths]  # of each query and key
+            if kind == "hidden":
+                vectors = vectors @ model.backbone.layers[layer].attention.projection.weight[8:16][of_head].T
+            expected = torch.einsum("bqs,bqks->bqk", queries[:, head], vectors) / math.sqrt(4)
+            torch.testing.assert_close(scores(layer, queries, keys)[:, head], expected, **EXACT)
+            found.append(expected)
+    assert len(found) == 2 * model.backbone.attention_layers
+
+
+def test_the_loss_is_the_sum_of_tokens_and_attachments(one_model):
+    batch = batch_of(SENTENCES, SPANS)
+    words, attachments = one_model.both_log_probs(batch)
+    expected = sum(words[row, k] for row, ids in enumerate(SENTENCES) for k in range(len(ids) + 1))
+    added = sum(attachments[row, k] for row, ids in enumerate(SENTENCES) for k in range(1, len(ids) + 1))
+    one_model.attachment_weight = 0.5
+    loss = one_model.training_step(batch, 0)
+    torch.testing.assert_close(loss, -(expected + 0.5 * added) / 14, **EXACT)
+    loss.backward()
+    unused = {name for name, each in one_model.named_parameters() if each.grad is None}
+    assert not unused
+    assert one_model.depth_scores.embeddings[0].weight.grad.abs().sum() > 0
+
+
+def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():
+    network = partial(
+        Transformer, layers=16, width=1024, attention_heads=8, feedforward=4096, dropout=0.0, norm_first=False,
+        positions="relative", scale_embedding=False, output_bias=True, attention_bias=False, init=TransformerXLInit(),
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = Pushdown(network, 32772)
+    maps, query_and_own = 3 * 1024 * 2048, 2 * (3072 * 2048 + 2048 + 2048 * 2048 + 2048)
+    keys = 50 * 128 + (2176 * 2176 + 2176) + (2176 * 2048 + 2048)
+    expected = 251_844_612 + 16 * 50 * 128 + maps + query_and_own + keys
+    assert sum(each.numel() for each in model.parameters()) == expected
+
+
+# -- beams ------------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_a_beam_with_given_bracketings_has_the_log_probs_of_the_training_loss(model):
+    batch = batch_of(SENTENCES, SPANS)
+    words, attachments = (each.masked_fill(~batch.is_word, 0) for each in model.both_log_probs(batch))
+    beam, found = model.search(batch, batch.is_word, beam_size=3, forced=batch.attachments)
+    torch.testing.assert_close(found, words + attachments, **EXACT)
+    torch.testing.assert_close(beam.scores, (words + attachments).sum(1), **EXACT)
+    assert torch.equal(beam.state.stack.depths[0], batch.depths[0, -1].long())
+
+
+@torch.no_grad()
+def test_a_wide_beam_holds_every_bracketing_with_its_score(model):
+    ids = [8, 9, 3]
+    structures, batch = all_bracketings(3), batch_of([ids])
+    expected = joint(model, ids, structures).sum(1)
+    beam, found = model.search(batch, batch.is_word, beam_size=len(structures))
+    assert len(structures) == 5
+    torch.testing.assert_close(beam.scores.sort().values, torch.from_numpy(expected).sort().values, **EXACT)
+    assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-10)
+    bounds = [float(model.search(batch, batch.is_word, beam_size=size)[1].sum()) for size in range(1, 6)]
+    assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
+    assert bounds[0] < bounds[-1] - 1e-6
+
+
+@torch.no_grad()
+def test_the_score_of_a_prefix_is_the_sum_over_its_bracketings(model):
+    ids = [8, 9, 3, 4]
+    model.beam_size = 14
+    found = model.log_probs(batch_of([ids]))[0].cumsum(0)
+    assert (found.diff() < 0).all()
+    for target in range(5):  # with the attachments of all tokens before it
+        beginnings = all_attachments(target)
+        whole = [spans_of([*labels, target][: len(ids)]) for labels in beginnings]
+        words, attachments = model.both_log_probs(batch_of([ids[: target + 1]] * len(whole), whole))
+        totals = words[:, : target + 1].sum(1) + attachments[:, : target + 1].sum(1)
+        assert float(totals.logsumexp(0)) == pytest.approx(float(found[target]), abs=1e-9)
+
+
+@torch.no_grad()
+def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
+    batch = batch_of(SENTENCES)
+    beam, found = model.search(batch, batch.is_word, beam_size=3)
+    for number, ids in enumerate(SENTENCES):
+        single = batch_of([ids])
+        alone, expected = model.search(single, single.is_word, beam_size=3)
+        own, length = beam.items == number, len(ids) + 1
+        assert torch.equal(beam.state.stack.joins[own, :length], alone.state.stack.joins)
+        torch.testing.assert_close(beam.scores[own], alone.scores, **EXACT)
+        torch.testing.assert_close(found[number, :length], expected[0], **EXACT)
+
+
+@torch.no_grad()
+def test_no_state_is_built_of_what_is_pruned(one_model, monkeypatch):
+    rows, read = [], one_model.read
+    monkeypatch.setattr(one_model, "read", lambda tokens, *rest: rows.append(len(tokens)) or read(tokens, *rest))
+    batch = batch_of(SENTENCES)
+    one_model.search(batch, batch.is_word, beam_size=4)
+    assert rows == [4, 4, 1 + 2 + 2 + 2, 1 + 4 + 4 + 2, 1 + 4 + 4 + 2]
+
+
+@torch.no_grad()
+def test_where_all_positions_count_some_probability_is_lost():
+    mass = []
+    for only_open in (True, False):
+        model = made("all positions", only_open=only_open)
+        state = model.read(torch.tensor([[0, 8, 9]]), torch.tensor([[0, 0, 1]]), torch.ones(1, 3, dtype=torch.bool))
+        mass.append(float(model.join_log_probs(state, torch.tensor([3])).exp().sum()))
+    assert mass[0] == pytest.approx(1, abs=1e-12)
+    assert 1e-6 < mass[1] < 1 - 1e-6
+
+
+@torch.no_grad()
+def test_an_attachment_moves_nothing_before_the_token_after_it(one_model):
+    ids = [8, 9, 3, 4, 5]
+    first = [(0, 5), (0, 2), (2, 5), (3, 5)]
+    other = [(0, 5), (0, 2), (0, 3), (3, 5)]  # the third token is attached to the second
+    words, attachments = one_model.both_log_probs(batch_of([ids, ids], [first, other]))
+    assert torch.equal(words[0, :3], words[1, :3])
+    assert torch.equal(attachments[0, :3], attachments[1, :3])
+    assert ((words[0, 3:] - words[1, 3:]).abs() > 1e-9).all()
+    moved = (attachments[0] - attachments[1]).abs() > 1e-9
+    assert moved.tolist() == [False, False, False, True, True, True]
+
+
+# -- bracketings and texts --------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
+    model.beam_size = 14
+    for ids in ([8, 9, 3], [4, 3, 7, 9]):
+        structures = all_bracketings(len(ids))
+        best = structures[int(joint(model, ids, structures).sum(1).argmax())]
+        expected = closed_at_the_end([span[:2] for span in best], len(ids))
+        found = model.bracketings([ids, [5], ids], eos=PLAIN.eos)
+        assert found == [expected, [], expected]
+        assert len(expected) == len(ids) - 1
+
+
+def test_texts_are_written_with_bracketings_as_they_are_scored(model):
+    prompts = [[4, 3, 7], [2], [5, 5]]
+    for options in (PushdownOptions(temperature=3.0), PushdownOptions(beam_size=4, prompt_beam_size=9)):
+        texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
+        assert any(span[1] > 3 for text in texts[:2] for span in text.structure)
+        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
+            assert all(label == "X" for *_, label in text.structure)
+            found = joint(model, [*prompt, *text.ids], [text.structure])[0]
+            written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
+            assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
+    with pytest.raises(UserError, match="prompt_beam_size"):
+        PushdownOptions(prompt_beam_size=0)
+
+
+def test_it_learns_the_bracketings_of_eight_sentences():
+    torch.manual_seed(1)
+    model = Pushdown(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=20, attachment_dropout=0.0)
+    generator = np.random.default_rng(1)
+    sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
+    trees = [each for each in all_attachments(5) if (0, 5) in spans_of(each)]
+    spans = [spans_of(trees[k]) for k in generator.integers(0, len(trees), 8)]
+    batch, optimizer = batch_of(sentences, spans), torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = model.training_step(batch, 0)
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    assert loss.item() < 1
+    assert model.bracketings(sentences, eos=PLAIN.eos) == spans
+    bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=PLAIN)
+    assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05
