@@ -30,7 +30,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import TokenOptions
+from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.decoding.stack_state import StackState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
@@ -227,12 +227,10 @@ class DepthScores(nn.Module):
 
         def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
-            table = self.embeddings[layer].weight
-            if self.depth_in == "hidden":
-                table = F.linear(table, backbone.key_weight(layer)).unflatten(1, (heads, size))
-            else:
-                table = table[:, None].expand(-1, heads, -1)
-            return coded_scores(queries, table, depths) / math.sqrt(size)
+            table = cast(nn.Embedding, self.embeddings[layer]).weight
+            in_hidden = self.depth_in == "hidden"
+            tables = F.linear(table, backbone.key_weight(layer)) if in_hidden else table.repeat(1, heads)
+            return coded_scores(queries, tables.view(-1, heads, size), depths) / math.sqrt(size)
 
         return scores
 
@@ -274,9 +272,9 @@ class PushdownState:
 
     def select(self, rows: Int[Tensor, " kept"]) -> "PushdownState":
         """The state of some rows, in the order given."""
-        columns = (each[rows] for each in (self.is_token, self.last, self.keys))
         word = None if self.word is None else self.word[rows]
-        return PushdownState(self.backbone.select(rows), self.stack.select(rows), *columns, word)
+        own = self.is_token[rows], self.last[rows], self.keys[rows], word
+        return PushdownState(self.backbone.select(rows), self.stack.select(rows), *own)
 
 
 # -- 3. The system ----------------------------------------------------------------------------------------------------
@@ -522,7 +520,8 @@ class Pushdown(LeftToRight):
             joins = self.join_log_probs(state, tokens[:, 0])[:, :MOST_JOINS]
             joins = F.pad(joins, (size, MOST_JOINS - joins.size(1)), value=-torch.inf)
             return joins, replace(state, word=tokens[:, 0])
-        both = tokens if state is None else torch.stack((state.word, tokens[:, 0]), 1)  # type: ignore[list-item]
+        word = None if state is None else state.word
+        both = tokens if word is None else torch.stack((word, tokens[:, 0]), 1)
         is_token = torch.ones_like(both, dtype=torch.bool) if padding is None else ~padding
         state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
@@ -533,7 +532,7 @@ class Pushdown(LeftToRight):
         prompts: Sequence[Sequence[int]],
         *,
         vocabulary: Vocabulary,
-        options: PushdownOptions,
+        options: Sampling,
         seeds: Sequence[int],
         max_new_tokens: int,
         number: int = 1,
@@ -544,6 +543,7 @@ class Pushdown(LeftToRight):
 
         What is open when the text ends is left open.
         """
+        assert isinstance(options, PushdownOptions)
         size = self.backbone.vocabulary_size
         found = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
         begun = [
