@@ -70,6 +70,19 @@ def with_words(spans: Iterable[Span], word_ends: Bool[np.ndarray, " tokens"]) ->
     return [*spans, *((start, end) for start, end in pairwise(bounds) if end - start > 1)]
 
 
+def cuts_of(spans: Iterable[Span]) -> list[tuple[int, int, int]]:
+    """Start, cut and end of each span of a binary bracketing; its second part begins at the cut.
+
+    >>> cuts_of([(0, 4), (0, 2), (2, 4)])
+    [(0, 1, 2), (0, 2, 4), (2, 3, 4)]
+    """
+    found, part = list[tuple[int, int, int]](), dict[int, int]()  # where the largest span so far from a token ends
+    for start, end in sorted(spans):
+        found.append((start, part.get(start, start + 1), end))
+        part[start] = end
+    return found
+
+
 def attachments_of(spans: Iterable[Span], length: int) -> list[int]:
     """The attachment of each token of a binary bracketing, which may be open at its top.
 
@@ -77,13 +90,8 @@ def attachments_of(spans: Iterable[Span], length: int) -> list[int]:
     [0, 0, 2, 1]
     """
     labels = list(range(length))
-    by_start: dict[int, list[int]] = {}
-    for start, end in sorted(spans, reverse=True):
-        by_start.setdefault(start, []).append(end)  # the largest first
-    for start in sorted(by_start, reverse=True):
-        ends = by_start[start]
-        for end, left in zip(ends, [*ends[1:], start + 1], strict=True):
-            labels[end - 1] = left - 1  # of the spans with this end, that of the first start comes last
+    for _, cut, end in reversed(cuts_of(spans)):  # of spans with the same end, the largest comes last
+        labels[end - 1] = cut - 1
     return labels
 
 

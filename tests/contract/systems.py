@@ -30,6 +30,7 @@ from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
+from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
@@ -83,8 +84,10 @@ UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabular
 TRANSFORMER_XL = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
+TREES = TreeRegularization(layer=1)
 SYSTEMS: dict[str, System] = {
     "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
+    "Transformer, trees": System(partial(CausalLM, TRANSFORMER, tree_regularization=TREES), WRITER),
     "GPT-2": System(partial(CausalLM, GPT2), WRITER),
     "AWD-LSTM": System(partial(CausalLM, LSTM), STREAM),
     "ON-LSTM": System(partial(CausalLM, ON_LSTM), BRACKETS),
