@@ -3,7 +3,7 @@
 Vaswani et al. (2017), Radford et al. (2019): next-token prediction by one softmax over the vocabulary. Whatever
 backbone is named in YAML gives the hidden states; a twin such as `DMLM` takes the very same block.
 
-With `tree_regularization`, the same model with the penalty of Nandi et al. (2025) in training, which reads constituents.
+With `tree_regularization`, training adds the penalty of Nandi et al. (2025), which reads constituents.
 
 Deviations
     D1. Stories are scored whole, context and ending, as in the code of Yang & Wan (2022); nothing is masked.

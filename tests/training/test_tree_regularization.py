@@ -78,17 +78,16 @@ def test_a_tree_of_three_words():
     # (a (b c)): SCIN(a) = 0 + 2, SCIN(b c) = 0 + 0; ((a b) c): SCIN(a b) = 0 + 3, SCIN(c) = 3 + 0
     for spans, gold in (([(0, 3), (1, 3)], 2.0), ([(0, 3), (0, 2)], 6.0)):
         expected = math.log(math.exp(2) + math.exp(6)) - gold
-        assert penalty(WHOLE, [states], [spans], [[True] * 3]).item() == pytest.approx(expected, abs=1e-9)
+        found = penalty(WHOLE, [states], [spans], [[True] * 3]).item()
+        assert found == pytest.approx(expected, abs=1e-5)  # the root of 0 is 1e-6
     chart = WHOLE.chart(states[None], torch.ones(1, 3, dtype=torch.bool))[0]
     assert bracketing_of_chart(chart, np.ones(3, dtype=bool)) == [(0, 2), (0, 3)]
 
 
 def test_words_are_not_cut():
     torch.manual_seed(1)
-    sentences, starts = (
-        [torch.randn(5, 4).double(), torch.randn(3, 4).double()],
-        [[True, True, False, True, True], [True, False, True]],
-    )
+    sentences = [torch.randn(5, 4).double(), torch.randn(3, 4).double()]
+    starts = [[True, True, False, True, True], [True, False, True]]
     trees = [[(0, 5), (0, 3), (1, 3), (3, 5)], [(0, 3), (0, 2)]]
     found = penalty(WHOLE, sentences, trees, starts)
     assert found.item() == pytest.approx(loss_by_loops(sentences, trees, starts), abs=1e-9)
@@ -98,9 +97,9 @@ def test_words_are_not_cut():
         [0, 4, 5, 0, 0],
     ]
     chart = WHOLE.chart(sentences[0][None], torch.ones(1, 5, dtype=torch.bool))[0]
-    assert all(
-        starts[0][start] and [*starts[0], True][end] for start, end in bracketing_of_chart(chart, np.array(starts[0]))
-    )
+    found = bracketing_of_chart(chart, np.array(starts[0]))
+    assert len(found) == 3
+    assert not {2} & {place for span in found for place in span}
 
 
 def test_only_the_first_entries_of_states_count():
