@@ -4,10 +4,11 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, SentenceError, Structure
-from depgen.trees.sentence import Sentence
+from depgen.trees.sentence import Constituent, Sentence
 
 
 def _digest(*parts: object) -> str:
@@ -129,6 +130,36 @@ def _edges_of_pruefer_code(code: Sequence[int], length: int) -> list[tuple[int, 
             leaf = pointer
     edges.append((leaf, length - 1))
     return edges
+
+
+class Branching:
+    """Constituents that branch to one side only: (a (b c)) or ((a b) c), labelled `X`.
+
+    Args:
+        side: where the larger part is.
+
+    >>> Branching("right").annotate([Sentence(("she", "went", "home"))])[0].spans
+    ((0, 3, 'X'), (1, 3, 'X'))
+    """
+
+    structure: Structure = "constituency"
+
+    def __init__(self, side: Literal["left", "right"] = "right") -> None:
+        self.side = side
+        self.scheme = f"{side} branching"
+
+    def fingerprint(self) -> str:
+        """Of the side."""
+        return _digest("branching constituents", 1, self.side)
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with constituents of two words or more."""
+        return [replace(sentence, spans=tuple(self._spans(len(sentence)))) for sentence in sentences]
+
+    def _spans(self, length: int) -> list[Constituent]:
+        if self.side == "right":
+            return [(start, length, "X") for start in range(length - 1)]
+        return [(0, end, "X") for end in range(length, 1, -1)]
 
 
 class GoldTrees:

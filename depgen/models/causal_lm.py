@@ -119,16 +119,24 @@ class CausalLM(LeftToRight):
 
     @torch.inference_mode()
     def bracketings(
-        self, sentences: Sequence[Sequence[int]], *, eos: int, word_starts: Sequence[Bool[np.ndarray, " tokens"]]
+        self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        beam_size: int | None = None,
     ) -> list[list[Span]]:
-        """The spans of words in each sentence's tree by the scores of `tree_regularization`, over its tokens.
+        """The spans of each sentence's tree by the scores of `tree_regularization`; there is no beam.
 
         Raises:
             UserError: the model was trained without.
         """
         trees = self.tree_regularization
         if trees is None:
-            raise UserError("A CausalLM has bracketings only if it was trained with tree_regularization.")
+            raise UserError(
+                "A CausalLM brackets sentences by the distances of ON-LSTM or PRPN, or if it was trained with "
+                "tree_regularization."
+            )
         inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
         layers = self.backbone(inputs, all_layers=True).layers
         assert layers is not None

@@ -583,7 +583,14 @@ class Pushdown(LeftToRight):
         best = beam.state.stack.joins[beam.best()].tolist()
         return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]
 
-    def bracketings(self, sentences: Sequence[Sequence[int]], *, eos: int) -> list[list[Span]]:
-        """The spans of the likeliest binary bracketing of each sentence, over its tokens."""
-        found = self.best_joins(sentences, eos=eos, beam_size=self.beam_size, ends=True)
+    def bracketings(
+        self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        beam_size: int | None = None,
+    ) -> list[list[Span]]:
+        """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        found = self.best_joins(sentences, eos=eos, beam_size=beam_size or self.beam_size, ends=True)
         return [closed_at_the_end(spans_of_joins(joins), len(joins)) for joins in found]

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
@@ -24,6 +25,7 @@ from depgen.trees.constituency import (
     TRACE_TAGS,
     Bracketing,
     ConstituencyTree,
+    Span,
     UnlabelledF1,
     bracketing_of_distances,
     left_branching,
@@ -36,6 +38,29 @@ from depgen.trees.normalization import NUMBER, normalize_word
 from depgen.trees.punctuation import PUNCTUATION_TAGS
 
 Distances = Float[np.ndarray, "layers words"]
+
+
+@runtime_checkable
+class Bracketer(Protocol):
+    """A system that brackets sentences itself."""
+
+    def bracketings(
+        self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        beam_size: int | None = None,
+    ) -> list[list[Span]]:
+        """The spans of each sentence's tree, over its tokens.
+
+        Args:
+            sentences: token ids, without beginning and end.
+            eos: the id that begins and ends a text.
+            word_starts: whether each token is the first of a word.
+            beam_size: the most trees of a sentence that are compared, where a beam is; None: as the system was made.
+        """
+        ...
 
 
 def bracketing_f1(
@@ -51,6 +76,7 @@ def bracketing_f1(
     single_words: bool = False,
     seeds: int = 5,
     batch_size: int = 64,
+    beam_size: int | None = None,
     device: str | None = None,
     json: bool = False,
 ) -> str:
@@ -71,25 +97,26 @@ def bracketing_f1(
         single_words: count each word as a span, which is always right.
         seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
+        beam_size: the most trees of a sentence that Pushdown compares; by default as it was trained.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
 
     Raises:
-        UserError: no such run, layer or treebank, or a run whose network has no distances.
+        UserError: no such run, layer or treebank, or a run that has no bracketings.
     """
     trained = load_trained(run, device=device)
-    backbone = getattr(trained.model, "backbone", None)
-    if not isinstance(backbone, DistanceNetwork):
+    model, network = trained.model, getattr(trained.model, "backbone", None)
+    if not isinstance(network, DistanceNetwork) and not isinstance(model, Bracketer):
         raise UserError(f"{trained.checkpoint} holds a network without syntactic distances: take ON-LSTM or PRPN.")
     trees = treebank_sentences(treebank, files, max_words=max_words, currency=currency)
     words = [[normalize_word(word, (word.lower(), NUMBER)) for word in tree.words] for tree in trees]
-    distances = word_distances(backbone, trained.vocabulary, words, batch_size=batch_size)
-    layers = range(distances[0].shape[0]) if layer is None else [layer]
-    if layer is not None and not 0 <= layer < distances[0].shape[0]:
-        raise UserError(f"There is no layer {layer}: the network has distances in {distances[0].shape[0]}, from 0 on.")
-    found = {
-        f"layer {k}": [[bracketing_of_distances(each[k], lone_word=lone_word) for each in distances]] for k in layers
-    }
+    if isinstance(network, DistanceNetwork):
+        distances = word_distances(network, trained.vocabulary, words, batch_size=batch_size)
+        found = _by_layer(distances, layer, lone_word)
+    else:
+        assert isinstance(model, Bracketer)
+        own = word_bracketings(model, trained.vocabulary, words, batch_size=batch_size, beam_size=beam_size)
+        found = {"trees": [own]}
     rows: dict[str, list[UnlabelledF1]] = {}
     for name, drawn in {
         **found,
@@ -99,6 +126,16 @@ def bracketing_f1(
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
     facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_words": float(unknown)}
     return _as_json(facts, rows) if json else _as_table(facts, rows)
+
+
+def _by_layer(distances: Sequence[Distances], layer: int | None, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
+    count = distances[0].shape[0]
+    if layer is not None and not 0 <= layer < count:
+        raise UserError(f"There is no layer {layer}: the network has distances in {count}, from 0 on.")
+    layers = range(count) if layer is None else [layer]
+    return {
+        f"layer {k}": [[bracketing_of_distances(each[k], lone_word=lone_word) for each in distances]] for k in layers
+    }
 
 
 def treebank_sentences(
@@ -141,6 +178,35 @@ def word_distances(
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]
             found.append(distances[:, row, 1 + first_pieces])
     return found
+
+
+def word_bracketings(
+    system: Bracketer,
+    vocabulary: Vocabulary,
+    sentences: Sequence[Sequence[str]],
+    *,
+    batch_size: int,
+    beam_size: int | None = None,
+) -> list[Bracketing]:
+    """The spans of two words or more in each sentence's tree; those that cut a word of several pieces are left out."""
+    found: list[Bracketing] = []
+    for start in range(0, len(sentences), batch_size):
+        encoded = [encode(vocabulary, words) for words in sentences[start : start + batch_size]]
+        pieces = [np.asarray(each.word_of_piece) for each in encoded]
+        spans = system.bracketings(
+            [each.ids.tolist() for each in encoded], eos=vocabulary.eos, beam_size=beam_size,
+            word_starts=[np.diff(each, prepend=-1) > 0 for each in pieces],
+        )  # fmt: skip
+        found += [_over_words(of_tokens, words) for of_tokens, words in zip(spans, pieces, strict=True)]
+    return found
+
+
+def _over_words(spans: Sequence[Span], word_of_piece: Int[np.ndarray, " pieces"]) -> Bracketing:
+    """Spans of tokens as those of words."""
+    word = np.append(word_of_piece, word_of_piece[-1:] + 1)
+    first = {int(place) for place in np.flatnonzero(np.diff(word, prepend=-1))}
+    words = ((int(word[start]), int(word[end])) for start, end in spans if {start, end} <= first)
+    return frozenset(span for span in words if span[1] - span[0] > 1)
 
 
 def floors(lengths: Sequence[int], *, seeds: int, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
