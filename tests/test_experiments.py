@@ -19,10 +19,12 @@ import yaml
 from jsonargparse import ArgumentParser, Namespace
 from lightning import LightningDataModule, LightningModule
 
+from depgen.annotation.supar_constituency_training import SuparConstituencyTraining
 from depgen.annotation.train_parser import train_parser
-from depgen.annotation.training import Treebank
+from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
+from depgen.data.bracketed import BracketedTreebank
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import table_names
 from depgen.training.configuration_digest import settings_digest
@@ -60,6 +62,8 @@ SIZES = {
     "restart_at",  # half of the epochs
     "max_documents",
     "size", "segments_per_batch",
+    "beam_size",
+    "layer",  # as far up in a network of fewer layers
     "path",  # a parser that a laptop trains
     "run",  # another one
     "encoder",  # a run of a laptop's size
@@ -89,6 +93,10 @@ def place(tmp_path_factory):
         invented, parsers = Treebank(name="invented", lowercase=True, **treebank), folder / "cache" / "parsers"
         train_parser(invented, "ewt", parser=tiny_spacy(steps=4))
         train_parser(invented, "ewt_supar", parser=tiny_supar(steps=2, evaluate_every=2))
+        parts = {"train": ["0?/*.mrg"], "valid": ["1?/*.mrg"], "test": ["2?/*.mrg"]}
+        brackets = CorpusTreebank(BracketedTreebank("wsj", **parts, name="invented"))
+        of_brackets = SuparConstituencyTraining(**vars(tiny_supar(steps=2, evaluate_every=2)))
+        train_parser(brackets, "wsj_constituency", parser=of_brackets)
         for name, other in (("ewt_lowercased", "ewt"), ("wsj_normalized", "ewt"), ("ewt_supar_small", "ewt_supar")):
             shutil.copytree(parsers / other, parsers / name)
         lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}
@@ -287,6 +295,16 @@ def test_a_base_and_its_twin_share_backbone_optimiser_budget_and_vocabulary(base
         assert base["data"]["init_args"].get(name) == other["data"]["init_args"].get(name)
     epochs = [other["model"]["init_args"][f"{phase}_epochs"] for phase in ("dependency_modeling", "language_modeling")]
     assert sum(epochs) == base["trainer"]["max_epochs"]
+
+
+@pytest.mark.parametrize("size", ["small", "paper"])
+@pytest.mark.parametrize("twin", ["pushdown_wikinews", "txl_treereg_wikinews"])
+def test_rivals_of_transformer_xl_differ_from_it_in_what_is_theirs(twin, size):
+    base, other = (dict(leaves(settings_at(name, size))) for name in ("txl_wikinews", twin))
+    differing = {name for name in base.keys() | other.keys() if base.get(name) != other.get(name)}
+    own = {"class_path", "annotator", "tree_regularization", "beam_size", "attachment_dropout"}
+    assert {name for name in differing if not own & {*name[:3]}} == set()
+    assert all(name[:2] == ("model", "class_path") or name[1] == "init_args" for name in differing)
 
 
 @pytest.mark.parametrize("size", ["small", "paper"])

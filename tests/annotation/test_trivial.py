@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree, RightChain, random_tree
+from depgen.annotation.trivial import Branching, GoldTrees, LeftChain, RandomTree, RightChain, random_tree
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, structure_of
+from depgen.trees.constituency import check_constituents, left_branching, right_branching
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 
@@ -45,6 +46,17 @@ def test_every_trivial_tree_is_a_tree_with_one_root(annotator, words):
     assert sentence.words == words
     check_tree(sentence.heads, "here", single_root=True)
     assert [rel == "root" for rel in sentence.relations] == [head == 0 for head in sentence.heads]
+
+
+def test_branching_constituents_are_those_of_the_bracketings_of_their_names():
+    for side, bracketing in (("left", left_branching), ("right", right_branching)):
+        annotator = Branching(side)
+        assert structure_of(annotator) == "constituency"
+        for length in range(1, 6):
+            (sentence,) = annotator.annotate([Sentence(tuple("abcdefg"[:length]))])
+            check_constituents(sentence.spans, length, "here")
+            assert {span[:2] for span in sentence.spans} == bracketing(length)
+    assert Branching("left").fingerprint() != Branching("right").fingerprint()
 
 
 def test_random_trees_are_uniform_over_the_trees_with_one_root():
