@@ -14,7 +14,7 @@ from depgen.data.batch import ItemBatch, Memo, TokenItem
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, Pushdown, PushdownOptions, collate_bracketings, open_positions
 from depgen.nn.attention import Keys, KeyValues
-from depgen.trees.attachments import closed_at_the_end, spans_of
+from depgen.trees.attachments import closed_at_the_end, spans_of, spans_of_joins
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.bracketings import all_attachments, all_bracketings
@@ -295,6 +295,20 @@ def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
         found = model.bracketings([ids, [5], ids], eos=PLAIN.eos, word_starts=[])
         assert found == [expected, [], expected]
         assert len(expected) == len(ids) - 1
+
+
+@torch.no_grad()
+def test_the_end_of_a_sentence_counts_where_it_ends(one_model):
+    one_model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY).double())
+    structures, differs = all_bracketings(3), 0
+    for word in range(3, VOCABULARY):
+        ids = [word, 9, 3]
+        scores = joint(one_model, ids, structures)
+        best = [[span[:2] for span in structures[int(each.argmax())]] for each in (scores[:, :3].sum(1), scores.sum(1))]
+        found = [one_model.best_joins([ids], eos=PLAIN.eos, beam_size=5, ends=ends)[0] for ends in (False, True)]
+        assert [spans_of_joins(joins) for joins in found] == best
+        differs += best[0] != best[1]
+    assert differs
 
 
 def test_texts_are_written_with_bracketings_as_they_are_scored(model):

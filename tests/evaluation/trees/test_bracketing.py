@@ -15,7 +15,13 @@ from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees import bracketing
-from depgen.evaluation.trees.bracketing import bracketing_f1, floors, treebank_sentences, word_distances
+from depgen.evaluation.trees.bracketing import (
+    bracketing_f1,
+    floors,
+    treebank_sentences,
+    word_bracketings,
+    word_distances,
+)
 from depgen.models.causal_lm import CausalLM
 from depgen.trees.constituency import bracketing_of_distances
 from tests.vocabularies import documents_of
@@ -57,6 +63,38 @@ def trained(tmp_path, monkeypatch):
     return found
 
 
+class EverySpan:
+    """A system that gives all spans of tokens, which is no tree."""
+
+    def bracketings(self, sentences, *, eos, word_starts, beam_size=None):
+        assert (eos, beam_size) == (0, 7)
+        self.word_starts = [each.tolist() for each in word_starts]
+        return [[(k, m) for m in range(len(ids) + 1) for k in range(m)] for ids in sentences]
+
+
+def test_a_systems_spans_of_tokens_are_those_of_words():
+    pieces, system = SubwordPieces(size=258).build(documents_of("a")), EverySpan()
+    sentences = [["cat", "a", "sat"], ["she"]]
+    every = [{(0, 2), (1, 3), (0, 3)}, set()]
+    for vocabulary in (KNOWN, pieces):
+        assert word_bracketings(system, vocabulary, sentences, batch_size=2, beam_size=7) == every
+        for words, starts in zip(sentences, system.word_starts, strict=True):
+            expected = [k == 0 for word in words for k in range(len(vocabulary.pieces(word)))]
+            assert starts == expected
+    assert len(system.word_starts[0]) > 3
+    assert word_bracketings(system, pieces, sentences, batch_size=1, beam_size=7) == every
+
+
+def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
+    def bracketings(sentences, *, eos, word_starts, beam_size):
+        return [[(start, len(ids)) for start in range(len(ids) - 1)] for ids in sentences]
+
+    monkeypatch.setattr(trained.model, "bracketings", bracketings)
+    rows = dict(line.split("\t", 1) for line in bracketing_f1(treebank=treebank, seeds=1).splitlines())
+    assert rows["trees"].split("\t")[0] == rows["right-branching"].split("\t")[0]
+    assert "layer 0" not in rows
+
+
 def test_sentences_are_written_as_the_models_text_is(treebank):
     first, second, third = treebank_sentences(treebank, "*.mrg")
     assert first.words == ("The", "cat", "saw", "12", "dogs")
@@ -95,7 +133,7 @@ def test_scores_are_those_of_the_distances(treebank, trained, capsys):
 
 
 def test_what_can_not_be_scored_is_refused(treebank, trained):
-    with pytest.raises(UserError, match="without syntactic distances"):
+    with pytest.raises(UserError, match="tree_regularization"):
         bracketing_f1(treebank=treebank)
     trained.model.backbone = ByWord()
     with pytest.raises(UserError, match=r"no layer 2: the network has distances in 2"):
