@@ -155,7 +155,7 @@ class AttachmentHead(nn.Module):
     Args:
         width: size of a hidden state.
         depth_size: size of the embeddings of depths.
-        depths: number of depths told apart.
+        depths: number of different depths; greater ones count as the last.
         dropout: within the networks.
     """
 
@@ -213,7 +213,7 @@ class DepthScores(nn.Module):
     Args:
         layers: of the network.
         size: of an embedding: that of an attention head for depths in keys, else of a hidden state.
-        depths: number of depths told apart.
+        depths: number of different depths; greater ones count as the last.
         depth_in: see `Pushdown`.
     """
 
@@ -287,7 +287,7 @@ class Pushdown(LeftToRight):
         backbone: makes the Transformer from the vocabulary size.
         vocabulary_size: number of token types; linked from the data.
         attachment_weight: of the attachments' part of the loss.
-        depths: number of depths told apart; greater ones count as the last (D5).
+        depths: number of different depths; greater ones count as the last (D5).
         depth_in: where embeddings of depths are added: to the projected `key`, as in the authors' code, or to the
             `hidden` state before the projection, as in the paper (D4).
         only_open: attachments have probabilities only where they are possible (D1).
@@ -396,7 +396,7 @@ class Pushdown(LeftToRight):
         is_token: Bool[Tensor, "rows length"],
         state: PushdownState | None = None,
     ) -> PushdownState:
-        """The state after more tokens, each joined with so many constituents."""
+        """The state after more tokens; `joins` says with how many constituents each is joined."""
         stack = StackState.empty(len(tokens), device=tokens.device) if state is None else state.stack
         tape = []
         for column in range(tokens.size(1)):

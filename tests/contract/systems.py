@@ -33,6 +33,7 @@ from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
+from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
