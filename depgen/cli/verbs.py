@@ -45,9 +45,9 @@ VERBS = {
         of_run="depgen.evaluation.text.generation:options_of_run",
     ),
     "parse": Verb(
-        "parse text into CoNLL-U, with a run or a trained parser",
+        "parse text into CoNLL-U or SDP, with a run or a trained parser",
         "depgen.evaluation.trees.parse:parse",
-        counts=("tokens_per_batch",),
+        counts=("tokens_per_batch", "beam_size"),
     ),
     "score": Verb(
         "print log-probabilities and surprisals of words, sentences or documents",

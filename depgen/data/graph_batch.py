@@ -148,9 +148,7 @@ def _words_of(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " leng
     """The number of the word that each token belongs to, from 1."""
     if item.word_ends is not None:
         return np.concatenate([[0], np.cumsum(item.word_ends)[:-1]]).astype(np.int64)[: len(item.ids)] + 1
-    opens = vocabulary.opens_word[item.ids]
-    opens[:1] = True  # the first word may have no space before it
-    return np.cumsum(opens)
+    return vocabulary.word_of_token(item.ids)
 
 
 def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"]) -> tuple[np.ndarray, np.ndarray] | None:

@@ -143,6 +143,15 @@ class Vocabulary:
         found[list(self._special)] = False
         return found
 
+    def word_of_token(self, ids: Sequence[int] | Int[np.ndarray, " length"]) -> Int[np.ndarray, " length"]:
+        """The number, from 1, of the word that each token of a text belongs to, by the spelling of the tokens.
+
+        See `opens_word`; the first token begins a word, with a space before it or not.
+        """
+        opens = self.opens_word[np.asarray(ids, np.int64)]
+        opens[:1] = True
+        return np.cumsum(opens)
+
     def pieces(self, word: str, *, space: bool = True) -> tuple[int, ...]:
         """The ids of a word, at least one; pieces by default with a space before the word.
 

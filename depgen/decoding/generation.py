@@ -69,6 +69,7 @@ def generate(
     batch_size: int,
     device: torch.device | str = "cpu",
     progress: bool = False,
+    choices_per_token: int = 1,
     begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[Generated]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
@@ -87,6 +88,7 @@ def generate(
         batch_size: prompts per batch.
         device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, in texts.
+        choices_per_token: steps of a token, of systems that also draw its part of a structure.
         begin: the state that a batch of these prompts, by number, begins from; None: the step gets None.
 
     Raises:
@@ -109,7 +111,8 @@ def generate(
             items = by_length[start : start + batch_size]
             generators = [Generator(precise_device(device)).manual_seed(seeds[item]) for item in items]
             batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=device)
-            finished = batch.run(step, sampling, max_new_tokens, advance, None if begin is None else begin(items))
+            most = max_new_tokens * choices_per_token
+            finished = batch.run(step, sampling, most, advance, None if begin is None else begin(items))
             cut += len(items) - finished
             for item, text, log_prob in zip(items, batch.texts, batch.log_probs.tolist(), strict=True):
                 texts[item] = Generated(text, None, log_prob)
@@ -146,13 +149,13 @@ class _Batch:
         self,
         step: Step,
         sampling: Sampling,
-        max_new_tokens: int,
+        most: int,
         advance: Callable[[int], None],
         state: StepState | None = None,
     ) -> int:
-        """The number of texts that came to their end; `texts` holds them all."""
+        """The number of texts that came to their end within the most steps; `texts` holds them all."""
         running = set(self.rows)
-        for _ in range(max_new_tokens):
+        for _ in range(most):
             distribution, state = step(self.tokens, self.padding, state)
             drawn = sample(distribution, sampling, [self.generators[row] for row in self.rows])
             self._add(log_probs_of(distribution, drawn), running)

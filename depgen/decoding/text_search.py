@@ -40,6 +40,7 @@ def likeliest_texts(
     batch_size: int = 64,
     device: torch.device | str = "cpu",
     progress: bool = False,
+    choices_per_token: int = 1,
 ) -> list[Generated]:
     """The `number` best texts that a beam finds after each prompt, the best first, those of a prompt together.
 
@@ -56,11 +57,12 @@ def likeliest_texts(
         batch_size: hypotheses at once, but those of a prompt are never parted.
         device: where tokens live.
         progress: show a progress bar, in prompts.
+        choices_per_token: see `depgen.decoding.generation.generate`.
 
     Raises:
         UserError: more texts than the beam has hypotheses, or than there are.
     """
-    size = options.beam_size
+    size, most = options.beam_size, max_new_tokens * choices_per_token
     assert size is not None
     if number > size:
         raise UserError(f"A beam of {size} hypotheses has no {number} texts of a prompt: raise beam_size, or lower -n.")
@@ -70,11 +72,11 @@ def likeliest_texts(
     with torch.inference_mode(), progress_bar("searching", total=len(prompts), unit="prompts", shown=progress) as shown:
         for start in range(0, len(prompts), at_once):
             chosen = by_length[start : start + at_once]
-            search = _Search(options, number, max_new_tokens, eos, len(chosen))
+            search = _Search(options, number, most, eos, len(chosen))
             search.run(step, [prompts[index] for index in chosen], torch.device(device), shown)
             found |= zip(chosen, map(search.texts, range(len(chosen))), strict=True)
     texts = [text for index in range(len(prompts)) for text in found[index]]
-    if cut := sum(len(text.ids) == max_new_tokens for text in texts):
+    if cut := sum(len(text.ids) == most for text in texts):
         logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(texts), max_new_tokens)
     return texts
 
@@ -82,9 +84,9 @@ def likeliest_texts(
 class _Search:
     """The search after some prompts; `finished` and `cut` hold the texts of each."""
 
-    def __init__(self, options: TokenOptions, number: int, max_new_tokens: int, eos: int, prompts: int) -> None:
+    def __init__(self, options: TokenOptions, number: int, most: int, eos: int, prompts: int) -> None:
         self.beam_size, self.power = options.beam_size or 1, options.length_normalization
-        self.number, self.most, self.eos = number, max_new_tokens, eos
+        self.number, self.most, self.eos = number, most, eos
         self.finished: list[list[_Finished]] = [[] for _ in range(prompts)]
         self.cut: list[list[_Finished]] = [[] for _ in range(prompts)]
 

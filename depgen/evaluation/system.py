@@ -15,7 +15,7 @@ from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
-from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.trees.graph_parser import parser_of_system
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.trees.parsing import Decoding
 from depgen.language_models.base import LanguageModel
@@ -160,21 +160,23 @@ class System:
         *,
         decoding: Decoding = "tree",
         attention_head: tuple[int, int] | None = None,
+        beam_size: int | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int = 8192,
         batch_size: int | None = None,
         progress: bool = False,
     ) -> ParsedTexts:
-        """The dependency trees of sentences, by a system that parses: each word's head and relation (`root`, `dep`).
+        """The dependency trees or graphs of sentences, by a system that parses; labels are `root` and `dep`.
 
-        Every word is in the tree; words that the system does not read, such as punctuation, depend on the word before
-        them.
+        Every word is in a tree; words that the system does not read, such as punctuation, depend on the word before
+        them. In a graph such words have no arcs.
 
         Args:
             texts: strings.
-            decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
+            beam_size: (graphs) hypotheses about the graph of a sentence; by default 20.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
                 the published `calibration: batch`.
@@ -182,13 +184,15 @@ class System:
             progress: show a progress bar.
 
         Raises:
-            UserError: the system does not parse, has no such attention head, or was trained on text of unknown form
+            UserError: the system does not parse, lacks an option or an attention head, or was trained on text of unknown form
                 (name it by `depgen.load(..., form=)`).
         """
         check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        form = form_for_parsing(self.trained, self.form)
-        parser = InducedParser(self.trained, form, decoding, tokens_per_batch, batch_size, attention_head)
+        parser = parser_of_system(
+            self.trained, self.reading, form=self.form, decoding=decoding, attention_head=attention_head,
+            beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
+        )  # fmt: skip
         return parse_documents(parser, _documents(texts, tokens), progress=progress)
 
     def hidden_states(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import isfunction
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,24 @@ from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.training.activation import ActivationRegularizer
+from depgen.trees.sentence import Edge
+
+
+@runtime_checkable
+class GraphNetwork(Protocol):
+    """A system that finds a graph over the words of a sentence as it reads it."""
+
+    def parse(
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
+    ) -> list[tuple[Edge, ...]]:
+        """The likeliest graph of each sentence of token ids; words are those of `Vocabulary.word_of_token`.
+
+        Args:
+            sentences: without beginning and end; none is empty.
+            vocabulary: that the system was trained with.
+            beam_size: hypotheses about the graph of a sentence.
+        """
+        ...
 
 
 class LeftToRight(LanguageModel):
@@ -39,10 +57,13 @@ class LeftToRight(LanguageModel):
     Attributes:
         backbone: the network from tokens to hidden states, in systems that take one.
         max_length: tokens of the longest text that it can encode; None for any.
+        choices_per_token: steps of `generation_step` that a token takes: 2 where the system also draws its part of a
+            structure. Texts that are continued have as many entries a token.
     """
 
     backbone: Backbone
     max_length: int | None = None
+    choices_per_token = 1
     generation_options = TokenOptions
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
@@ -283,7 +304,7 @@ class LeftToRight(LanguageModel):
         Raises:
             UserError: prompts and continuations would not fit into what the system can read.
         """
-        longest = 1 + max(map(len, prompts), default=0)
+        longest = (1 + max(map(len, prompts), default=0)) // self.choices_per_token
         # the last token drawn is not read again
         if self.max_length is not None and longest + max_new_tokens - 1 > self.max_length:
             raise UserError(
@@ -296,7 +317,7 @@ class LeftToRight(LanguageModel):
         if isinstance(options, TokenOptions) and options.beam_size is not None:
             return likeliest_texts(
                 self.generation_step, begun, eos=eos, options=options, max_new_tokens=max_new_tokens, number=number,
-                batch_size=batch_size, device=self.device, progress=progress,
+                batch_size=batch_size, device=self.device, progress=progress, choices_per_token=self.choices_per_token,
             )  # fmt: skip
         return generate(
             self.drawing_step,
@@ -308,6 +329,7 @@ class LeftToRight(LanguageModel):
             batch_size=batch_size,
             device=self.device,
             progress=progress,
+            choices_per_token=self.choices_per_token,
         )
 
 

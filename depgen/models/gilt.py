@@ -220,6 +220,7 @@ class GiLT(LeftToRight):
 
     likelihood = "bound"
     generation_options = GraphOptions
+    choices_per_token = 2
 
     def __init__(
         self,
@@ -425,14 +426,21 @@ class GiLT(LeftToRight):
         token.
         """
         assert isinstance(batch, GraphBatch)
-        at_once = max(1, HYPOTHESES.get(batch.inputs.device.type, 1 << 11) // self.beam_size)
-        search = GraphSearch(self, self.beam_size, self.counts_per_hypothesis)
-        found = []
+        return self._found(GraphSearch(self, self.beam_size, self.counts_per_hypothesis), batch)[0]
+
+    def _found(self, search: GraphSearch, batch: GraphBatch, *, graphs: bool = False) -> tuple[Tensor, list[Any]]:
+        """What `GraphSearch.run` returns of a batch, which is searched in parts."""
+        at_once = max(1, HYPOTHESES.get(batch.inputs.device.type, 1 << 11) // search.beam_size)
+        sums, edges = [], list[tuple[Edge, ...]]()
         for first in range(0, len(batch.inputs), at_once):
             rows = slice(first, first + at_once)
-            log_probs, _ = search.run(batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows])
-            found.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
-        return torch.cat(found)
+            part = search if search.forced is None else replace(search, forced=search.forced[rows])
+            log_probs, found = part.run(
+                batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows], graphs=graphs
+            )
+            sums.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
+            edges += found
+        return torch.cat(sums), edges
 
     def joint_log_probs(
         self,
@@ -557,7 +565,7 @@ class GiLT(LeftToRight):
             rows = [torch.tensor([0, *each]) for each in counts]
             forced = pad_sequence(rows, batch_first=True).to(self.device)
         search = GraphSearch(self, beam_size, self.counts_per_hypothesis, with_end, forced)
-        return search.run(batch.inputs, batch.targets, batch.opens, batch.lengths, graphs=True)[1]
+        return self._found(search, batch, graphs=True)[1]
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -619,7 +627,7 @@ class GiLT(LeftToRight):
             for prompt, counts in zip(prompts, of_prompts, strict=True)
         ]
         found = super().generate(
-            begun, vocabulary=vocabulary, options=options, max_new_tokens=2 * max_new_tokens, number=number, **others
+            begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number, **others
         )
         whole = [[*prompts[k // number], *text.ids[::2]] for k, text in enumerate(found)]
         counts = [
@@ -633,10 +641,9 @@ class GiLT(LeftToRight):
         graphs = self.parse(sentences, vocabulary=vocabulary, beam_size=beam_size, with_end=False)
         found = []
         for ids, edges in zip(sentences, graphs, strict=True):
-            opens = vocabulary.opens_word[np.asarray(ids, np.int64)]
-            opens[:1] = True
+            word = vocabulary.word_of_token(ids)
             later = np.bincount([max(head, dependent) for head, dependent, _ in edges], minlength=len(ids) + 1)
-            found.append(np.where(opens, later[np.cumsum(opens)], 0).tolist())
+            found.append(np.where(np.diff(word, prepend=0), later[word], 0).tolist())
         return found
 
 

@@ -125,6 +125,7 @@ class GraphLM(LeftToRight):
 
     likelihood = "bound"
     generation_options = GraphOptions
+    choices_per_token = 2
     collate = property(lambda self: collate_graphs)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 
@@ -242,14 +243,14 @@ class GraphLM(LeftToRight):
 
     def generate(self, prompts, *, vocabulary, options, max_new_tokens, number=1, **others):
         """Texts with the graphs over them and their prompts."""
-        size, most = self.backbone.vocabulary_size, 2 * max_new_tokens
+        size = self.backbone.vocabulary_size
         graphs = self.parse(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
         pairs = [
             zip(prompt, (size + c for c in graph), strict=True) for prompt, graph in zip(prompts, graphs, strict=True)
         ]
         begun = [[size, *chain(*each)] for each in pairs]
         found = super().generate(
-            begun, vocabulary=vocabulary, options=options, max_new_tokens=most, number=number, **others
+            begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number, **others
         )
         choices = [[*graphs[k // number], *(c - size for c in text.ids[1::2])] for k, text in enumerate(found)]
         return [replace(text, ids=text.ids[::2], structure=edges_of(c)) for text, c in zip(found, choices, strict=True)]

@@ -1,4 +1,4 @@
-"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U with the trees of a run out."""
+"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U or SDP with the trees or graphs of a run out."""
 
 import logging
 import sys
@@ -32,21 +32,24 @@ def parse(
     input_format: Literal["text", "conllu"] | None = None,
     tokens: Tokens = "whitespace",
     tags: TagColumn = "xpos",
+    format: Literal["conllu", "sdp"] = "conllu",
+    beam_size: int | None = None,
     tokens_per_batch: int = 8192,
     device: str | None = None,
     attention_head: tuple[int, int] | None = None,
 ) -> str | None:
-    """Parse raw text or CoNLL-U with a run of UDGN, of another system that parses, or with a trained parser.
+    """Parse raw text or CoNLL-U with a run of UDGN, of GiLT, of another system that parses, or with a trained parser.
 
-    The output is CoNLL-U. It has every word: those that a run does not read, such as punctuation, hang on the word
-    before them. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is kept. A run gives the
-    relations `root` and `dep`, a trained parser those of its treebank. A parser of graphs writes DEPS alone.
+    The output has every word: those that a run does not read, such as punctuation, hang on the word before them in a
+    tree, and have no arcs in a graph. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is
+    kept. A run gives the relations `root` and `dep`, a trained parser those of its treebank. A parser of graphs, such
+    as a run of GiLT, writes DEPS alone.
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
-        output: where the CoNLL-U goes; by default it is printed.
+        output: where the result goes; by default it is printed.
         decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
         form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
@@ -54,6 +57,8 @@ def parse(
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
         tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        format: of the output: CoNLL-U, or (graphs) SDP of 2015, in which arcs from the root are tops.
+        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
             published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
@@ -67,7 +72,9 @@ def parse(
     if output is not None:
         check_output(output)
     if parser is not None:
-        _check_that_no_run_is_named(run=run, form=form, device=device, attention_head=attention_head)
+        _check_that_no_run_is_named(
+            run=run, form=form, device=device, attention_head=attention_head, beam_size=beam_size
+        )
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
     blocks = list(read_blocks(input)) if conllu else []
     document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
@@ -83,10 +90,13 @@ def parse(
         system = load_run(run, device=device, form=form)
         source = str(system.trained.checkpoint)
         parsed = system.parse(
-            [document], decoding=decoding, attention_head=attention_head, tokens_per_batch=tokens_per_batch,
-            progress=sys.stderr.isatty(),
+            [document], decoding=decoding, attention_head=attention_head, beam_size=beam_size,
+            tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
         )  # fmt: skip
-    content = _with_trees(blocks, parsed) if conllu else parsed.to_conllu()
+    if format == "sdp":
+        content = parsed.to_sdp()
+    else:
+        content = _with_trees(blocks, parsed) if conllu else parsed.to_conllu()
     _report(parsed, source, read_by_run=parser is None)
     if output is None:
         return content
@@ -127,7 +137,7 @@ def _with_trees(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
     """The lines of CoNLL-U with new trees, or with new graphs."""
     texts = []
     for block, found in zip(blocks, parsed.sentences, strict=True):
-        edges = found.tree.edges
+        edges = found.edges
         texts.append(block.with_tree(found.heads, found.relations) if edges is None else block.with_graph(edges))
     return "".join(f"{text}\n" for text in texts)
 

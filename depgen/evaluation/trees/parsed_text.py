@@ -1,7 +1,7 @@
-"""Parsed texts: the trees of each text's sentences, as CoNLL-U, as spaCy's and NLTK's objects, and as a table."""
+"""Parsed texts: trees or graphs of sentences, as CoNLL-U, SDP, spaCy's and NLTK's objects, and as a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -9,11 +9,14 @@ from depgen.annotation.spacy_documents import parsed_document
 from depgen.errors import UserError
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text_documents import Span, TextDocument
+from depgen.evaluation.trees.graph_parser import GraphParser
 from depgen.evaluation.trees.induced_parser import InducedParser
 from depgen.progress import progress_bar
 from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import format_conllu
-from depgen.trees.sentence import Sentence
+from depgen.trees.graph import sorted_edges
+from depgen.trees.sdp import HEADER, TOP, format_sdp
+from depgen.trees.sentence import Edge, Sentence
 
 CHUNK = 512
 """Sentences that are parsed at a time; no tree depends on it."""
@@ -22,12 +25,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class ParsedSentence:
-    """A sentence with its tree.
+    """A sentence with its tree or graph.
 
     Attributes:
-        tree: words, heads (1-based, 0 = root), relations, and the tags where they are known.
+        tree: words, heads (1-based, 0 = root) and relations or edges, and the tags where they are known.
         place: text and line that it comes from.
-        read: whether the parser reads each word; a word that it does not read depends on the one before it.
+        read: whether the parser reads each word; in a tree, one that it does not read depends on that before.
         unknown: whether each word is unknown to the parser.
         text: the string, in one line; None in files of words.
         spans: the first character of each word in the text, and the one after its last; None in files of words.
@@ -47,9 +50,19 @@ class ParsedSentence:
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The number of each word's head, from 1; 0 = root."""
-        assert self.tree.heads is not None
+        """The number of each word's head, from 1; 0 = root.
+
+        Raises:
+            UserError: the sentence has a graph.
+        """
+        if self.tree.heads is None:
+            raise UserError(f"{self.place}: expected a tree, found a graph: its arcs are `edges`.")
         return self.tree.heads
+
+    @property
+    def edges(self) -> tuple[Edge, ...] | None:
+        """Head (0 = root), dependent and label of each arc of a graph; None for a tree."""
+        return self.tree.edges
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -62,6 +75,17 @@ class ParsedSentence:
         text = " ".join(self.words) if self.text is None else self.text
         lines = format_conllu(self.tree, text=self.text)
         return f"# sent_id = {self.place}\n# text = {text}\n{lines}\n"
+
+    def to_sdp(self) -> str:
+        """The sentence in SDP of 2015, with a blank line after it; edges from the root are tops.
+
+        Raises:
+            UserError: it has a tree.
+        """
+        if self.edges is None:
+            raise UserError(f"{self.place}: SDP holds graphs, found a tree: take CoNLL-U.")
+        edges = tuple((head, dependent, label if head else TOP) for head, dependent, label in self.edges)
+        return f"{format_sdp(replace(self.tree, edges=sorted_edges(edges)), self.place)}\n"
 
 
 @dataclass(frozen=True)
@@ -90,6 +114,14 @@ class ParsedTexts(Results[ParsedText]):
         """All sentences in CoNLL-U."""
         return "".join(sentence.to_conllu() for sentence in self.sentences)
 
+    def to_sdp(self) -> str:
+        """All sentences in SDP of 2015.
+
+        Raises:
+            UserError: they have trees.
+        """
+        return "".join([f"{HEADER}\n", *(sentence.to_sdp() for sentence in self.sentences)])
+
     def to_spacy(self, vocab: Any = None) -> list[Any]:  # noqa: ANN401 - spaCy is imported where it is used
         """A spaCy `Doc` for each text, with heads, relations (`dep_`) and sentence boundaries.
 
@@ -97,6 +129,9 @@ class ParsedTexts(Results[ParsedText]):
 
         Args:
             vocab: a pipeline's `Vocab`; None: a new one.
+
+        Raises:
+            UserError: a sentence has a graph.
         """
         if vocab is None:
             from spacy.vocab import Vocab
@@ -105,7 +140,7 @@ class ParsedTexts(Results[ParsedText]):
         return [
             parsed_document(
                 vocab,
-                [sentence.tree for sentence in text.sentences],
+                [replace(sentence.tree, heads=sentence.heads) for sentence in text.sentences],
                 spaces=[space for sentence in text.sentences for space in _spaces(sentence)],
             )
             for text in self.texts
@@ -115,19 +150,22 @@ class ParsedTexts(Results[ParsedText]):
         """An `nltk.parse.DependencyGraph` for each sentence.
 
         Raises:
-            UserError: NLTK is not installed.
+            UserError: NLTK is not installed, or a sentence has a graph.
         """
         try:
             from nltk.parse import DependencyGraph
         except ImportError as error:
             raise UserError("to_nltk needs NLTK: pip install nltk.") from error
         return [
-            DependencyGraph(format_conllu(each.tree), cell_separator="\t", top_relation_label="root")
+            DependencyGraph(format_conllu(replace(each.tree, heads=each.heads)), cell_separator="\t", top_relation_label="root")
             for each in self.sentences
         ]
 
     def rows(self) -> list[Row]:
-        """A row for each word; documents (texts), sentences and positions count from 1."""
+        """A row for each word; documents (texts), sentences and positions count from 1.
+
+        A word of a graph has lists: its `heads` and their `labels`.
+        """
         return [
             {"document": document, "sentence": number, **row}
             for document, text in enumerate(self.texts, start=1)
@@ -137,11 +175,15 @@ class ParsedTexts(Results[ParsedText]):
 
 
 def _rows(sentence: ParsedSentence) -> Iterator[Row]:
-    columns = zip(
-        sentence.words, sentence.heads, sentence.relations, sentence.read, sentence.unknown, strict=True
-    )  # fmt: skip
-    for position, values in enumerate(columns, start=1):
-        row = {"position": position, **dict(zip(("word", "head", "relation", "read", "unknown"), values, strict=True))}
+    edges = sentence.edges
+    for position, word in enumerate(sentence.words, start=1):
+        row: Row = {"position": position, "word": word}
+        if edges is None:
+            row |= {"head": sentence.heads[position - 1], "relation": sentence.relations[position - 1]}
+        else:
+            own = [(head, label) for head, dependent, label in edges if dependent == position]
+            row |= {"heads": [head for head, _ in own], "labels": [label for _, label in own]}
+        row |= {"read": sentence.read[position - 1], "unknown": sentence.unknown[position - 1]}
         if sentence.spans is not None:
             row["start"], row["end"] = sentence.spans[position - 1]
         yield row
@@ -156,9 +198,9 @@ def _spaces(sentence: ParsedSentence) -> list[bool]:
 
 
 def parse_documents(
-    parser: Annotator | InducedParser, documents: Sequence[TextDocument], *, progress: bool = False
+    parser: Annotator | InducedParser | GraphParser, documents: Sequence[TextDocument], *, progress: bool = False
 ) -> ParsedTexts:
-    """The trees that a parser gives the sentences of documents.
+    """The trees or graphs that a parser gives the sentences of documents.
 
     Raises:
         UserError: the parser can't parse them.
@@ -181,13 +223,15 @@ def parse_documents(
     )
 
 
-def _parsed(parser: Annotator | InducedParser, document: TextDocument, place: int, tree: Sentence) -> ParsedSentence:
+def _parsed(
+    parser: Annotator | InducedParser | GraphParser, document: TextDocument, place: int, tree: Sentence
+) -> ParsedSentence:
     words, spans, text = len(tree.words), None, None
     if document.spans is not None and document.string is not None:
         spans = document.spans[place]
         text = " ".join(document.string[spans[0][0] : spans[-1][1]].split())
     read, unknown = [True] * words, [False] * words
-    if isinstance(parser, InducedParser):
+    if isinstance(parser, InducedParser | GraphParser):
         read, unknown = parser.kept(tree), parser.unknown(tree)
     return ParsedSentence(tree, document.places[place], tuple(read), tuple(unknown), text, spans)
 

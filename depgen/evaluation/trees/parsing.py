@@ -135,8 +135,8 @@ def parser_of(trained: Trained) -> HeadNetwork:
     network: object = trained.model
     if not isinstance(network, HeadNetwork):
         raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse: take a run of UDGN, "
-            "StructFormer or a masked Transformer."
+            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by trees: take a run of "
+            "UDGN, StructFormer or a masked Transformer, or one of GiLT for graphs where these will do."
         )
     return network
 
