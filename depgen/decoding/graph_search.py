@@ -64,6 +64,7 @@ class Prefix:
         memory: the words so far, as the scorer remembers them.
         graph: the graph so far.
         word: the word of each column; 0 for what begins the sentence, and at padding.
+        tables: of the values of features in each layer, which all rows share.
         pending: a token that is not yet read, and the choices of its arcs; None in scoring.
     """
 
@@ -73,6 +74,7 @@ class Prefix:
     memory: ScorerState
     graph: GraphState
     word: Int[Tensor, "rows context"]
+    tables: tuple[Tensor, ...]
     pending: "tuple[Tensor, Choices] | None" = None
 
     def select(self, rows: Int[Tensor, " kept"]) -> "Prefix":
@@ -80,7 +82,7 @@ class Prefix:
         pending = None if self.pending is None else (self.pending[0][rows], self.pending[1].select(rows))
         return Prefix(
             self.backbone.select(rows), self.hidden[rows], self.states[rows], self.memory.select(rows),
-            self.graph.select(rows), self.word[rows], pending,
+            self.graph.select(rows), self.word[rows], self.tables, pending,
         )  # fmt: skip
 
 

@@ -52,7 +52,6 @@ from torch.nn import Parameter
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.backbones.transformer import ScoreFunction
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
 from depgen.data.vocabulary import Vocabulary
@@ -100,21 +99,17 @@ class TapeAttention(nn.Module):
             nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in features) for _ in range(layers)
         )
 
-    def tables(
-        self, layer: int, key_weight: Tensor | None, heads: int
-    ) -> Float[Tensor, "features codes attention_heads size"]:
+    def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
         """The key of each value of each feature.
 
         Args:
             layer: 0-based, among those with features.
             key_weight: what the projections pass through, [width width]; None: nothing.
-            heads: number of attention heads.
         """
         projections: Any = self.projections[layer]
         of_layer = zip(self.embeddings, projections, strict=True)
         keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
-        passed = keys if key_weight is None else F.linear(keys, key_weight)
-        return passed.view(*keys.shape[:2], heads, -1)
+        return keys if key_weight is None else F.linear(keys, key_weight)
 
     def codes(
         self,
@@ -303,6 +298,8 @@ class GiLT(LeftToRight):
         tokens: Int[Tensor, "batch length"],
         rows: UInt8[Tensor, "batch features length nodes"],
         word: Int[Tensor, "batch context"],
+        *,
+        tables: Sequence[Tensor] | None = None,
         **options: Any,  # noqa: ANN401, of the backbone
     ) -> BackboneOutput:
         """The backbone's output with all layers, its attention steered by features (Eq. 4).
@@ -311,33 +308,39 @@ class GiLT(LeftToRight):
             tokens: after those of a state, if that is among the options.
             rows: the features of each token's tape.
             word: the word of each token, those of the state included.
+            tables: of the layers, what `_table` gives; None computes them.
             options: of the backbone.
         """
-        scores = self._scores_of(self.tape_attention.codes(rows, word)) if self.tape_attention.places else None
+        codes = self.tape_attention.codes(rows, word) if self.tape_attention.places else None
+        scores = None if codes is None else partial(self._scores, codes, tables)
         found: BackboneOutput = self.backbone(tokens, all_layers=True, score_function=scores, **options)
         return found
 
-    def _scores_of(self, codes: UInt8[Tensor, "batch used length context"]) -> ScoreFunction:
-        """What the backbone adds to its attention."""
+    def _scores(
+        self,
+        codes: UInt8[Tensor, "batch used length context"],
+        tables: Sequence[Tensor] | None,
+        layer: int,
+        queries: Tensor,
+        keys: Keys,
+    ) -> Tensor | None:
+        """What features add to the scores of a layer's attention."""
+        if layer < self.first_tape_layer:
+            return None
+        table = self._table(layer) if tables is None else tables[layer - self.first_tape_layer]
+        if self.tape_through == "position":
+            backbone: Any = self.backbone
+            queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
+        of_heads = table.unflatten(-1, queries.shape[1::2])
+        scaled: Tensor = coded_scores(queries, of_heads, codes) * queries.size(-1) ** -0.5
+        return scaled
 
-        def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor | None:
-            if layer < self.first_tape_layer:
-                return None
-            tables = self._tables(layer, queries.size(1))
-            if self.tape_through == "position":
-                backbone: Any = self.backbone
-                queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
-            scaled: Tensor = coded_scores(queries, tables, codes) * queries.size(-1) ** -0.5
-            return scaled
-
-        return scores
-
-    def _tables(self, layer: int, heads: int) -> Float[Tensor, "features codes attention_heads size"]:
+    def _table(self, layer: int) -> Float[Tensor, "features codes width"]:
+        """The key of each value of each feature in a layer."""
         backbone: Any = self.backbone
-        weights = {"content": "key_weight", "position": "position_weight"}
-        through = weights.get(self.tape_through)
+        through = {"content": "key_weight", "position": "position_weight"}.get(self.tape_through)
         key_weight = None if through is None else getattr(backbone, through)(layer)
-        return self.tape_attention.tables(layer - self.first_tape_layer, key_weight, heads)
+        return self.tape_attention.table(layer - self.first_tape_layer, key_weight)
 
     def _states(self, layers: Sequence[Tensor]) -> Float[Tensor, "batch length two_widths"]:
         """The middle and the last but one layer, beside each other."""
@@ -479,7 +482,9 @@ class GiLT(LeftToRight):
             distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
         )  # fmt: skip
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
-        return self._read_on(None, tokens, self.scorer.root_state(rows, words=words), graph, word, is_token)
+        layers = range(self.first_tape_layer, self.backbone.attention_layers)
+        tables = tuple(map(self._table, layers)) if self.tape_attention.places else ()
+        return self._read_on(None, tokens, self.scorer.root_state(rows, words=words), graph, word, tables, is_token)
 
     def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
@@ -512,7 +517,7 @@ class GiLT(LeftToRight):
         """
         graph = prefix.graph.select(rows).inserted(*arcs, inserts=choices.opens[rows])
         memory, backbone = choices.memory.select(rows), prefix.backbone.select(rows)
-        return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], is_token)
+        return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], prefix.tables, is_token)
 
     def _read_on(
         self,
@@ -521,17 +526,18 @@ class GiLT(LeftToRight):
         memory: ScorerState,
         graph: GraphState,
         word: Tensor,
+        tables: tuple[Tensor, ...],
         is_token: Tensor | None,
     ) -> Prefix:
         """What is known after one more token a row, whose tape is that of the graph."""
         word = torch.cat((word, graph.lengths[:, None]), 1)
         rows = graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
-        output = self.read(tokens[:, None], rows, word, state=state, carry=True, padding=padding)
+        output = self.read(tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding)
         assert output.layers is not None
         assert output.state is not None
         states = self._states(output.layers)[:, -1]
-        return Prefix(output.state, output.hidden[:, -1], states, memory, graph, word)
+        return Prefix(output.state, output.hidden[:, -1], states, memory, graph, word, tables)
 
     def token_log_probs(self, prefix: Prefix, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
