@@ -15,7 +15,7 @@ from depgen.models.gilt import GiLT
 from tests.benchmarks.bench_recurrent import PRODUCTS
 from tests.benchmarks.figures import figure, operation_seconds, paired_ratio, write_figures
 
-TYPES, BEAM, SENTENCES, WORDS = 32_772, 20, 8, 12
+TYPES, BEAM, SENTENCES, WORDS = 32_772, 20, 8, 24
 BACKBONE = partial(
     Transformer, layers=16, width=1024, attention_heads=8, feedforward=4096, dropout=0.0, positions="relative",
     attention_bias=False, norm_first=False, scale_embedding=False, output_bias=True,
