@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.sentences import (
@@ -115,11 +116,13 @@ class PairScores(Tabular):
         items: the pairs with their scores.
         protocol: how they were scored.
         likelihood: what the scores are; accuracies of different kinds do not compare.
+        beam_size: of a bound; None for other scores.
     """
 
     items: tuple[ScoredPair, ...]
     protocol: Protocol
     likelihood: Likelihood
+    beam_size: int | None = None
 
     def rows(self) -> list[Row]:
         """A row for each paradigm, each phenomenon and all: numbers of pairs, the rest per cent.
@@ -156,6 +159,7 @@ class PairScores(Tabular):
             "decided": unknown <= 100 * MOST_UNKNOWN,
             "protocol": self.protocol,
             "likelihood": self.likelihood,
+            **({} if self.beam_size is None else {"beam_size": self.beam_size}),
         }
 
 
@@ -183,6 +187,7 @@ def score_pairs(
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
     five_gram: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> PairScores:
@@ -194,6 +199,7 @@ def score_pairs(
         protocol: see `minimal_pairs`.
         tokens: words are separated by white space, or by rules for English.
         five_gram: also train a 5-gram model on the run's corpus.
+        beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
 
@@ -203,7 +209,7 @@ def score_pairs(
     chosen = pairs_of_protocol(pairs, protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
     scores = score_sentences(
-        system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress
+        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
     )  # fmt: skip
     floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
     items = [
@@ -216,7 +222,7 @@ def score_pairs(
         )
         for place, pair in enumerate(chosen)
     ]
-    return PairScores(tuple(items), protocol, system.model.likelihood)
+    return PairScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
 
 
 def minimal_pairs(
@@ -232,6 +238,7 @@ def minimal_pairs(
     item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     device: str | None = None,
 ) -> str | None:
@@ -256,6 +263,7 @@ def minimal_pairs(
         item_output: a file for the scores of each pair, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
 
@@ -272,6 +280,7 @@ def minimal_pairs(
         protocol=protocol,
         tokens=tokens or usual_tokens(protocol, pretrained),
         five_gram=five_gram,
+        beam_size=beam_size,
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
@@ -288,9 +297,9 @@ def minimal_pairs(
 
 def _report(overall: Row, system: System) -> None:
     logger.info(
-        "%d pairs, %s log-likelihood, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
-        overall["pairs"], overall["likelihood"], overall["protocol"], overall["accuracy"],
-        overall["accuracy_by_token"], system.trained.checkpoint,
+        "%d pairs, %s log-likelihood%s, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
+        overall["pairs"], overall["likelihood"], as_words(overall.get("beam_size")), overall["protocol"],
+        overall["accuracy"], overall["accuracy_by_token"], system.trained.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
 from depgen.evaluation.syntax.ngrams import floor_scores
@@ -163,11 +164,13 @@ class SuiteScores(Tabular):
         items: of all suites, with their scores.
         protocol: how they were scored.
         likelihood: what the scores are; accuracies of different kinds do not compare.
+        beam_size: of a bound; None for other scores.
     """
 
     items: tuple[ScoredItem, ...]
     protocol: Protocol
     likelihood: Likelihood
+    beam_size: int | None = None
 
     def rows(self) -> list[Row]:
         """A row for each suite, each circuit and all: numbers of items, the rest per cent.
@@ -230,7 +233,7 @@ class SuiteScores(Tabular):
     def _mean(self, level: str, name: str, rows: Sequence[Row]) -> Row:
         """The means of the accuracies of suites or circuits, and the sums of their counts."""
         found: Row = {"level": level, "name": name}
-        for measure in list(rows[0])[2:-4]:
+        for measure in list(rows[0])[2 : -4 - (self.beam_size is not None)]:
             values = [row[measure] for row in rows if row[measure] is not None]
             if measure in ("items", "unread", "known_items"):
                 found[measure] = sum(values)
@@ -246,6 +249,7 @@ class SuiteScores(Tabular):
             "decided": unknown <= 100 * MOST_UNKNOWN,
             "protocol": self.protocol,
             "likelihood": self.likelihood,
+            **({} if self.beam_size is None else {"beam_size": self.beam_size}),
         }
 
 
@@ -268,6 +272,7 @@ def score_suites(
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
     five_gram: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> SuiteScores:
@@ -279,6 +284,7 @@ def score_suites(
         protocol: see `syntactic_suites`.
         tokens: words are separated by white space, or by rules for English.
         five_gram: also train a 5-gram model on the run's corpus.
+        beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
 
@@ -291,7 +297,9 @@ def score_suites(
     conditions = [each for suite in suites for item in suite.items for each in item.conditions.values()]
     sentences = [TestSentence(each.place, each.text + stop) for each in conditions]
     scores = iter(
-        score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
+        score_sentences(
+            system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+        )
     )
     floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
     items = []
@@ -301,7 +309,7 @@ def score_suites(
             own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
             assert own is not None
             items.append(ScoredItem(suite, item, predictions, own, floor))
-    return SuiteScores(tuple(items), protocol, system.model.likelihood)
+    return SuiteScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
 
 
 def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
@@ -324,6 +332,7 @@ def syntactic_suites(
     item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     device: str | None = None,
 ) -> str | None:
@@ -346,6 +355,7 @@ def syntactic_suites(
         item_output: a file for the surprisals and outcomes of each item, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
 
@@ -357,14 +367,9 @@ def syntactic_suites(
     suites = read_suites(file)
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
     found = score_suites(
-        system,
-        suites,
-        protocol=protocol,
-        tokens=tokens or usual_tokens(protocol, pretrained),
-        five_gram=five_gram,
-        tokens_per_batch=tokens_per_batch,
-        progress=sys.stderr.isatty(),
-    )
+        system, suites, protocol=protocol, tokens=tokens or usual_tokens(protocol, pretrained), five_gram=five_gram,
+        beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
+    )  # fmt: skip
     if item_output is not None:
         write_atomically(item_output, as_json_lines(each.row() for each in found.items))
     rows = found.rows()
@@ -378,9 +383,9 @@ def syntactic_suites(
 
 def _report(overall: Row, found: SuiteScores, system: System) -> None:
     logger.info(
-        "%d items, %s log-likelihood, protocol %s: %.1f %% (%s). Scored by %s.",
-        len(found.items), found.likelihood, found.protocol, overall["accuracy"], overall["name"],
-        system.trained.checkpoint,
+        "%d items, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
+        len(found.items), found.likelihood, as_words(found.beam_size), found.protocol,
+        overall["accuracy"], overall["name"], system.trained.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(

@@ -157,7 +157,9 @@ class ParsedTexts(Results[ParsedText]):
         except ImportError as error:
             raise UserError("to_nltk needs NLTK: pip install nltk.") from error
         return [
-            DependencyGraph(format_conllu(replace(each.tree, heads=each.heads)), cell_separator="\t", top_relation_label="root")
+            DependencyGraph(
+                format_conllu(replace(each.tree, heads=each.heads)), cell_separator="\t", top_relation_label="root"
+            )
             for each in self.sentences
         ]
 
