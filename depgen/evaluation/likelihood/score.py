@@ -1,9 +1,9 @@
 """`depgen score`: how likely a system finds a text: each word, sentence and document, and all of it.
 
 What a system gives a word is one of three kinds, which every row names: `exact` log-probabilities by the chain rule;
-`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or a lower
-`bound` of the exact one, summed over the structures that a beam of `beam_size` holds. Their perplexities have names of
-their own, since they do not compare.
+`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or a
+lower `bound` of the exact one, a sum over the structures that a beam of `beam_size` holds. Their perplexities have
+different names, since they do not compare.
 """
 
 import logging
