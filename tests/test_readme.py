@@ -28,7 +28,7 @@ from tests.reporting.conftest import make_result, store_texts
 
 ROOT = Path(__file__).parent.parent
 GUIDES = (
-    "data", "training", "text", "scoring", "syntax", "trees", "documents", "coherence", "people", "tables", "speed",
+    "data", "training", "text", "scoring", "syntax", "trees", "graphs", "documents", "coherence", "people", "tables", "speed",
 )  # fmt: skip
 PAGES = {
     "README": (ROOT / "README.md").read_text(encoding="utf-8"),
@@ -151,6 +151,7 @@ def shorten(experiments: Path) -> None:
         text = re.sub(
             r"^( +)steps: 3000$", r"\1steps: 4\n\1width: 32\n\1depth: 1\n\1min_action_freq: 1", text, flags=re.M
         )
+        text = re.sub(r"^( +)(steps|evaluate_every): [0-9]+00$", r"\1\2: 4", text, flags=re.MULTILINE)
         text = re.sub(r"^( +)(train|valid|test): 2000?$", r"\1\2: 8", text, flags=re.MULTILINE)
         path.write_text(re.sub(r"^( +max_epochs): \d+", r"\1: 2", text, flags=re.MULTILINE))
 

@@ -8,6 +8,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
+from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.reading import Reading
@@ -63,6 +64,7 @@ class System:
         unit: Unit = "nats",
         reads: Reads | None = None,
         next_words: bool = False,
+        beam_size: int | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int | None = None,
         batch_size: int | None = None,
@@ -78,6 +80,8 @@ class System:
             unit: of the table; attributes are in nats.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
+            beam_size: (systems whose scores are bounds) structures of a text that are summed over; by default as in
+                the run. A larger beam gives a tighter bound.
             next_words: also the entropy of the distribution that each word was predicted from, and the word's rank.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
@@ -107,9 +111,10 @@ class System:
             next_words=next_words,
             progress=progress,
         )
-        scored = scorer.score(documents) if documents else []
+        with beam_of(self.model, beam_size) as size:
+            scored = scorer.score(documents) if documents else []
         found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
-        return Scores(found, self.model.likelihood, by, unit, next_words)
+        return Scores(found, self.model.likelihood, by, unit, next_words, size)
 
     def generate(
         self,
@@ -173,7 +178,8 @@ class System:
 
         Args:
             texts: strings.
-            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles
+                cut.
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
             beam_size: (graphs) hypotheses about the graph of a sentence; by default 20.
@@ -184,8 +190,8 @@ class System:
             progress: show a progress bar.
 
         Raises:
-            UserError: the system does not parse, lacks an option or an attention head, or was trained on text of unknown form
-                (name it by `depgen.load(..., form=)`).
+            UserError: the system does not parse, lacks an option or an attention head, or was trained on text of
+                unknown form (name it by `depgen.load(..., form=)`).
         """
         check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)

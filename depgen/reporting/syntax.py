@@ -21,10 +21,11 @@ MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance
 
 def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
     """Accuracy on BLiMP, per cent: `blimp`, and `blimp_<phenomenon>`; an item is a pair, 1 where it is right."""
-    system = system_of(run, beam_size)
+    system = load_run(str(run))
     found = score_pairs(
-        system, read_pairs(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram
-    )
+        system, read_pairs(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram,
+        **_beam(system, beam_size),
+    )  # fmt: skip
     rows = found.rows()
     right = np.array([item.is_right for item in found.items], dtype=np.float64)
     parts = {f"blimp_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "phenomenon"}
@@ -36,23 +37,20 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
 
     Its score is the share of its predictions that hold.
     """
-    system = system_of(run, beam_size)
+    system = load_run(str(run))
     found = score_suites(
-        system, read_suites(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram
-    )
+        system, read_suites(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram,
+        **_beam(system, beam_size),
+    )  # fmt: skip
     rows = found.rows()
     holds = np.array([np.mean(item.holds) for item in found.items])
     parts = {f"suites_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "circuit"}
     return _numbers("suites", rows[-1], parts, holds, what="items")
 
 
-def system_of(run: Path, beam_size: int | None) -> System:
-    """A run's system; one whose scores are bounds searches with so many hypotheses."""
-    system = load_run(str(run))
-    if beam_size is not None and system.model.likelihood == "bound":
-        model: Any = system.model
-        model.beam_size = beam_size
-    return system
+def _beam(system: System, beam_size: int | None) -> dict[str, int | None]:
+    """The option of a beam, of systems whose scores are bounds."""
+    return {"beam_size": beam_size} if system.model.likelihood == "bound" else {}
 
 
 def _numbers(

@@ -9,7 +9,12 @@ from pathlib import Path
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.text_documents import Tokens, document_of
+from depgen.evaluation.trained import system_class
+from depgen.evaluation.trees.graph_parser import BEAM_SIZE, GraphParser
 from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import write_atomically
 from depgen.reporting.arc_picture import arc_picture, edges_of, word_places
 from depgen.reporting.drawing import FONT, Drawing, below_each_other, caption_of, fitted, standing_alone
@@ -65,10 +70,13 @@ def draw_trees(
     corpus: Corpus | None = None,
     split: Split = "test",
     run: str | None = None,
+    sentence: str | None = None,
+    tokens: Tokens = "whitespace",
     attention_head: tuple[int, int] | None = None,
+    beam_size: int | None = None,
     form: FormName | None = None,
     punctuation: Punctuation | None = None,
-    structure: Structure = "tree",
+    structure: Structure | None = None,
     first: int = 1,
     number: int = 10,
     output: Path = Path("trees.html"),
@@ -83,13 +91,18 @@ def draw_trees(
         files: CoNLL-U, with the gold trees; and a second file with the trees of the same sentences to set below them.
         corpus: where the sentences come from in place of a file, with trees or without.
         split: of the corpus.
-        run: a run whose trees are set below; words that it does not read, such as punctuation, hang on the word before.
+        run: a run whose trees or graphs are set below, or drawn alone where there are no gold ones. Words that it does
+            not read, such as punctuation, hang on the word before in a tree, and have no arcs in a graph.
+        sentence: what a run parses, in place of a file or corpus; each line is a sentence.
+        tokens: (sentence) words are separated by white space, or by `rules` for English.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
+        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
         form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
             for a corpus that is already normalised; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         punctuation: what is not counted: words whose gold `relation` is punct, or words of punctuation by their `form`;
             unset: by relation where the gold tree has relations, else by form. The caption says which.
-        structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus.
+        structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
+            run gives, and trees without one.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
         output: `.html` makes one page, with a figure a sentence; `.svg`, `.pdf` or `.png` one picture.
@@ -101,23 +114,30 @@ def draw_trees(
     check_picture(output, without_matplotlib=(".html", ".svg"))
     if first < 1 or number < 1:
         raise UserError(f"first and number: expected 1 or more, found {first} and {number}.")
-    if bool(files) == (corpus is not None) or len(files) + (run is not None) > 2:
-        raise UserError(
-            "Name one file of gold trees or --corpus, and for the trees to set below them a second file or --run."
-        )
-    if run is None and (form, attention_head) != (None, None):
-        raise UserError("form and attention_head say how a run reads and parses: name one by --run.")
-    origin = str(files[0]) if corpus is None else f"{corpus.name}, {split}"
-    if run is not None and structure == "graph":
-        raise UserError("structure: graph draws the graphs of files and corpora; leave it out for the trees of a run.")
-    documents = _read(files[0], structure) if corpus is None else corpus.documents(split)
+    _check_sources(files, corpus, run, sentence)
+    if run is None and (form, attention_head, beam_size) != (None, None, None):
+        raise UserError("form, attention_head and beam_size say how a run reads and parses: name one by --run.")
+    structure = _structure(run, structure)
+    if sentence is not None:
+        origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
+    elif corpus is None:
+        origin, documents = str(files[0]), _read(files[0], structure)
+    else:
+        origin, documents = f"{corpus.name}, {split}", corpus.documents(split)
     chosen = list(islice(_numbered(documents, origin), first - 1, first - 1 + number))
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
     if run is not None:
-        trees = _induced(run, corpus, form=form, attention_head=attention_head)
-        below = trees.annotate([sentence for _, sentence in chosen])
-        drawn = [_trees(*each, ("induced", tree), by=punctuation) for each, tree in zip(chosen, below, strict=True)]
+        if structure == "graph":
+            system = load_run(run, form=form)
+            parser: GraphParser | InducedTrees = GraphParser(system.trained, system.reading, beam_size or BEAM_SIZE)
+        else:
+            parser = _induced(run, corpus, form=form, attention_head=attention_head)
+        below = parser.annotate([each for _, each in chosen])
+        drawn = [
+            _trees(*each, ("induced", tree), by=punctuation, structure=structure)
+            for each, tree in zip(chosen, below, strict=True)
+        ]
     elif len(files) == 2:
         below = list(_same_sentences(files[0], files[1], structure, first=first, number=number))
         drawn = [
@@ -128,6 +148,32 @@ def draw_trees(
         drawn = [_trees(*each, structure=structure) for each in chosen]
     _write(drawn, output, title=origin)
     return f"{output}: {structure}s of {len(drawn)} sentences of {origin}."
+
+
+def _check_sources(files: Sequence[Path], corpus: Corpus | None, run: str | None, sentence: str | None) -> None:
+    """Raises UserError unless one source of sentences is named, and one of trees to set below at most."""
+    if sentence is not None and (files or corpus is not None or run is None):
+        raise UserError("--sentence is what a run parses: name it by --run, and neither a file nor --corpus.")
+    if sentence is None and (bool(files) == (corpus is not None) or len(files) + (run is not None) > 2):
+        raise UserError(
+            "Name one file of gold trees, --corpus or --sentence, and for the trees to set below them a second file or "
+            "--run."
+        )
+
+
+def _structure(run: str | None, wanted: Structure | None) -> Structure:
+    """What is drawn: by default what the run gives, and trees without one.
+
+    Raises:
+        UserError: the run gives something else.
+    """
+    if run is None:
+        return wanted or "tree"
+    kind = system_class(run)
+    given: Structure = "graph" if kind is not None and issubclass(kind, GraphNetwork) else "tree"
+    if wanted not in (None, given):
+        raise UserError(f"structure: {wanted}, but the run gives {given}s: leave it out, or name another run.")
+    return given
 
 
 def _write(drawn: Sequence[Trees], output: Path, *, title: str) -> None:
@@ -204,7 +250,7 @@ def _trees(
     named, left_out = [("" if below is None else "gold", sentence)], list[bool]()
     if below is not None:
         name, other = below
-        if sentence.heads is None and name == "induced":
+        if name == "induced" and (sentence.heads if structure == "tree" else sentence.edges) is None:
             named = [below]
         else:
             rule = by or ("form" if sentence.relations is None else "relation")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.invented_data import write_corpora
+from tests.invented_graphs import ROOTS, write_graph_runs
 from tests.invented_models import write_bert, write_udgn_run
 
 SENTENCE = "the old dog cat saw slept and ran by a river hill . quickly they it was late"
@@ -67,3 +68,19 @@ def parsing_run(parsing_place, monkeypatch):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(parsing_place / name))
     (run,) = (parsing_place / "runs" / "udgn").iterdir()
     return run
+
+
+@pytest.fixture(scope="session")
+def graph_place(tmp_path_factory):
+    """A folder with two runs of GiLT, `gilt` of words and `pieces` of pieces of words."""
+    folder = tmp_path_factory.mktemp("graphs")
+    write_graph_runs(folder)
+    return folder
+
+
+@pytest.fixture
+def graph_runs(graph_place, monkeypatch):
+    """The same, found by name."""
+    for root in ROOTS:
+        monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(graph_place / root))
+    return graph_place

@@ -1,8 +1,9 @@
 """`depgen score`: how likely a system finds a text: each word, sentence and document, and all of it.
 
 What a system gives a word is one of three kinds, which every row names: `exact` log-probabilities by the chain rule;
-`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or
-`bound`. Their perplexities have names of their own, since they do not compare.
+`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or a
+lower `bound` of the exact one, a sum over the structures that a beam of `beam_size` holds. Their perplexities have
+different names, since they do not compare.
 """
 
 import logging
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from depgen.errors import UserError
+from depgen.evaluation.likelihood.bounds import as_words
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.loading import load_pretrained, load_run
@@ -40,6 +42,7 @@ def score(
     tags: TagColumn = "xpos",
     tokens_per_batch: int | None = None,
     device: str | None = None,
+    beam_size: int | None = None,
     next_words: bool = False,
     first_word_space: bool | None = None,
 ) -> str | None:
@@ -73,6 +76,8 @@ def score(
         tokens_per_batch: tokens that are scored at once, padding included; by default as many as are fast on the
             device. A longer sentence or document is scored alone. No score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
+        beam_size: (systems whose scores are bounds, such as GiLT) structures of a text that are summed over; by default
+            as in the run. A larger beam gives a tighter bound and takes longer.
         next_words: (left-to-right systems, rows of words) add the entropy of the distribution that each word was
             predicted from, and the rank of the word in it (1: the likeliest; of several tokens the last place).
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
@@ -91,8 +96,8 @@ def score(
     else:
         system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
     scores = system.score(
-        documents, by=by, unit=unit, reads=reads, next_words=next_words, tokens_per_batch=tokens_per_batch,
-        progress=sys.stderr.isatty(),
+        documents, by=by, unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
+        tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
     )  # fmt: skip
     if not scores.totals.tokens:
         raise UserError(
@@ -114,10 +119,11 @@ def _report(scores: Scores, system: System, reads: Reads | None) -> None:
     words, by_token, known = totals.perplexities(likelihood).values()
     unread = f" ({totals.unread} more are not read in the form `{system.reading.form}`)" if totals.unread else ""
     logger.info(
-        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood %.2f %s; %s per word %s, per token "
+        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %s, per token "
         "%s, per known word %s. Read %s by %s.",
         totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
         "" if likelihood == "pseudo" else " with <eos>", likelihood,
+        as_words(scores.beam_size),
         totals.log_prob / (math.log(2) if unit == "bits" else 1.0), unit, PERPLEXITY[likelihood].replace("_", "-"),
         *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
         "document by document" if system.reads_documents(reads) else "sentence by sentence", system.trained.checkpoint,

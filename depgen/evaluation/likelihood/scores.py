@@ -23,12 +23,14 @@ class Scores(Results[ScoredDocument]):
         by: what a row of the table is.
         unit: of the table's log-probabilities, surprisals and entropies; all attributes are in nats.
         next_words: whether rows of words have entropies and ranks.
+        beam_size: structures of a text that a bound sums over; None for other scores.
     """
 
     likelihood: Likelihood
     by: By = "word"
     unit: Unit = "nats"
     next_words: bool = False
+    beam_size: int | None = None
 
     @property
     def totals(self) -> Totals:
@@ -56,7 +58,7 @@ class Scores(Results[ScoredDocument]):
 
     def _of_words(self) -> Iterator[Row]:
         for number, document in enumerate(self.texts, start=1):
-            words = document.word_rows(scale=self._scale, next_words=self.next_words, likelihood=self.likelihood)
+            words = document.word_rows(scale=self._scale, next_words=self.next_words, **self._kind)
             yield from ({"document": number, **row} for row in words)
 
     def _sums(self, totals: Totals) -> Row:
@@ -66,8 +68,13 @@ class Scores(Results[ScoredDocument]):
             "unknown": totals.unknown,
             **self._scores(totals.log_prob if totals.tokens else None),
             **totals.perplexities(self.likelihood),
-            "likelihood": self.likelihood,
+            **self._kind,
         }
+
+    @property
+    def _kind(self) -> Row:
+        beam = {} if self.beam_size is None else {"beam_size": self.beam_size}
+        return {"likelihood": self.likelihood, **beam}
 
     def _scores(self, log_prob: float | None) -> Row:
         scaled = None if log_prob is None else log_prob / self._scale

@@ -30,11 +30,13 @@ class Answers(Tabular, Generic[Item]):
         items: the pairs or items with their scores.
         protocol: how they were scored.
         likelihood: what the scores are; accuracies of different kinds do not compare.
+        beam_size: of a bound; None for other scores.
     """
 
     items: tuple[Item, ...]
     protocol: ProtocolName
     likelihood: Likelihood
+    beam_size: int | None = None
 
     def finished(self, row: Row, counted: str) -> Row:
         """A row with the share of items with `<unk>`, whether it decides, the protocol and the kind of likelihood.
@@ -45,9 +47,9 @@ class Answers(Tabular, Generic[Item]):
         """
         unknown = 100 * (row[counted] - row[f"known_{counted}"]) / row[counted]
         decided = unknown <= 100 * MOST_UNKNOWN
-        return row | {
-            "unknown": unknown, "decided": decided, "protocol": self.protocol, "likelihood": self.likelihood,
-        }  # fmt: skip
+        beam_size = {} if self.beam_size is None else {"beam_size": self.beam_size}
+        kind = {"protocol": self.protocol, "likelihood": self.likelihood, **beam_size}
+        return row | {"unknown": unknown, "decided": decided, **kind}
 
 
 def written(

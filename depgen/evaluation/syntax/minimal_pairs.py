@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
@@ -165,6 +166,7 @@ def score_pairs(
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
     five_gram: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> PairScores:
@@ -176,6 +178,7 @@ def score_pairs(
         protocol: see `minimal_pairs`.
         tokens: words are separated by white space, or by rules for English.
         five_gram: also train a 5-gram model on the run's corpus.
+        beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
 
@@ -185,7 +188,7 @@ def score_pairs(
     chosen = pairs_of_protocol(pairs, protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
     scores = score_sentences(
-        system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress
+        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
     )  # fmt: skip
     floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
     items = [
@@ -198,7 +201,7 @@ def score_pairs(
         )
         for place, pair in enumerate(chosen)
     ]
-    return PairScores(tuple(items), protocol, system.model.likelihood)
+    return PairScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
 
 
 def minimal_pairs(
@@ -214,6 +217,7 @@ def minimal_pairs(
     item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     device: str | None = None,
 ) -> str | None:
@@ -238,6 +242,7 @@ def minimal_pairs(
         item_output: a file for the scores of each pair, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
 
@@ -254,6 +259,7 @@ def minimal_pairs(
         protocol=protocol,
         tokens=tokens or usual_tokens(protocol, pretrained),
         five_gram=five_gram,
+        beam_size=beam_size,
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
@@ -264,9 +270,9 @@ def minimal_pairs(
 
 def _report(overall: Row, system: System) -> None:
     logger.info(
-        "%d pairs, %s log-likelihood, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
-        overall["pairs"], overall["likelihood"], overall["protocol"], overall["accuracy"],
-        overall["accuracy_by_token"], system.trained.checkpoint,
+        "%d pairs, %s log-likelihood%s, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
+        overall["pairs"], overall["likelihood"], as_words(overall.get("beam_size")), overall["protocol"],
+        overall["accuracy"], overall["accuracy_by_token"], system.trained.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
@@ -218,7 +219,7 @@ class SuiteScores(Answers[ScoredItem]):
     def _mean(self, level: str, name: str, rows: Sequence[Row]) -> Row:
         """The means of the accuracies of suites or circuits, and the sums of their counts."""
         found: Row = {"level": level, "name": name}
-        for measure in list(rows[0])[2:-4]:
+        for measure in list(rows[0])[2 : -4 - (self.beam_size is not None)]:
             values = [row[measure] for row in rows if row[measure] is not None]
             if measure in ("items", "unread", "known_items"):
                 found[measure] = sum(values)
@@ -246,6 +247,7 @@ def score_suites(
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
     five_gram: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> SuiteScores:
@@ -257,6 +259,7 @@ def score_suites(
         protocol: see `syntactic_suites`.
         tokens: words are separated by white space, or by rules for English.
         five_gram: also train a 5-gram model on the run's corpus.
+        beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
 
@@ -269,7 +272,9 @@ def score_suites(
     conditions = [each for suite in suites for item in suite.items for each in item.conditions.values()]
     sentences = [TestSentence(each.place, each.text + stop) for each in conditions]
     scores = iter(
-        score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
+        score_sentences(
+            system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+        )
     )
     floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
     items = []
@@ -279,7 +284,7 @@ def score_suites(
             own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
             assert own is not None
             items.append(ScoredItem(suite, item, predictions, own, floor))
-    return SuiteScores(tuple(items), protocol, system.model.likelihood)
+    return SuiteScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
 
 
 def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
@@ -302,6 +307,7 @@ def syntactic_suites(
     item_output: Path | None = None,
     output: Path | None = None,
     json: bool = False,
+    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     device: str | None = None,
 ) -> str | None:
@@ -324,6 +330,7 @@ def syntactic_suites(
         item_output: a file for the surprisals and outcomes of each item, as JSON lines.
         output: a file for the rows; without it they are printed.
         json: JSON lines instead of tab-separated columns.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
 
@@ -340,6 +347,7 @@ def syntactic_suites(
         protocol=protocol,
         tokens=tokens or usual_tokens(protocol, pretrained),
         five_gram=five_gram,
+        beam_size=beam_size,
         tokens_per_batch=tokens_per_batch,
         progress=sys.stderr.isatty(),
     )
@@ -350,9 +358,9 @@ def syntactic_suites(
 
 def _report(overall: Row, found: SuiteScores, system: System) -> None:
     logger.info(
-        "%d items, %s log-likelihood, protocol %s: %.1f %% (%s). Scored by %s.",
-        len(found.items), found.likelihood, found.protocol, overall["accuracy"], overall["name"],
-        system.trained.checkpoint,
+        "%d items, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
+        len(found.items), found.likelihood, as_words(found.beam_size), found.protocol,
+        overall["accuracy"], overall["name"], system.trained.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(

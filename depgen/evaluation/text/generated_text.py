@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
@@ -17,7 +19,9 @@ from depgen.evaluation.text.document_generation import continue_documents
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import GraphNetwork
 from depgen.seeds import seed_of
+from depgen.trees.conllu import format_conllu
 from depgen.trees.sentence import Sentence
 
 log = logging.getLogger(__name__)
@@ -35,6 +39,7 @@ class GeneratedText:
         log_prob: in nats, of its tokens given the prompt, under the system's own distribution, with that of the end
             unless the text was cut; of all sentences together. With a structure, the joint log-probability.
         structure: what the system has built over it; None from systems without structure.
+        words: those of prompt and text that a graph's edges number; None where the structure is no graph.
         prompt_sentences: the sentences of the prompt, for systems that read documents sentence by sentence; else None.
         sentences: the new sentences, for such systems; else None. A sentence may have no word.
     """
@@ -44,8 +49,22 @@ class GeneratedText:
     seed: int
     log_prob: float
     structure: Any = None
+    words: tuple[str, ...] | None = None
     prompt_sentences: tuple[str, ...] | None = None
     sentences: tuple[str, ...] | None = None
+
+    def to_conllu(self, identifier: str) -> str:
+        """Prompt and text as a sentence in CoNLL-U with its graph in DEPS; empty for a text without words.
+
+        Raises:
+            UserError: it has no graph.
+        """
+        if self.words is None:
+            raise UserError("CoNLL-U holds texts with graphs, found one without: take a run of GiLT, or plain text.")
+        if not self.words:
+            return ""
+        lines = format_conllu(Sentence(self.words, edges=self.structure))
+        return f"# sent_id = {identifier}\n# text = {' '.join(self.words)}\n{lines}\n"
 
 
 @dataclass(frozen=True)
@@ -56,9 +75,18 @@ class GeneratedTexts(Results[GeneratedText]):
         """A row for each text, with its structure where it has one."""
         return [
             {"prompt": each.prompt, "text": each.text, "seed": each.seed, "log_prob": each.log_prob}
+            | ({} if each.words is None else {"words": each.words})
             | ({} if each.structure is None else {"structure": each.structure})
             for each in self.texts
         ]
+
+    def to_conllu(self) -> str:
+        """All texts that have words, prompts included, in CoNLL-U with their graphs in DEPS.
+
+        Raises:
+            UserError: the system builds no graphs.
+        """
+        return "".join(each.to_conllu(f"text-{number}") for number, each in enumerate(self.texts, start=1))
 
 
 @dataclass(frozen=True)
@@ -119,10 +147,14 @@ class TextGenerator:
             batch_size=self.batch_size,
             progress=self.progress,
         )
+        graphs = isinstance(model, GraphNetwork)
         return tuple(
-            GeneratedText(prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure)
-            for prompt, each, seed in zip(self._copies(prompts), texts, seeds, strict=True)
-        )
+            GeneratedText(
+                prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
+                _words(vocabulary, [*begun, *each.ids]) if graphs else None,
+            )
+            for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)
+        )  # fmt: skip
 
     def _documents(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """Where last words are read twice, those that are generated twice are written once."""
@@ -198,6 +230,13 @@ class TextGenerator:
 def _one_line(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     """The words of a text; one line, whatever the pieces hold."""
     return " ".join(vocabulary.decode(ids).split())
+
+
+def _words(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[str, ...]:
+    """The words that tokens spell, as edges number them; `_` for one that has no visible character."""
+    word = vocabulary.word_of_token(ids)
+    parts = np.split(np.array(ids), np.flatnonzero(np.diff(word)) + 1) if ids else []
+    return tuple("_".join(vocabulary.decode(part.tolist()).split()) or "_" for part in parts)
 
 
 def _log_unknown(prompts: Sequence[Sequence[int]], vocabulary: Vocabulary) -> None:

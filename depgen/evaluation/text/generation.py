@@ -11,6 +11,7 @@ from depgen.evaluation.loading import load_run
 from depgen.evaluation.text.generated_text import GeneratedTexts
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import system_class
+from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
 from depgen.trees.lines import read_lines
 from depgen.trees.text_form import FormName
@@ -46,9 +47,10 @@ def generate(
         batch_size: texts written at once; changes nothing but speed.
         seed: of the sampling.
         output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
-            printed.
+            printed. A name that ends in `.conllu` makes it a treebank: prompts and texts with their graphs in DEPS.
         json: JSON lines with prompt, text, seed and log-probability (nats, of the words after the prompt, under the
-            system's own distribution) instead of bare texts; of documents, lists of sentences.
+            system's own distribution) instead of bare texts; of documents, lists of sentences. A system that builds
+            structures adds them, and the words that edges number.
         form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
             in `depgen score`; `as_is` to leave them as they are.
         device: cpu, cuda, …; by default a GPU where there is one.
@@ -57,21 +59,30 @@ def generate(
     Raises:
         UserError: no such run or file, an empty file of prompts, an option that the system lacks, numbers out of range.
     """
+    conllu = output is not None and output.suffix == ".conllu"
     if output is not None:
         check_output(output)
+    if conllu and json:
+        raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
     system = load_run(run, device=device, form=form)
     log.info("Writing with %s", system.trained.checkpoint)
+    if conllu and not isinstance(system.model, GraphNetwork):
+        raise UserError(
+            f"--output {output}: CoNLL-U holds texts with graphs, and {type(system.model).__name__} builds none: take "
+            "another ending, or a run of GiLT."
+        )
     read = read_documents if system.model.reads_sentences else read_prompts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
     )  # fmt: skip
     rows = json_lines(texts) if json else _lines(texts)
-    content = "".join(f"{row}\n" for row in rows)
+    content = texts.to_conllu() if conllu else "".join(f"{row}
+" for row in rows)
     if output is None:
         return content
     write_atomically(output, content)
-    log.info("%d texts written to %s", len(rows), output)
+    log.info("%d texts written to %s", len(texts) if conllu else content.count("\n"), output)
     return None
 
 

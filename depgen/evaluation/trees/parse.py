@@ -93,10 +93,7 @@ def parse(
             [document], decoding=decoding, attention_head=attention_head, beam_size=beam_size,
             tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
         )  # fmt: skip
-    if format == "sdp":
-        content = parsed.to_sdp()
-    else:
-        content = _with_trees(blocks, parsed) if conllu else parsed.to_conllu()
+    content = parsed.to_sdp() if format == "sdp" else _as_conllu(blocks, parsed)
     _report(parsed, source, read_by_run=parser is None)
     if output is None:
         return content
@@ -133,8 +130,10 @@ def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocu
     return TextDocument(path.name, sentences, tuple(f"{path.name}:{block.numbers[0]}" for block in blocks))
 
 
-def _with_trees(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
-    """The lines of CoNLL-U with new trees, or with new graphs."""
+def _as_conllu(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
+    """The sentences in CoNLL-U: of those that came so, the lines with new trees or with new graphs."""
+    if not blocks:
+        return parsed.to_conllu()
     texts = []
     for block, found in zip(blocks, parsed.sentences, strict=True):
         edges = found.edges

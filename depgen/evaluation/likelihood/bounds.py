@@ -1,0 +1,56 @@
+"""The beam of systems whose scores of texts are bounds: sums over the structures that it holds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from depgen.errors import UserError, check_at_least
+from depgen.language_models.base import LanguageModel
+
+
+@contextmanager
+def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
+    """Gives a system a beam of this size, and its own back afterwards; yields the size that counts.
+
+    Args:
+        model: the system.
+        size: None: its own.
+
+    Raises:
+        UserError: the system's scores are no bounds.
+    """
+    check_at_least(1, beam_size=size)
+    if model.likelihood != "bound":
+        if size is not None:
+            raise UserError(
+                f"beam_size is of systems whose scores are bounds, and those of {type(model).__name__} are "
+                f"{model.likelihood}: leave it out."
+            )
+        yield None
+        return
+    system: Any = model
+    own = system.beam_size
+    system.beam_size = own if size is None else size
+    try:
+        yield system.beam_size
+    finally:
+        system.beam_size = own
+
+
+def beam_size_of(model: LanguageModel, size: int | None) -> int | None:
+    """The beam that counts: this one, or by default the system's own; None where its scores are no bounds.
+
+    Raises:
+        UserError: see `beam_of`.
+    """
+    with beam_of(model, size) as found:
+        return found
+
+
+def as_words(size: int | None) -> str:
+    """What a log line says of a beam: nothing without one.
+
+    >>> as_words(20)
+    ' (beam 20)'
+    """
+    return "" if size is None else f" (beam {size})"

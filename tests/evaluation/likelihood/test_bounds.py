@@ -1,0 +1,86 @@
+"""Scores that are bounds: the beam counts, is given back, is named in every row, and prefixes are never likelier."""
+
+import json
+
+import numpy as np
+import pytest
+
+import depgen
+from depgen.cli import main
+from depgen.errors import UserError
+from depgen.evaluation.likelihood.bounds import beam_of
+from tests.evaluation.test_system import MODELS, system_of
+
+SENTENCES = ["The mother ran , quickly .", "She was kind .", "a"]
+
+
+@pytest.fixture(params=["gilt", "pieces"])
+def system(request, graph_runs):
+    return depgen.load(request.param, device="cpu")
+
+
+def test_a_larger_beam_gives_a_tighter_bound(system):
+    system.model.counts_per_hypothesis = None
+    found = [system.score(SENTENCES, beam_size=size, by="all") for size in (1, 3, 30)]
+    bounds = [each.totals.log_prob for each in found]
+    assert bounds == sorted(bounds)
+    assert [each.rows()[0]["beam_size"] for each in found] == [1, 3, 30]
+    assert {each.rows()[0]["likelihood"] for each in found} == {"bound"}
+    assert system.model.beam_size == 3, "the run's"
+    assert system.score(SENTENCES, by="all").rows() == found[1].rows()
+
+
+def test_prefixes_are_never_likelier_than_shorter_ones(system):
+    for size in (1, 4):
+        (scores,) = system.score(["The mother ran , quickly ."], beam_size=size)
+        surprisals = np.array([word.surprisal for word in scores.words])
+        assert (surprisals >= -1e-5).all()
+        assert (np.diff(surprisals.cumsum()) >= -1e-5).all()
+    assert surprisals.sum() == pytest.approx(-scores.log_prob)
+
+
+def test_exact_scores_take_no_beam():
+    system = system_of(MODELS["causal"])
+    with pytest.raises(UserError, match=r"beam_size .* CausalLM are exact: leave"):
+        system.score(["a"], beam_size=3)
+    assert "beam_size" not in system.score(["a"], by="all").rows()[0]
+    with pytest.raises(UserError, match="beam_size"), beam_of(system.model, 0):
+        pass
+
+
+def test_the_beam_is_given_back_after_a_mistake(graph_runs):
+    model = depgen.load("gilt", device="cpu").model
+    with pytest.raises(ZeroDivisionError), beam_of(model, 7):
+        1 // (model.beam_size - 7)
+    assert model.beam_size == 3
+
+
+def test_verbs_take_a_beam_and_name_it(graph_runs, tmp_path, capsys):
+    (tmp_path / "pairs.tsv").write_text("good\tbad\nThe mother ran.\tThe mother run.\n")
+    suite = {
+        "meta": {"name": "number", "metric": "sum"},
+        "region_meta": {"1": "subject", "2": "verb"},
+        "predictions": [{"type": "formula", "formula": "(2;%good%) < (2;%bad%)"}],
+        "items": [{
+            "item_number": 1,
+            "conditions": [
+                {"condition_name": name, "regions": [
+                    {"region_number": 1, "content": "The mother"}, {"region_number": 2, "content": verb},
+                ]}
+                for name, verb in (("good", "runs"), ("bad", "run"))
+            ],
+        }],
+    }  # fmt: skip
+    (tmp_path / "suite.json").write_text(json.dumps(suite))
+    (tmp_path / "text.txt").write_text("She ran .\n")
+    for verb, file in {"score": "text.txt", "minimal-pairs": "pairs.tsv", "syntactic-suites": "suite.json"}.items():
+        found = []
+        for size in (2, 20):
+            command = [verb, str(tmp_path / file), "--run", "pieces", "--device", "cpu", "--beam_size", str(size)]
+            assert main([*command, "--json"]) == 0
+            printed = capsys.readouterr()
+            rows = [json.loads(line) for line in printed.out.splitlines()]
+            assert {(row["likelihood"], row["beam_size"]) for row in rows} == {("bound", size)}
+            assert f"(beam {size})" in printed.err
+            found.append(rows)
+        assert verb != "score" or found[0][0]["log_prob"] < found[1][0]["log_prob"]
