@@ -77,8 +77,7 @@ def generate(
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
     )  # fmt: skip
     rows = json_lines(texts) if json else _lines(texts)
-    content = texts.to_conllu() if conllu else "".join(f"{row}
-" for row in rows)
+    content = texts.to_conllu() if conllu else "".join(f"{row}\n" for row in rows)
     if output is None:
         return content
     write_atomically(output, content)
