@@ -331,7 +331,7 @@ class GiLT(LeftToRight):
         if self.tape_through == "position":
             backbone: Any = self.backbone
             queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
-        of_heads = table.unflatten(-1, queries.shape[1::2])
+        of_heads = table.view(*table.shape[:2], *queries.shape[1::2])
         scaled: Tensor = coded_scores(queries, of_heads, codes) * queries.size(-1) ** -0.5
         return scaled
 

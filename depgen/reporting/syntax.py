@@ -24,7 +24,7 @@ def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_
     system = load_run(str(run))
     found = score_pairs(
         system, read_pairs(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram,
-        **_beam(system, beam_size),
+        beam_size=_beam(system, beam_size),
     )  # fmt: skip
     rows = found.rows()
     right = np.array([item.is_right for item in found.items], dtype=np.float64)
@@ -40,7 +40,7 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     system = load_run(str(run))
     found = score_suites(
         system, read_suites(None), protocol=protocol, tokens=usual_tokens(protocol, None), five_gram=five_gram,
-        **_beam(system, beam_size),
+        beam_size=_beam(system, beam_size),
     )  # fmt: skip
     rows = found.rows()
     holds = np.array([np.mean(item.holds) for item in found.items])
@@ -48,9 +48,9 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     return _numbers("suites", rows[-1], parts, holds, what="items")
 
 
-def _beam(system: System, beam_size: int | None) -> dict[str, int | None]:
-    """The option of a beam, of systems whose scores are bounds."""
-    return {"beam_size": beam_size} if system.model.likelihood == "bound" else {}
+def _beam(system: System, beam_size: int | None) -> int | None:
+    """The size of the beam, of systems whose scores are bounds."""
+    return beam_size if system.model.likelihood == "bound" else None
 
 
 def _numbers(

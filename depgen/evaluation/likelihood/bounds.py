@@ -20,16 +20,16 @@ def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
         UserError: the system's scores are no bounds.
     """
     check_at_least(1, beam_size=size)
-    if model.likelihood != "bound":
+    system: Any = model
+    own = getattr(system, "beam_size", None)
+    if model.likelihood != "bound" or own is None:
         if size is not None:
             raise UserError(
-                f"beam_size is of systems whose scores are bounds, and those of {type(model).__name__} are "
+                f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
                 f"{model.likelihood}: leave it out."
             )
         yield None
         return
-    system: Any = model
-    own = system.beam_size
     system.beam_size = own if size is None else size
     try:
         yield system.beam_size
