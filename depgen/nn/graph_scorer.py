@@ -295,7 +295,7 @@ class GraphScorer(nn.Module):
         chosen = opens.nonzero()[:, 0]
         numbers = state.lengths[chosen] + 1
         longest = len(state.tables.parent.centred) - self.codes * len(self.embeddings) - 1
-        if nodes > longest:
+        if nodes > longest and bool((numbers > longest).any()):
             raise UserError(f"a sentence has more than {longest} words; pass the longest's as root_state(words=...)")
         known = self._encoded(words[chosen], state.tables)
         column = torch.arange(nodes, device=words.device)
