@@ -111,7 +111,8 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
     metrics = result.metrics
     assert {*COMPARED, *FREE, "blimp_unknown"} <= metrics.keys()
     assert metrics["suites"] == pytest.approx((metrics["suites_agreement"] + metrics["suites_long_distance"]) / 2)
-    assert metrics["suites_chance"] == metrics["blimp_chance"] == 50
+    assert metrics["blimp_chance"] == 50
+    assert metrics["suites_chance"] == pytest.approx(50, abs=1), "by simulation"
     assert metrics["suites_unknown"] == metrics["blimp_unknown"] == 0
     pairs, items = (item_scores([result], key) for key in ("blimp", "suites"))
     assert len(pairs) == 4, "the first and the eleventh of each paradigm"
@@ -183,6 +184,6 @@ def test_the_table_names_bounds_and_marks_none_of_another_kind(capsys):
     assert "suites, blimp" in notes["Not compared"]
     assert "exact / pseudo" in notes["Not compared"]
     assert "100.0 % of the pairs hold <unk>" in notes["Not computed"]
-    (line,) = [each for each in text.splitlines() if each.startswith("| pseudo")]
-    assert "*" not in line
-    assert "°" not in line
+    lines = [each for each in text.splitlines() if each.startswith("| pseudo")]
+    assert lines
+    assert not {"*", "°"} & {*"".join(lines)}
