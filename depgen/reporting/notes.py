@@ -9,7 +9,7 @@ from depgen.reporting.definition import Column, Row
 from depgen.reporting.digests import change_since
 from depgen.reporting.extras import mean_of, tokens_of
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
-from depgen.reporting.results import OF_DOCUMENTS, UNKNOWN, Result
+from depgen.reporting.results import BOUND, OF_DOCUMENTS, UNKNOWN, Result
 from depgen.reporting.store import Ours
 
 MATCHED = 0.01
@@ -293,6 +293,11 @@ def _settings(ours: Ours) -> Iterator[str]:
         for setting, names in sorted(settings.items()):
             of = letters.get(setting, f" ({_listed(names)})") if len(settings) > 1 else ""
             columns.setdefault(setting, []).append(column.header + of)
+        bounds = _grouped(
+            (bound, result.row) for result in ours.results if (bound := result.settings.get(column.key + BOUND))
+        )
+        for bound, names in sorted(bounds.items()):
+            columns.setdefault(bound, []).append(f"{column.header} ({_listed(names)})")
     for setting, headers in columns.items():
         yield f"{_listed(headers)}: {setting}"
 

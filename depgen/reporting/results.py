@@ -33,6 +33,8 @@ class Budget:
 
 UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
+BOUND = "_bound"
+"""The name of a measure's setting that says of what its scores are bounds ends so; systems compare all the same."""
 OF_DOCUMENTS = "_unk_rate_of_documents"
 """How names of metrics end that are shares of words which a system reads as `<unk>` in the documents it judges."""
 DOCUMENTS = "_documents"

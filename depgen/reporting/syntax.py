@@ -14,6 +14,7 @@ from depgen.evaluation.syntax.suites import read_suites
 from depgen.evaluation.syntax.syntactic_suites import score_suites
 from depgen.evaluation.system import System
 from depgen.reporting.numbers import Numbers
+from depgen.reporting.results import BOUND
 
 MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance", "accuracy_5gram": "_5gram"}
 """The columns of a benchmark, by the measure of its overall row."""
@@ -29,7 +30,7 @@ def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_
     rows = found.rows()
     right = np.array([item.is_right for item in found.items], dtype=np.float64)
     parts = {f"blimp_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "phenomenon"}
-    return _numbers("blimp", rows[-1], parts, right, what="pairs")
+    return _numbers("blimp", rows[-1], parts, right, what="pairs", bound=_bound(system))
 
 
 def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
@@ -45,12 +46,20 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     rows = found.rows()
     holds = np.array([np.mean(item.holds) for item in found.items])
     parts = {f"suites_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "circuit"}
-    return _numbers("suites", rows[-1], parts, holds, what="items")
+    return _numbers("suites", rows[-1], parts, holds, what="items", bound=_bound(system))
 
 
 def _beam(system: System, beam_size: int | None) -> int | None:
     """The size of the beam, of systems whose scores are bounds."""
     return beam_size if system.model.likelihood == "bound" else None
+
+
+def _bound(system: System) -> str | None:
+    """How far a search goes whose scores are bounds; None for other scores."""
+    if system.model.likelihood != "bound":
+        return None
+    model: Any = system.model
+    return f"lower bounds of log-likelihoods, over {model.beam_size} hypotheses"
 
 
 def _numbers(
@@ -60,16 +69,22 @@ def _numbers(
     items: np.ndarray,
     *,
     what: str,
+    bound: str | None,
 ) -> Numbers:
-    """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`."""
+    """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`, but the 5-gram model's."""
     found = Numbers()
+    if bound is not None:
+        found.settings[key + BOUND] = bound
     # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
     kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
     setting = f"protocol {overall['protocol']}, {kind}"
     accuracies = {key + end: overall[name] for name, end in MEASURES.items() if overall.get(name) is not None}
-    found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"]})
+    floor = {name: value for name, value in accuracies.items() if name == f"{key}_5gram"}
+    found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"], **floor})
     if not overall["decided"]:
-        reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>; the others: {overall['known_accuracy']:.1f} %"
+        known = overall["known_accuracy"]
+        others = "" if known is None else f"; the others: {known:.1f} %"
+        reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>{others}"
         found.not_computed.update(dict.fromkeys(_compared(accuracies | dict(parts), key), reason))
         return found
     found.metrics.update({**accuracies, **parts})

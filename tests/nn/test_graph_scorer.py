@@ -197,8 +197,8 @@ def test_hypotheses_that_branch_get_the_scores_of_their_own_past():
 def test_hypotheses_open_words_at_different_times():
     scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((4, 4, 2))
     whole = scorer(vectors, tapes, lengths)
-    state, numbers = scorer.root_state(3), [0, 0, 0]
-    for opens in ([1, 0, 1], [0, 0, 0], [1, 1, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]):
+    state, numbers = scorer.root_state(3, words=4), [0, 0, 0]
+    for opens in ([1, 0, 1], [0, 0, 0], [1, 1, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0], [0, 0, 0]):
         nodes = max(numbers) + 1
         features = torch.full((3, 3, nodes), 7)  # of words that a row has not
         for row, t in enumerate(numbers):
