@@ -13,7 +13,7 @@ from torch import Tensor
 from depgen.data.batch import ItemBatch, Stretch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.trees.feature_tapes import FEATURES, LARGEST, arcs_by_later_word, feature_tapes
+from depgen.trees.feature_tapes import FEATURES, LARGEST, arcs_by_later_word, check_tape_options, feature_tapes
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,18 @@ class Tapes:
     disconnected: int = 0
     max_count: int = 29
 
+    def __post_init__(self) -> None:
+        check_tape_options(self.degree_weights, self.distance_weights, self.disconnected)
+
     @property
     def codes(self) -> int:
         """How many values a feature has."""
         return max(LARGEST, self.disconnected) + 1
 
     def of(self, heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int) -> np.ndarray:
-        """The tapes of a sentence; an arc of a word to itself is in none, as no search chooses one."""
-        others = heads != dependents
+        """The tapes of a sentence."""
         weights = {"degree_weights": self.degree_weights, "distance_weights": self.distance_weights}
-        return feature_tapes(heads[others], dependents[others], words, **weights, disconnected=self.disconnected)
+        return feature_tapes(heads, dependents, words, **weights, disconnected=self.disconnected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class GraphBatch(TokenBatch):
         word_lengths: number of words of each sentence.
         tapes: feature tapes; None without graphs.
         from_earlier: whether word i has an arc from j < i (0 = root), at `[i - 1, j]`; None without graphs.
-        to_earlier: whether it has one to j <= i; None without graphs.
+        to_earlier: whether it has one to j < i; None without graphs.
     """
 
     on_cpu: ClassVar[frozenset[str]] = TokenBatch.on_cpu | {"word_lengths"}
@@ -76,7 +78,7 @@ class GraphBatch(TokenBatch):
         """The number of each word's arcs with earlier words and the root."""
         assert self.from_earlier is not None
         assert self.to_earlier is not None
-        return self.from_earlier.sum(-1) + self.to_earlier.tril().sum(-1)  # without self-loops
+        return self.from_earlier.sum(-1) + self.to_earlier.sum(-1)
 
 
 def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
@@ -115,6 +117,8 @@ def with_graphs(
     found = torch.zeros(rows, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
     from_earlier, to_earlier = torch.zeros(2, rows, words, words + 1, dtype=torch.bool)
     for row, ((heads, dependents), size) in enumerate(zip(edges, batch.word_lengths.tolist(), strict=True)):
+        others = heads != dependents  # no search chooses an arc of a word to itself
+        heads, dependents = heads[others], dependents[others]
         arcs = arcs_by_later_word(heads, dependents, size)
         found[row, :, : size + 1, : size + 1] = torch.from_numpy(tapes.of(heads, dependents, size))
         for whole, each in zip((from_earlier, to_earlier), arcs, strict=True):

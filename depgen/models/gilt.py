@@ -27,14 +27,15 @@ D2. The authors add a bias to each projection of features. It adds the same to t
     nothing: it is left out (49,152 parameters at the paper's size).
 D3. The middle layer of word vectors is L/2 + 1, as in the code; the paper has L/2. `middle_layer` chooses.
 D4. The code weighs the sums of a sentence 1 : 0.4 : 0.4 (tokens, arcs, counts); Eq. 6 has means, and 1 : 0.2 : 0.2.
-    `normalization` and the three weights choose. Sums are divided by the tokens of the batch, not by its sentences.
+    `normalization` and the three weights choose. Sums are divided by the tokens of the batch, not by its sentences, so
+    that gradients are smaller and a `clip` of the same size acts less often.
 D5. Numbers of arcs that a word can't have get no probability. The code cuts the beam to the likeliest numbers before it
     leaves out the impossible ones, which can leave nothing.
 D6. The degree counts all arcs. In the code's inference a word's own degree grows by one arc of each direction at most.
 D7. Arcs in both directions between two words count with the smaller weight in both directions; the code weighs them
     otherwise in training than in inference.
-D8. An arc of a word to itself is learnt as in the code, but it is in no tape, as no search chooses one.
-D9. Batches are drawn anew in each epoch; the code has one order for all.
+D8. An arc of a word to itself is left out of graphs, as no search chooses one; it is learnt as absent (`self_loops`).
+D9. Each epoch has another order of batches; the code has one order for all.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,6 +56,7 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneS
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.beam import search_parts
 from depgen.decoding.generated import Generated
 from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
 from depgen.decoding.graph_state import GraphState
@@ -71,9 +73,6 @@ from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.trees.feature_tapes import DISCONNECTED, FEATURES
 from depgen.trees.sentence import Edge
-
-HYPOTHESES = {"cpu": 1 << 11, "cuda": 1 << 14}
-"""Hypotheses searched at once: the sentences of a batch are searched in parts of so many."""
 
 Feature = Literal["degree", "depth", "distance"]
 
@@ -188,7 +187,8 @@ class GiLT(LeftToRight):
     Args:
         backbone: makes the Transformer from the vocabulary size; in YAML a class path with all its other arguments.
         vocabulary_size: number of token types; linked from the data.
-        features: those that attention and scorer see; none: graphs are predicted and change nothing.
+        features: those that attention and scorer see; none: graphs are predicted and change nothing, so that scores of
+            texts are exact.
         tape_layers: the last layers that see features; None: all.
         tape_through: features are added to the `content` keys, to the relative `position`s, or to the projected `key`
             as in the authors' GPT-2; None: `content` where the backbone has relative positions, else `key` (D1).
@@ -252,7 +252,7 @@ class GiLT(LeftToRight):
         disconnected = 0 if distance_codes == "shared" else DISCONNECTED
         self.tapes = Tapes(degree_weights, distance_weights, disconnected, max_count)
         self.first_tape_layer = layers - _at_most(layers, tape_layers=tape_layers)
-        self.middle_layer = _at_most(layers, middle_layer=middle_layer or layers // 2 + 1)
+        self.middle_layer = _at_most(layers, middle_layer=layers // 2 + 1 if middle_layer is None else middle_layer)
         relative = getattr(self.backbone, "content_bias", None) is not None
         self.tape_through = tape_through or ("content" if relative else "key")
         if self.tape_through != "key" and not relative:
@@ -267,6 +267,8 @@ class GiLT(LeftToRight):
             features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
             codes=self.tapes.codes,
         )  # fmt: skip
+        if not features:
+            self.likelihood = "exact"  # tokens do not depend on graphs
         self.self_loops, self.normalization = self_loops, normalization
         self.weights = token_weight, arc_weight, count_weight
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
@@ -379,13 +381,17 @@ class GiLT(LeftToRight):
             UserError: a sentence has no graph.
         """
         if batch.tapes is None:
-            raise UserError("GiLT learns from graphs, and a sentence has none: set data.init_args.annotator.")
+            raise UserError(
+                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator to "
+                "one that gives every sentence a graph or a tree."
+            )
         tokens, arcs, counts = self._sentence_losses(batch)
         names = ("token_loss", "arc_loss", "count_loss")
         for name, each in zip(names, (tokens, arcs, counts), strict=True):
             self.log_train(each.detach().sum(), batch.global_tokens, name=name)
         if self.normalization == "means":
             words, lengths = (each.to(tokens.device) for each in (batch.word_lengths, batch.lengths))
+            words = words.clamp_min(1)
             pairs = words * (words + 1 if self.self_loops else words)
             # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
             scale = lengths.sum() / len(lengths)
@@ -420,23 +426,28 @@ class GiLT(LeftToRight):
             targets=batch.lengths.sum(),
         )
 
+    def test_step(self, batch: GraphBatch, batch_idx: int) -> None:
+        """The bound of the tokens, also where graphs are known."""
+        super().test_step(replace(batch, tapes=None, from_earlier=None, to_earlier=None), batch_idx)
+
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """What each target adds to the log-probability (nats) of its sentence, over the graphs that a beam holds.
 
-        Their sums are lower bounds of log-probabilities. The arcs of a word are counted at the target after its first
-        token.
+        Their sums are lower bounds of log-probabilities; exact ones without features. The arcs of a word are counted at
+        the target after its first token.
         """
         assert isinstance(batch, GraphBatch)
+        if not self.tape_attention.places:
+            return word_log_probs(self.backbone(batch.inputs).hidden, *self._output, batch.targets)
         return self._found(GraphSearch(self, self.beam_size, self.counts_per_hypothesis), batch)[0]
 
     def _found(self, search: GraphSearch, batch: GraphBatch, *, graphs: bool = False) -> tuple[Tensor, list[Any]]:
         """What `GraphSearch.run` returns of a batch, which is searched in parts."""
-        at_once = max(1, HYPOTHESES.get(batch.inputs.device.type, 1 << 11) // search.beam_size)
+        (items, length), device = batch.inputs.shape, batch.inputs.device
         sums, edges = [], list[tuple[Edge, ...]]()
-        for first in range(0, len(batch.inputs), at_once):
-            rows = slice(first, first + at_once)
+        for rows in search_parts(items, length=length, beam_size=search.beam_size, device=device):
             part = search if search.forced is None else replace(search, forced=search.forced[rows])
             log_probs, found = part.run(
                 batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows], graphs=graphs

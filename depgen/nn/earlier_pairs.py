@@ -32,12 +32,13 @@ class EarlierPairs:
     rootless: Int[Tensor, " rootless"]
 
     @classmethod
-    def of(cls, lengths: Int[Tensor, " batch"], longest: int) -> "EarlierPairs":
-        """The pairs of sentences of some lengths; waits for a GPU once.
+    def of(cls, lengths: Int[Tensor, " batch"], longest: int, *, device: torch.device | None = None) -> "EarlierPairs":
+        """The pairs of sentences of some lengths; waits for a GPU if the lengths are there.
 
         Args:
             lengths: in words.
             longest: to which the batch is padded.
+            device: of the result; None: that of the lengths.
 
         >>> pairs = EarlierPairs.of(torch.tensor([1, 2]), 3)
         >>> pairs.places.tolist(), pairs.current.tolist(), pairs.earlier.tolist(), pairs.rows.tolist()
@@ -45,7 +46,7 @@ class EarlierPairs:
         """
         all_lengths = lengths.tolist()
         number, pairs = sum(all_lengths), sum(n * (n + 1) // 2 for n in all_lengths)
-        lengths = lengths.long()
+        lengths = lengths.to(device=lengths.device if device is None else device, dtype=torch.long, non_blocking=True)
         first = lengths.cumsum(0) - lengths
         every = torch.arange(pairs, device=lengths.device)
         sentence = _repeated(torch.arange(len(lengths), device=lengths.device), lengths, number)

@@ -229,7 +229,7 @@ class GraphScorer(nn.Module):
             tables: of at least that many words; None computes them.
         """
         batch, longest, _ = words.shape
-        pairs = EarlierPairs.of(lengths, longest)
+        pairs = EarlierPairs.of(lengths, longest, device=words.device)
         tables = tables or self.tables(longest)
         known = self._encoded(words.flatten(0, 1).index_select(0, pairs.places), tables)
         before = pairs.words[pairs.current] - 1

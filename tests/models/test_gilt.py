@@ -191,7 +191,7 @@ def test_the_loss_is_that_of_scalar_loops(options, normalization):
         losses.append(
             oracle.joint_loss(
                 [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)],
-                set(arcs), logits,
+                {arc for arc in arcs if arc[0] != arc[1]}, logits,
                 [slow.count_log_probs(word, arcs) for word in range(1, len(ids) + 1)],
                 weights=model.weights, normalization=normalization, self_loops=model.self_loops,
             )
@@ -303,6 +303,27 @@ def test_a_words_graph_moves_nothing_before_the_word():
         assert torch.equal(before[1].counts[0, :word], after[1].counts[0, :word])
 
 
+@torch.no_grad()
+def test_scores_without_features_are_exact():
+    model = system(features=[], beam_size=1, counts_per_hypothesis=1)
+    batch = batch_of(model)
+    assert model.likelihood == "exact"
+    expected = model.teacher_forced(batch)[0][batch.is_word]
+    torch.testing.assert_close(model.log_probs(batch)[batch.is_word], expected, rtol=1e-10, atol=1e-10)
+
+
+@torch.no_grad()
+def test_a_test_gives_bounds_where_graphs_are_known():
+    model, found = system(), []
+    model.log = lambda *args, **kwargs: None
+    batch = batch_of(model)
+    model.on_test_epoch_start()
+    model.test_step(batch, 0)
+    for row, nll in enumerate(model.test_scores()[1]):
+        found.append(-model.log_probs(batch)[row][batch.is_word[row]].sum().item())
+        assert nll == pytest.approx(found[row])
+
+
 def test_graphs_change_nothing_without_features():
     model = system(features=[])
     one, other = (model.teacher_forced(batch_of(model, [(GRAPHS[0][0], arcs)]))[0] for arcs in (GRAPHS[0][1], []))
@@ -357,7 +378,7 @@ def test_rows_of_a_stream_are_refused():
 
 @pytest.mark.parametrize(("options", "name"), [
     ({"tape_layers": 4}, "tape_layers: expected 1 to 3"), ({"middle_layer": 9}, "middle_layer"),
-    ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
+    ({"degree_weights": (0, 1)}, "degree_weights"), ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
 ])  # fmt: skip
 def test_impossible_options_are_refused(options, name):
     with pytest.raises(UserError, match=name):
