@@ -78,9 +78,9 @@ def shifted(by_distance: Float[Tensor, "*rows length distances"]) -> Float[Tenso
     The last query has its largest distance in column 0, each earlier query one column later. The last column, of which
     nothing is used, makes this a shift of the start in memory.
 
-    >>> shifted(torch.tensor([[2, 1, 0, -1], [2, 1, 0, -1]]))
-    tensor([[ 1,  0, -1],
-            [ 2,  1,  0]])
+    >>> shifted(torch.tensor([[2.0, 1.0, 0.0, -1.0], [2.0, 1.0, 0.0, -1.0]]))
+    tensor([[ 1.,  0., -1.],
+            [ 2.,  1.,  0.]])
     """
     length, distances = by_distance.shape[-2:]
     flat = by_distance.flatten(-2)[..., length - 1 : length * distances - 1]

@@ -7,7 +7,6 @@ spans of two words or more; constituents over the same words are one span, whate
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -68,17 +67,6 @@ def bracketing(constituents: Sequence[Constituent]) -> Bracketing:
     [(0, 2)]
     """
     return frozenset((start, end) for start, end, _ in constituents if end - start > 1)
-
-
-def kept_constituents(constituents: Sequence[Constituent], kept: Sequence[bool]) -> tuple[Constituent, ...]:
-    """The constituents over the words that stay, numbered anew; those of none of these go.
-
-    >>> kept_constituents([(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP")], [False, True, True])
-    ((0, 2, 'S'), (0, 2, 'VP'))
-    """
-    before = [0, *accumulate(map(int, kept))]  # kept words before each position
-    moved = ((before[start], before[end], label) for start, end, label in constituents)
-    return tuple(sorted((each for each in moved if each[0] < each[1]), key=_top_down))
 
 
 def check_constituents(

@@ -192,11 +192,11 @@ def test_options_that_no_size_could_use_are_refused(project, options, message):
 
 
 def test_options_make_another_experiment_of_a_row(project):
-    text = "name: Later, experiment: dm_toy, options: {seed_everything: {small: 5, paper: 6}, trainer.max_epochs: 2}"
+    text = "name: Later, experiment: dm_toy, options: {seed_everything: {small: 5, paper: 6}, trainer.max_epochs: 3}"
     (project / "experiments/tables/toy.yaml").write_text(TABLE.replace("name: Later", text, 1))
     row = load_definition("toy").row("Later")
     assert row.experiment_at("paper").arguments == [
-        "--config", "experiments/dm_toy.yaml", "--seed_everything=6", "--trainer.max_epochs=2",
+        "--config", "experiments/dm_toy.yaml", "--seed_everything=6", "--trainer.max_epochs=3",
     ]  # fmt: skip
     assert row.experiment_at("small").settings["seed_everything"] == 5
     assert row.experiment_at("small").digest != load_definition("toy").row("DM-Base").experiment_at("small").digest

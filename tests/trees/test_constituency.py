@@ -13,13 +13,13 @@ from depgen.trees.constituency import (
     check_constituents,
     format_bracketing,
     heads_of_bracketing,
-    kept_constituents,
     left_branching,
     random_bracketing,
     read_bracketed,
     right_branching,
     unlabelled_f1,
 )
+from depgen.trees.removal import kept_constituents
 
 TREES = r"""
 ( (S

@@ -128,7 +128,7 @@ def bracketing_f1(
     return _as_json(facts, rows) if json else _as_table(facts, rows)
 
 
-def _by_layer(distances: Sequence[Distances], layer: int | None, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
+def _by_layer(distances: Sequence[np.ndarray], layer: int | None, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
     count = distances[0].shape[0]
     if layer is not None and not 0 <= layer < count:
         raise UserError(f"There is no layer {layer}: the network has distances in {count}, from 0 on.")
