@@ -84,3 +84,18 @@ def test_verbs_take_a_beam_and_name_it(graph_runs, tmp_path, capsys):
             assert f"(beam {size})" in printed.err
             found.append(rows)
         assert verb != "score" or found[0][0]["log_prob"] < found[1][0]["log_prob"]
+
+
+def test_the_test_split_takes_a_beam_and_keeps_the_runs_own_numbers(graph_runs, capsys):
+    run = next((graph_runs / "runs/gilt").iterdir())
+    found = {}
+    for more in ((), ("--beam_size", "9")):
+        assert main(["test", "--run", str(run), "--trainer.accelerator", "cpu", *more]) == 0
+        printed = dict(line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line)
+        assert printed["likelihood"] == "bound"
+        found[printed["beam_size"]] = float(printed["test/loss"])
+    assert found["9"] < found["3"]
+    kept = json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
+    assert kept == pytest.approx(found["3"], rel=1e-5)
+    assert main(["fit", "--resume", str(run), "--beam_size", "3"]) == 2
+    assert "--model.init_args.beam_size" in capsys.readouterr().err
