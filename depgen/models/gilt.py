@@ -434,9 +434,14 @@ class GiLT(LeftToRight):
         sums, edges = [], list[tuple[Edge, ...]]()
         for first in range(0, len(batch.inputs), at_once):
             rows = slice(first, first + at_once)
+            columns = slice(int(batch.lengths[rows].max()))
             part = search if search.forced is None else replace(search, forced=search.forced[rows])
             log_probs, found = part.run(
-                batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows], graphs=graphs
+                batch.inputs[rows, columns],
+                batch.targets[rows, columns],
+                batch.opens[rows, columns],
+                batch.lengths[rows],
+                graphs=graphs,
             )
             sums.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
             edges += found
