@@ -27,7 +27,8 @@ from tests.invented_syntax import write_syntax
 
 ROOT = Path(__file__).parent.parent
 GUIDES = (
-    "data", "training", "text", "scoring", "syntax", "trees", "graphs", "documents", "coherence", "people", "tables", "speed",
+    "data", "training", "text", "scoring", "syntax", "trees", "graphs", "documents", "coherence",
+    "people", "tables", "speed",
 )  # fmt: skip
 PAGES = {
     "README": (ROOT / "README.md").read_text(encoding="utf-8"),
