@@ -33,16 +33,23 @@ class KeptNumbers:
         run: the run that is evaluated; None: a new system.
         checkpoint: the file that its weights are from.
         other_data: whether the data are others than the run's.
+        other_beam: whether bounds are summed over a beam of another size than the run's.
     """
 
-    def __init__(self, verb: str, run: Path | None, checkpoint: Path | None, *, other_data: bool) -> None:
-        self.verb, self.run, self.checkpoint, self.other_data = verb, run, checkpoint, other_data
+    def __init__(
+        self, verb: str, run: Path | None, checkpoint: Path | None, *, other_data: bool, other_beam: bool = False
+    ) -> None:
+        self.verb, self.run, self.checkpoint = verb, run, checkpoint
+        self.other_data, self.other_beam = other_data, other_beam
         self._digest_before = self._digest()
 
     def keep(self, metrics: Mapping[str, float], trainer: L.Trainer) -> None:
         """Write the numbers into the run folder when they are those of its best checkpoint on a whole split."""
         if self.other_data:
             logger.warning("Printed only: %s keeps numbers on the data that the run belongs to.", NUMBERS[self.verb])
+            return
+        if self.other_beam:
+            logger.warning("Printed only: %s keeps numbers of the run's own beam_size.", NUMBERS[self.verb])
             return
         if not is_best(self.run, self.checkpoint) or not takes_everything(trainer, self.verb):
             logger.info("Printed only: %s keeps numbers of %s on a whole split.", NUMBERS[self.verb], BEST)

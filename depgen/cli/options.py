@@ -24,10 +24,10 @@ HIDDEN_OF_TRAINER = (
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
 _OF_FIT = ("resume", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
 HIDDEN = {
-    "fit": ("run", "input", "ckpt_path"),
-    "validate": (*_OF_FIT, "input", "verbose"),
+    "fit": ("run", "input", "ckpt_path", "beam_size"),
+    "validate": (*_OF_FIT, "input", "verbose", "beam_size"),
     "test": (*_OF_FIT, "input", "verbose"),
-    "predict": (*_OF_FIT, "return_predictions"),
+    "predict": (*_OF_FIT, "return_predictions", "beam_size"),
 }
 """What a verb refuses, or answers for itself."""
 
@@ -73,6 +73,11 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
     parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
     parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
+    parser.add_argument(
+        "--beam_size",
+        type=PositiveInt | None,
+        help="structures of a text that are summed over, where scores are bounds",
+    )
     parser.add_argument("--parser", type=str, help="learn from the trees of this run of UDGN or the like")
     parser.add_argument(
         "--wandb",

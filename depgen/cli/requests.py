@@ -63,9 +63,14 @@ class Request:
         parser.add_argument("--ckpt_path")
         parser.add_argument("--input")
         parser.add_argument("--size")
+        parser.add_argument("--beam_size")
         found, _ = parser.parse_known_args(list(arguments))
         if found.input is not None:
             raise UserError(f"--input is a file to be parsed: say depgen predict --input {found.input}.")
+        if verb != "test" and found.beam_size is not None:
+            raise UserError(
+                f"--beam_size is of depgen test; depgen {verb} takes the system's: --model.init_args.beam_size."
+            )
         if verb == "fit" and found.ckpt_path is not None:
             raise refused_start(found.ckpt_path)
         if verb == "fit" and found.run is not None:

@@ -25,6 +25,7 @@ from depgen.data.run_record import DataRecord, data_tags, other_data, other_tree
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
+from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
 from depgen.processes import process_rank
@@ -56,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "name", "input", "parser", "size", "wandb")
+OWN_OPTIONS = ("resume", "run", "name", "input", "parser", "size", "wandb", "beam_size")
 
 
 class RunCLI(LightningCLI):
@@ -284,7 +285,8 @@ class RunCLI(LightningCLI):
             record = [DataRecord(folder)] if self.source is None else []
             guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
             return [*bar, *record, *guards]
-        if self.request.verb == "test" and is_best(self.source, self.checkpoint) and not self._other_data:
+        kept = is_best(self.source, self.checkpoint) and not self._other_data and not self._other_beam
+        if self.request.verb == "test" and kept:
             return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
         if self.request.verb == "predict" and self.source is not None and isinstance(self.datamodule, CorpusData):
             self._writer = PredictionWriter(self.source, self.datamodule)
@@ -356,14 +358,29 @@ class RunCLI(LightningCLI):
             kind, path = self._writer.written
             self.output = f"run\t{self.source}\n{kind}\t{path}"
 
+    @property
+    def _beam_size(self) -> int | None:
+        found: int | None = self.config[self.request.verb].get("beam_size")
+        return found
+
+    @property
+    def _other_beam(self) -> bool:
+        """Whether the numbers are those of another beam than the run's."""
+        return self._beam_size not in (None, getattr(self.model, "beam_size", None))
+
     def _evaluate(self, evaluate: Callable[..., Any], options: dict[str, Any]) -> None:
-        numbers = KeptNumbers(self.request.verb, self.source, self.checkpoint, other_data=self._other_data)
-        results = evaluate(**{**options, "verbose": False})
+        numbers = KeptNumbers(
+            self.request.verb, self.source, self.checkpoint, other_data=self._other_data, other_beam=self._other_beam
+        )
+        with beam_of(self.model, self._beam_size) as beam:
+            results = evaluate(**{**options, "verbose": False})
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
         numbers.keep(metrics, self.trainer)
         shown = {"run": self.source, "checkpoint": self.checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
+        if self.request.verb == "test" and beam is not None:
+            shown |= {"likelihood": "bound", "beam_size": beam}
         self.output = "\n".join(f"{name}\t{value}" for name, value in shown.items())
 
 

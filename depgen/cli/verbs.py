@@ -204,7 +204,7 @@ VERBS = {
         positionals=("run",),
     ),
     "draw": Verb(
-        "draw dependency trees or graphs (HTML, SVG, PDF, PNG); a second file's, or a run's, under the gold ones",
+        "draw dependency trees or graphs (HTML, SVG, PDF, PNG), those of a file or run under gold ones",
         "depgen.reporting.trees:draw_trees",
         positionals=("files",),
         counts=("beam_size",),

@@ -382,8 +382,8 @@ class GiLT(LeftToRight):
         """
         if batch.tapes is None:
             raise UserError(
-                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator to "
-                "one that gives every sentence a graph or a tree."
+                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator "
+                "to one that gives every sentence a graph or a tree."
             )
         tokens, arcs, counts = self._sentence_losses(batch)
         names = ("token_loss", "arc_loss", "count_loss")
@@ -448,9 +448,14 @@ class GiLT(LeftToRight):
         (items, length), device = batch.inputs.shape, batch.inputs.device
         sums, edges = [], list[tuple[Edge, ...]]()
         for rows in search_parts(items, length=length, beam_size=search.beam_size, device=device):
+            columns = slice(int(batch.lengths[rows].max()))
             part = search if search.forced is None else replace(search, forced=search.forced[rows])
             log_probs, found = part.run(
-                batch.inputs[rows], batch.targets[rows], batch.opens[rows], batch.lengths[rows], graphs=graphs
+                batch.inputs[rows, columns],
+                batch.targets[rows, columns],
+                batch.opens[rows, columns],
+                batch.lengths[rows],
+                graphs=graphs,
             )
             sums.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
             edges += found

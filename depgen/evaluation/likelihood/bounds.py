@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from torch import nn
+
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 
 
 @contextmanager
-def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
+def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     """Gives a system a beam of this size, and its own back afterwards; yields the size that counts.
 
     Args:
@@ -22,11 +24,12 @@ def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
     check_at_least(1, beam_size=size)
     system: Any = model
     own = getattr(system, "beam_size", None)
-    if model.likelihood != "bound" or own is None:
+    likelihood = model.likelihood if isinstance(model, LanguageModel) else "no likelihoods"
+    if likelihood != "bound" or own is None:
         if size is not None:
             raise UserError(
                 f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
-                f"{model.likelihood}: leave it out."
+                f"{likelihood}: leave it out."
             )
         yield None
         return

@@ -86,3 +86,18 @@ def test_verbs_take_a_beam_and_name_it(graph_runs, tmp_path, capsys):
         if verb == "score":  # by word; the first word has two numbers of arcs, which any of these beams hold
             narrow, wide = (sum(row["log_prob"] for row in rows) for rows in found)
             assert narrow < wide
+
+
+def test_the_test_split_takes_a_beam_and_keeps_the_runs_own_numbers(graph_runs, capsys):
+    run = next((graph_runs / "runs/gilt").iterdir())
+    found = {}
+    for more in ((), ("--beam_size", "9")):
+        assert main(["test", "--run", str(run), "--trainer.accelerator", "cpu", *more]) == 0
+        printed = dict(line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line)
+        assert printed["likelihood"] == "bound"
+        found[printed["beam_size"]] = float(printed["test/loss"])
+    assert found["9"] < found["3"]
+    kept = json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
+    assert kept == pytest.approx(found["3"], rel=1e-5)
+    assert main(["fit", "--resume", str(run), "--beam_size", "3"]) == 2
+    assert "--model.init_args.beam_size" in capsys.readouterr().err
