@@ -137,3 +137,13 @@ class SyntacticSuites(Measure):
         from depgen.reporting.syntax import measure_suites
 
         return measure_suites(row.trained.run, **self.options)
+
+
+class GraphStatistics(Measure):
+    """Arcs and words a sentence of the graphs that a row learns from."""
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The means over the training sentences, and the share of words without a head."""
+        from depgen.reporting.graphs import measure_graphs
+
+        return measure_graphs(row.trained.run)
