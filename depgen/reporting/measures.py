@@ -175,3 +175,19 @@ class SyntacticSuites(Measure):
     def keys(self) -> Collection[str]:
         """Accuracies, floors and the share of unknown words."""
         return ("suites", "suites_*")
+
+
+class GraphStatistics(Measure):
+    """Arcs and words a sentence of the graphs that a row learns from."""
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The means over the training sentences, and the share of words without a head."""
+        from depgen.reporting.graphs import measure_graphs
+
+        return measure_graphs(row.trained.run)
+
+    def keys(self) -> Collection[str]:
+        """Arcs, words, and the share of words without a head."""
+        from depgen.reporting.graphs import ARCS, WITHOUT_HEAD, WORDS_OF_GRAPHS
+
+        return (ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD)

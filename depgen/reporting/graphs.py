@@ -1,0 +1,47 @@
+"""The sizes of the graphs that a row's system learns from."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from depgen.data.annotated import annotated_split
+from depgen.data.annotated_rows import document_of_row
+from depgen.data.experiment import data_of
+from depgen.reporting.numbers import Numbers
+from depgen.trees.sentence import Sentence
+
+ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD = "arcs_per_sentence", "words_per_sentence", "words_without_head"
+
+
+def measure_graphs(run: Path) -> Numbers:
+    """`numbers_of_graphs` of a run's training sentences; none where it learns from no graphs."""
+    data = data_of(run / "config.yaml")
+    if data.annotator is None:
+        return Numbers(not_computed=dict.fromkeys((ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD), "it learns from no graphs"))
+    table = annotated_split(data.corpus, "train", data.annotator, max_documents=data.max_documents)
+    return numbers_of_graphs(sentence for row in table for sentence in document_of_row(row).sentences)
+
+
+def numbers_of_graphs(sentences: Iterable[Sentence]) -> Numbers:
+    """Mean arcs and words a sentence, arcs from the root included, and the share of words without a head, per cent.
+
+    A tree is a graph with one arc a word. Sentences without either do not count.
+
+    >>> numbers_of_graphs([Sentence(("a", "b"), edges=((0, 2, "root"),)), Sentence(("c",), heads=(0,))]).metrics
+    {'arcs_per_sentence': 1.0, 'words_per_sentence': 1.5, 'words_without_head': 33.333333333333336}
+    """
+    counts = []
+    for sentence in sentences:
+        if sentence.edges is not None:
+            dependents = [dependent for _, dependent, _ in sentence.edges]
+            counts.append((len(dependents), len(sentence), len(sentence) - len({*dependents})))
+        elif sentence.heads is not None:
+            counts.append((len(sentence), len(sentence), 0))
+    if not counts:
+        reason = "no sentence has a graph"
+        return Numbers(not_computed=dict.fromkeys((ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD), reason))
+    arcs, words, without = np.array(counts).sum(0).tolist()
+    return Numbers(
+        {ARCS: arcs / len(counts), WORDS_OF_GRAPHS: words / len(counts), WITHOUT_HEAD: 100 * without / words}
+    )
