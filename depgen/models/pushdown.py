@@ -299,6 +299,7 @@ class Pushdown(LeftToRight):
 
     likelihood = "bound"
     generation_options = PushdownOptions
+    choices_per_token = 2
     backbone: Transformer
 
     def __init__(
@@ -551,7 +552,7 @@ class Pushdown(LeftToRight):
             for prompt, joins in zip(prompts, found, strict=True)
         ]
         texts = super().generate(
-            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=2 * max_new_tokens,
+            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=max_new_tokens,
             number=number, batch_size=batch_size, progress=progress,
         )  # fmt: skip
         whole = [[*found[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(texts)]

@@ -325,6 +325,20 @@ def test_texts_are_written_with_bracketings_as_they_are_scored(model):
         PushdownOptions(prompt_beam_size=0)
 
 
+def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
+    model = built(System(partial(Pushdown, partial(ONE_LAYER, positions="learned", max_length=6))))
+    never_ends = torch.zeros(VOCABULARY).double().index_fill(0, torch.tensor([PLAIN.eos]), -1e4)
+    model.backbone.bias = torch.nn.Parameter(never_ends)
+    prompts, options = [[4, 3], [2]], {"vocabulary": PLAIN, "seeds": range(2)}
+    for kind in (PushdownOptions(), PushdownOptions(beam_size=4)):
+        caplog.clear()
+        texts = model.generate(prompts, options=kind, max_new_tokens=4, **options)
+        assert [len(text.ids) for text in texts] == [4, 4]
+        assert "2 of 2 texts were cut at 4 new tokens" in caplog.text
+    with pytest.raises(UserError, match=r"prompt has 3 tokens, .* 5 new .*at most 4 new tokens"):
+        model.generate(prompts, options=PushdownOptions(), max_new_tokens=5, **options)
+
+
 def test_it_learns_the_bracketings_of_eight_sentences():
     torch.manual_seed(1)
     model = Pushdown(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=20, attachment_dropout=0.0)
