@@ -11,6 +11,7 @@ import torch
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.decoding.beam import SLOTS
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, Pushdown, PushdownOptions, collate_bracketings, open_positions
 from depgen.nn.attention import Keys, KeyValues
@@ -247,6 +248,26 @@ def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
         assert torch.equal(beam.state.stack.joins[own, :length], alone.state.stack.joins)
         torch.testing.assert_close(beam.scores[own], alone.scores, **EXACT)
         torch.testing.assert_close(found[number, :length], expected[0], **EXACT)
+
+
+@torch.no_grad()
+def test_scores_and_bracketings_do_not_depend_on_the_parts_of_a_search(one_model, monkeypatch):
+    batch, begun, read = batch_of(SENTENCES), [], one_model.read
+    monkeypatch.setattr(one_model, "read", lambda tokens, *rest: begun.append(len(tokens)) or read(tokens, *rest))
+
+    def found():
+        joins = [one_model.best_joins(SENTENCES, eos=PLAIN.eos, beam_size=3, ends=ends) for ends in (False, True)]
+        return one_model.log_probs(batch), joins
+
+    one_model.beam_size = 3
+    whole, joins = found()
+    assert max(begun) > 6
+    begun.clear()
+    monkeypatch.setitem(SLOTS, "cpu", 2 * 3 * 5)
+    in_parts, joins_in_parts = found()
+    assert max(begun) <= 6, "two sentences, three bracketings each"
+    torch.testing.assert_close(in_parts * batch.is_word, whole * batch.is_word, **EXACT)
+    assert joins_in_parts == joins
 
 
 @torch.no_grad()
