@@ -1,4 +1,5 @@
-"""Pushdown Layers. Murty, Sharma, Andreas & Manning (2023), EMNLP, "Pushdown Layers: Encoding Recursive Structure".
+"""Pushdown Layers. Murty, Sharma, Andreas & Manning (2023), EMNLP, "Pushdown Layers: Encoding Recursive Structure in
+Transformer Language Models".
 
 A Transformer that writes a sentence and a binary bracketing of it together. With each token comes an *attachment*: the
 constituent on the stack that the token is joined with. How often a token has been joined so far is its *depth*, by
