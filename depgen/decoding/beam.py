@@ -20,6 +20,24 @@ from depgen.nn.precise import sum_type
 State = TypeVar("State")
 WAIT = -1
 """The candidate of a hypothesis that has produced its word while others of the batch have not."""
+SLOTS = {"cpu": 1 << 16, "cuda": 1 << 17}
+"""By kind of device: the most positions that the hypotheses of a search keep in their states, over all items."""
+
+
+def search_parts(items: int, *, length: int, beam_size: int, device: torch.device) -> list[slice]:
+    """Slices of a batch that are searched one after the other, so that their states fit into memory; see `SLOTS`.
+
+    Args:
+        items: of the batch.
+        length: positions of an item.
+        beam_size: the most hypotheses of an item.
+        device: where the search runs; other kinds count as a CPU.
+
+    >>> search_parts(5, length=100, beam_size=300, device=torch.device("cpu"))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    at_once = max(1, SLOTS.get(device.type, SLOTS["cpu"]) // (beam_size * max(1, length)))
+    return [slice(first, min(first + at_once, items)) for first in range(0, items, at_once)]
 
 
 SLOTS = {"cpu": 1 << 16, "cuda": 1 << 17}

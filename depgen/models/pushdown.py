@@ -1,4 +1,5 @@
-"""Pushdown Layers. Murty, Sharma, Andreas & Manning (2023), EMNLP, "Pushdown Layers: Encoding Recursive Structure".
+"""Pushdown Layers. Murty, Sharma, Andreas & Manning (2023), EMNLP, "Pushdown Layers: Encoding Recursive Structure in
+Transformer Language Models".
 
 A Transformer that writes a sentence and a binary bracketing of it together. With each token comes an *attachment*: the
 constituent on the stack that the token is joined with. How often a token has been joined so far is its *depth*, by
@@ -27,7 +28,7 @@ Deviations
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, cast
@@ -42,7 +43,7 @@ from torch.nn.utils.rnn import pad_sequence
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam
+from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
 from depgen.decoding.settings import Sampling, TokenOptions
 from depgen.decoding.stack_state import StackState
@@ -299,6 +300,7 @@ class Pushdown(LeftToRight):
 
     likelihood = "bound"
     generation_options = PushdownOptions
+    choices_per_token = 2
     backbone: Transformer
 
     def __init__(
@@ -480,7 +482,7 @@ class Pushdown(LeftToRight):
         trainer = self._attached
         fitting = trainer is not None and trainer.state.fn == "fit"
         size = self.validation_beam_size if fitting else self.beam_size
-        return self.search(batch, batch.is_word, beam_size=size)[1]
+        return torch.cat([self.search(part, part.is_word, beam_size=size)[1] for part in _parts(batch, size)])
 
     def joint_log_probs(
         self,
@@ -551,7 +553,7 @@ class Pushdown(LeftToRight):
             for prompt, joins in zip(prompts, found, strict=True)
         ]
         texts = super().generate(
-            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=2 * max_new_tokens,
+            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=max_new_tokens,
             number=number, batch_size=batch_size, progress=progress,
         )  # fmt: skip
         whole = [[*found[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(texts)]
@@ -578,9 +580,11 @@ class Pushdown(LeftToRight):
         batch = TokenBatch(
             inputs=inputs, targets=targets, lengths=lengths, words=lengths, items=lengths, global_tokens=1
         )
-        last = torch.arange(inputs.size(1), device=self.device) == lengths[:, None] - 1
-        beam, _ = self.search(batch, batch.is_word if ends else batch.is_word & ~last, beam_size=beam_size)
-        best = beam.state.stack.joins[beam.best()].tolist()
+        best = list[list[int]]()
+        for part in _parts(batch, beam_size):
+            last = torch.arange(inputs.size(1), device=self.device) == part.lengths[:, None] - 1
+            beam, _ = self.search(part, part.is_word if ends else part.is_word & ~last, beam_size=beam_size)
+            best += beam.state.stack.joins[beam.best()].tolist()
         return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]
 
     def bracketings(
@@ -594,3 +598,11 @@ class Pushdown(LeftToRight):
         """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
         found = self.best_joins(sentences, eos=eos, beam_size=beam_size or self.beam_size, ends=True)
         return [closed_at_the_end(spans_of_joins(joins), len(joins)) for joins in found]
+
+
+def _parts(batch: TokenBatch, beam_size: int) -> Iterator[TokenBatch]:
+    """The texts of a batch in parts that are searched one after the other."""
+    items, length = batch.inputs.shape
+    for rows in search_parts(items, length=length, beam_size=beam_size, device=batch.inputs.device):
+        names = ("inputs", "targets", "lengths", "words", "items")
+        yield TokenBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=batch.global_tokens)

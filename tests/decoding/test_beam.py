@@ -10,10 +10,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.decoding.beam import WAIT, Beam, Expansion, pruned, with_next_word
+from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, pruned, search_parts, with_next_word
 from depgen.errors import UserError
 
 INF = math.inf
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_the_parts_of_a_batch_hold_each_item_once_and_as_many_as_fit(kind):
+    for items, length, beam_size in [(0, 5, 3), (1, 9, 300), (600, 60, 300), (7, 10**6, 300), (64, 20, 1)]:
+        parts = search_parts(items, length=length, beam_size=beam_size, device=torch.device(kind))
+        assert [item for part in parts for item in range(items)[part]] == list(range(items))
+        sizes = [part.stop - part.start for part in parts]
+        fits = max(1, SLOTS[kind] // (length * beam_size))
+        assert all(size == fits for size in sizes[:-1])
+        assert all(1 <= size <= fits for size in sizes[-1:])
+    assert search_parts(600, length=60, beam_size=300, device=torch.device(kind))[0].stop == {"cpu": 3, "cuda": 7}[kind]
 
 
 VALUES = st.one_of(st.integers(-4, 0).map(float), st.just(-INF))

@@ -20,7 +20,9 @@ from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM
+from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.pushdown import Pushdown
 from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
 
@@ -102,6 +104,15 @@ def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
     frame = system.score([text], next_words=True).to_frame()
     assert list(frame.columns[-5:]) == ["start", "end", "entropy", "rank", "surprisal"]
     assert frame["rank"].tolist() == [word.rank for word in words]
+
+
+@pytest.mark.parametrize("make", [GiLT, Pushdown])
+def test_a_system_that_draws_a_structure_has_no_next_word(make):
+    backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
+    system = system_of(partial(make, backbone, beam_size=2))
+    assert system.score(["cat ran"])[0].log_prob < 0
+    with pytest.raises(UserError, match=rf"{make.__name__} draws a structure.*leave out next_words"):
+        system.score(["cat ran"], next_words=True)
 
 
 @pytest.mark.parametrize("name", ["causal", "mixture", "documents"])

@@ -11,6 +11,7 @@ import torch
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.decoding.beam import SLOTS
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, Pushdown, PushdownOptions, collate_bracketings, open_positions
 from depgen.nn.attention import Keys, KeyValues
@@ -250,6 +251,26 @@ def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
 
 
 @torch.no_grad()
+def test_scores_and_bracketings_do_not_depend_on_the_parts_of_a_search(one_model, monkeypatch):
+    batch, begun, read = batch_of(SENTENCES), [], one_model.read
+    monkeypatch.setattr(one_model, "read", lambda tokens, *rest: begun.append(len(tokens)) or read(tokens, *rest))
+
+    def found():
+        joins = [one_model.best_joins(SENTENCES, eos=PLAIN.eos, beam_size=3, ends=ends) for ends in (False, True)]
+        return one_model.log_probs(batch), joins
+
+    one_model.beam_size = 3
+    whole, joins = found()
+    assert max(begun) > 6
+    begun.clear()
+    monkeypatch.setitem(SLOTS, "cpu", 2 * 3 * 5)
+    in_parts, joins_in_parts = found()
+    assert max(begun) <= 6, "two sentences, three bracketings each"
+    torch.testing.assert_close(in_parts * batch.is_word, whole * batch.is_word, **EXACT)
+    assert joins_in_parts == joins
+
+
+@torch.no_grad()
 def test_no_state_is_built_of_what_is_pruned(one_model, monkeypatch):
     rows, read = [], one_model.read
     monkeypatch.setattr(one_model, "read", lambda tokens, *rest: rows.append(len(tokens)) or read(tokens, *rest))
@@ -323,6 +344,20 @@ def test_texts_are_written_with_bracketings_as_they_are_scored(model):
             assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
     with pytest.raises(UserError, match="prompt_beam_size"):
         PushdownOptions(prompt_beam_size=0)
+
+
+def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
+    model = built(System(partial(Pushdown, partial(ONE_LAYER, positions="learned", max_length=6))))
+    never_ends = torch.zeros(VOCABULARY).double().index_fill(0, torch.tensor([PLAIN.eos]), -1e4)
+    model.backbone.bias = torch.nn.Parameter(never_ends)
+    prompts, options = [[4, 3], [2]], {"vocabulary": PLAIN, "seeds": range(2)}
+    for kind in (PushdownOptions(), PushdownOptions(beam_size=4)):
+        caplog.clear()
+        texts = model.generate(prompts, options=kind, max_new_tokens=4, **options)
+        assert [len(text.ids) for text in texts] == [4, 4]
+        assert "2 of 2 texts were cut at 4 new tokens" in caplog.text
+    with pytest.raises(UserError, match=r"prompt has 3 tokens, .* 5 new .*at most 4 new tokens"):
+        model.generate(prompts, options=PushdownOptions(), max_new_tokens=5, **options)
 
 
 def test_it_learns_the_bracketings_of_eight_sentences():

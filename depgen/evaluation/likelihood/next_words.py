@@ -55,18 +55,23 @@ def figures_of_next_words(
         UserError: the system has no distribution over the next word.
     """
     if isinstance(model, LeftToRight):
+        if model.choices_per_token > 1:
+            raise _no_next_word(model, "draws a structure with each token")
         return _of_sequences(model, documents, vocabulary, progress)
     if not isinstance(model, DocumentLanguageModel):
-        raise UserError(
-            f"A {type(model).__name__} predicts hidden words from both sides, so it has no distribution over the next "
-            "word: leave out next_words."
-        )
+        raise _no_next_word(model, "predicts hidden words from both sides")
     found = []
     with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
         for document in documents:
             found.append(_of_document(model, document, vocabulary))
             advance(1)
     return found
+
+
+def _no_next_word(model: LanguageModel, reason: str) -> UserError:
+    return UserError(
+        f"A {type(model).__name__} {reason}, so it has no distribution over the next word: leave out next_words."
+    )
 
 
 def _of_sequences(
