@@ -75,3 +75,16 @@ def test_changed_data_are_named_and_marked(made, capsys):
 def test_data_that_are_not_at_hand_tell_nothing(made, capsys):
     (made / "data/mine/test.txt").unlink()
     assert "out of date" not in shown()
+
+
+@pytest.mark.parametrize(
+    ("former", "latter", "named"), [("CausalLM", "CausalML", "CausalML"), ("model:", "model: {", "dm_toy.yaml")]
+)
+def test_a_configuration_that_no_longer_reads_is_named_and_the_table_shown(made, former, latter, named):
+    path = made / "experiments/dm_toy.yaml"
+    path.write_text(path.read_text().replace(former, latter))
+    found = shown()
+    assert "DM-Base (out of date)" in found
+    assert "DM-Base, seed 1, 2 is out of date: its configuration no longer reads" in found
+    assert named in found
+    assert "Base (out of date)" not in found.replace("DM-Base (out of date)", "")
