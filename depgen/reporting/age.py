@@ -15,15 +15,20 @@ logger = logging.getLogger(__name__)
 
 def outdated(config: Experiment, results: Sequence[Result]) -> dict[int, str]:
     """Why results of a configuration are out of date, by seed; those that are not, as far as is known, are left out."""
-    digest, data, found = config.digest, _data_today(config), dict[int, str]()
+    if not results:
+        return {}
+    try:
+        digest = config.digest
+    except UserError as error:
+        return {result.seed: _unreadable(error) for result in results}
+    data, found = _data_today(config), dict[int, str]()
     for result in results:
         former = result.data.fingerprint
         if result.config_sha256 != digest:
             found[result.seed] = f"made before {config} was changed"
         elif former is not None and data and former not in data:
             found[result.seed] = (
-                f"made from other data of {result.data.corpus} (digest {former[:12]}) than lie there now "
-                f"({data[0][:12]})"
+                f"made from other data of {result.data.corpus} (digest {former[:12]}) than today's ({data[0][:12]})"
             )
     return found
 
@@ -41,9 +46,17 @@ def outdated_of(ours: Ours) -> dict[tuple[str, int], str]:
         from depgen.reporting.run_facts import beginning_of  # torch, without which tracked results are shown
 
         config = row.experiment_at(ours.size)
-        own = [each for each in local if each.beginning in (None, beginning_of(config))]
+        try:
+            own = [each for each in local if each.beginning in (None, beginning_of(config))]
+        except UserError as error:
+            found.update({(row.name, each.seed): _unreadable(error) for each in local})
+            continue
         found.update({(row.name, seed): reason for seed, reason in outdated(config, own).items()})
     return found
+
+
+def _unreadable(error: UserError) -> str:
+    return f"its configuration no longer reads: {error}"
 
 
 def _data_today(config: Experiment) -> tuple[str, ...]:
@@ -56,7 +69,11 @@ def _data_today(config: Experiment) -> tuple[str, ...]:
     try:
         data = data_of(config)
         corpus, limit = getattr(data, "corpus", None), getattr(data, "max_documents", None)
-        return () if corpus is None else tuple(fingerprint_of(corpus, max_documents=each) for each in (limit, None))
+        return (
+            ()
+            if corpus is None
+            else tuple(fingerprint_of(corpus, max_documents=each) for each in dict.fromkeys((limit, None)))
+        )
     except UserError as error:
         logger.info("Nothing tells whether results of %s are of the data at hand: %s", config, error)
         return ()

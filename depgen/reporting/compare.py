@@ -46,8 +46,8 @@ class SystemComparison:
         other: the one it is compared with.
         column: the measure's key.
         gain: by how much the system is better, in the measure's units (negative: worse).
-        p_seeds: two-sided, of Welch's t-test over seeds, not corrected; None where a system, but not a floor, has one
-            seed, or no system varies.
+        p_seeds: two-sided, of Welch's t-test over seeds, corrected where the column says so; None where a system, but
+            not a floor, has one seed, or no system varies.
         p_items: two-sided, over items, corrected; None where nothing was tested.
         items: how many the test is over; None where nothing was tested, or a record does not say.
         untested: why nothing was tested over items; None where something was.
@@ -134,7 +134,7 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
             tested[pair] = _tested(ours, row, other, column)
     raw = {pair: each.p_value for pair, each in tested.items() if each.p_value is not None and not each.corrected}
     corrected = dict(zip(raw, holm(list(raw.values())), strict=True))
-    comparisons = []
+    comparisons, over_seeds = [], _p_over_seeds(ours, pairs)
     for row, other, column in pairs:
         pair = (column.key, frozenset((row.name, other.name)))
         outcome = tested[pair]
@@ -144,7 +144,7 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
                 other.name,
                 column.key,
                 _gain(ours, row, other, column),
-                p_seeds=_p_over_seeds(ours, row, other, column),
+                p_seeds=over_seeds[pair],
                 p_items=corrected.get(pair, outcome.p_value) if outcome.untested is None else None,
                 items=outcome.items,
                 untested=outcome.untested,
@@ -236,7 +236,24 @@ def _why_incomparable(ours: Ours, row: Row, other: Row, column: Column) -> str |
     return UNEQUAL_EMPTY if apart > EMPTY_TOLERANCE else None
 
 
-def _p_over_seeds(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
+def _p_over_seeds(
+    ours: Ours, pairs: Sequence[tuple[Row, Row, Column]]
+) -> dict[tuple[str, frozenset[str]], float | None]:
+    """The p-values over seeds by column and pair; those of a column's family are corrected."""
+    found = {
+        (column.key, frozenset((row.name, other.name))): _welch(ours, row, other, column)
+        for row, other, column in pairs
+    }
+    for column in ours.definition.columns:
+        if column.holm_over_seeds:
+            family = [(column.key, pair) for pair in ours.definition.named_pairs]
+            raw = [found.get(pair) for pair in family]
+            corrected = holm([1.0 if p is None else p for p in raw])
+            found.update({pair: new for pair, p, new in zip(family, raw, corrected, strict=True) if p is not None})
+    return found
+
+
+def _welch(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
     """The p-value of Welch's t-test over seeds; None where a system has one seed, or no system varies.
 
     No seed varies a floor.

@@ -38,6 +38,8 @@ class Column:
         test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
             not belong together.
         items: the per-item scores that the test takes; None takes those named like the key.
+        holm_over_seeds: whether the tests over seeds of the pairs that rows name by `against` are one family, whose
+            p-values are corrected by Holm's method. A pair of the family that is not tested counts with p = 1.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
@@ -53,6 +55,7 @@ class Column:
     decimals: int = 2
     test: TestName = "none"
     items: str | None = None
+    holm_over_seeds: bool = False
     weights: str | None = None
     explanation: str | None = None
     measure: str | None = None
@@ -227,6 +230,11 @@ class TableDefinition:
         known = ", ".join(row.slug for row in self.rows)
         meant = did_you_mean(name, [each for row in self.rows for each in (row.name, row.slug)])
         raise UserError(f"Table {self.table} has no row {name!r}.{meant} Its rows: {known}.")
+
+    @property
+    def named_pairs(self) -> tuple[frozenset[str], ...]:
+        """The rows that are judged against one another, each two once."""
+        return tuple(dict.fromkeys(frozenset((row.name, other)) for row in self.rows for other in row.against))
 
     @property
     def generation(self) -> Generation | None:

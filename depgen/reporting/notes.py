@@ -94,11 +94,17 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
         by_test = {name: [each.header for each in directed if each.test == name] for name in _TESTS}
         used = "; ".join(f"{_TESTS[name]}: {_listed(headers)}" for name, headers in by_test.items() if headers)
         if directed:
+            number = f"{tests} test{'' if tests == 1 else 's'}"
+            corrected = f", corrected by Holm's method over the table's {number}" if tests else ""
             yield (
                 f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds (Welch's t-test) "
-                f"and, where items are tested, over items ({used}), corrected by Holm's method over the table's "
-                f"{tests} tests; a recorded test keeps its correction"
+                f"and, where items are tested, over items ({used}){corrected}; a recorded test keeps its correction"
             )
+            if family := [column.header for column in directed if column.holm_over_seeds]:
+                yield (
+                    f"p over seeds in {_listed(family)}: corrected by Holm's method over the "
+                    f"{len(definition.named_pairs)} pairs of the verdicts, those without a test included"
+                )
             yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
             yield (
                 "gains in the verdicts: positive where the system named first is better, also where lower figures are "

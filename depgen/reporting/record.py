@@ -6,6 +6,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
+from depgen.reporting.age import outdated_of
 from depgen.reporting.chosen import chosen_tables
 from depgen.reporting.compare import SystemComparison, compare, scored
 from depgen.reporting.definition import Row, TableDefinition
@@ -39,7 +40,7 @@ def record(table: str | None = None, *, size: str | None = None) -> str:
         size: whose results to copy; unset: `small`, or the table's only one.
 
     Raises:
-        UserError: there are no results at that size, or tracked seeds are of another training.
+        UserError: there are no results at that size, some are out of date, or tracked seeds are of another training.
     """
     written = []
     for definition, chosen, reason in chosen_tables(table, size):
@@ -69,9 +70,10 @@ def _record(ours: Ours) -> str:
     """The tracked file of one table, written; one line that says so.
 
     Raises:
-        UserError: tracked seeds are of another training than the local ones of their row.
+        UserError: local results are out of date, or tracked seeds are of another training than those of their row.
     """
     definition, path = ours.definition, measured_path(ours.definition.table)
+    _check_age(ours)
     for row in definition.rows:
         _check_that_none_is_lost(ours, row)
     names = {row.name for row in definition.rows}
@@ -88,6 +90,24 @@ def _record(ours: Ours) -> str:
 
 def _text(lines: Iterable[Mapping[str, Any]]) -> str:
     return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for line in lines)
+
+
+def _check_age(ours: Ours) -> None:
+    """Raises UserError if a local result is out of date."""
+    old = outdated_of(ours)
+    if not old:
+        return
+    definition = ours.definition
+    reasons = "; ".join(f"{row}, seed {seed}: {reason}" for (row, seed), reason in old.items())
+    commands = "; ".join(
+        f"depgen reproduce {definition.argument} --row {definition.row(name).slug} --size {ours.size} "
+        f"--seeds {[seed for row, seed in old if row == name]} --redo".replace(", ", ",")
+        for name in dict.fromkeys(row for row, _ in old)
+    )
+    raise UserError(
+        f"{results_root() / definition.table}: results are out of date, so that nothing was recorded: {reasons}. Make "
+        f"them again: {commands}."
+    )
 
 
 def _check_that_none_is_lost(ours: Ours, row: Row) -> None:

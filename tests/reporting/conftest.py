@@ -118,7 +118,8 @@ Store = Callable[..., Result]
 @pytest.fixture
 def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Writes a result, with per-item scores, where `depgen reproduce` would; of no configuration and data of today."""
-    monkeypatch.setattr("depgen.reporting.layout.outdated_of", lambda ours: {})
+    for module in ("layout", "record"):
+        monkeypatch.setattr(f"depgen.reporting.{module}.outdated_of", lambda ours: {})
 
     def write(
         row: str,

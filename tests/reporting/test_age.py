@@ -8,6 +8,7 @@ from depgen.data.experiment import data_of
 from depgen.data.source import source_of
 from depgen.reporting.definition import load_definition
 from depgen.reporting.results import result_path, write_result
+from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table
 from tests.reporting.conftest import make_result
 
@@ -75,3 +76,30 @@ def test_changed_data_are_named_and_marked(made, capsys):
 def test_data_that_are_not_at_hand_tell_nothing(made, capsys):
     (made / "data/mine/test.txt").unlink()
     assert "out of date" not in shown()
+
+
+def test_results_that_are_out_of_date_are_not_recorded(made, capsys):
+    assert main(["record", "toy", "--size", "small"]) == 0
+    before = measured_path("toy").read_text()
+    path = made / "experiments/dm_toy.yaml"
+    path.write_text(path.read_text().replace("max_documents: 1", "max_documents: 2"))
+    assert main(["record", "toy", "--size", "small"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "results/toy: " in line
+    assert "DM-Base, seed 2: made before experiments/dm_toy.yaml" in line
+    assert "depgen reproduce toy --row DM-Base --size small --seeds [1,2] --redo" in line
+    assert "Base, seed" not in line.replace("DM-Base, seed", "")
+    assert measured_path("toy").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("former", "latter", "named"), [("CausalLM", "CausalML", "CausalML"), ("model:", "model: {", "dm_toy.yaml")]
+)
+def test_a_configuration_that_no_longer_reads_is_named_and_the_table_shown(made, former, latter, named):
+    path = made / "experiments/dm_toy.yaml"
+    path.write_text(path.read_text().replace(former, latter))
+    found = shown()
+    assert "DM-Base (out of date)" in found
+    assert "DM-Base, seed 1, 2 is out of date: its configuration no longer reads" in found
+    assert named in found
+    assert "Base (out of date)" not in found.replace("DM-Base (out of date)", "")
