@@ -380,7 +380,7 @@ class RunCLI(LightningCLI):
         numbers.keep(metrics, self.trainer)
         shown = {"run": self.source, "checkpoint": self.checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
         if self.request.verb == "test" and beam is not None:
-            shown |= {"likelihood": "bound", "beam_size": beam}
+            shown |= {"likelihood": "bound", "beam_size": str(beam)}
         self.output = "\n".join(f"{name}\t{value}" for name, value in shown.items())
 
 

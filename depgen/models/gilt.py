@@ -62,6 +62,7 @@ from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.settings import TokenOptions
 from depgen.errors import UserError, check_at_least
+from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.attention import Keys
@@ -213,7 +214,7 @@ class GiLT(LeftToRight):
         kwargs: see `LeftToRight`.
     """
 
-    likelihood = "bound"
+    likelihood: Likelihood = "bound"
     generation_options = GraphOptions
     choices_per_token = 2
 

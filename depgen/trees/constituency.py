@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
+from depgen.trees.constituents import kept_constituents
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Constituent
 
