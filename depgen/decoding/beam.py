@@ -40,26 +40,6 @@ def search_parts(items: int, *, length: int, beam_size: int, device: torch.devic
     return [slice(first, min(first + at_once, items)) for first in range(0, items, at_once)]
 
 
-SLOTS = {"cpu": 1 << 16, "cuda": 1 << 17}
-"""Tokens of all hypotheses that a search keeps at once: the items of a batch are searched in parts."""
-
-
-def search_parts(items: int, *, length: int, beam_size: int, device: torch.device) -> list[slice]:
-    """The parts of a batch that are searched one after the other, so that the caches of all hypotheses fit.
-
-    Args:
-        items: of the batch.
-        length: tokens of the longest.
-        beam_size: the most hypotheses of an item.
-        device: where the caches are.
-
-    >>> search_parts(3, length=1 << 8, beam_size=1 << 7, device=torch.device("cpu"))
-    [slice(0, 2, None), slice(2, 4, None)]
-    """
-    at_once = max(1, SLOTS.get(device.type, SLOTS["cpu"]) // (length * beam_size))
-    return [slice(first, first + at_once) for first in range(0, items, at_once)]
-
-
 @dataclass(frozen=True)
 class Survivors:
     """The candidates that pruning keeps: those of an item together, the best first.
