@@ -19,11 +19,11 @@ from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Row, TableDefinition, is_made, load_definition
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import Row, TableDefinition, is_made
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import read_results
 from depgen.reporting.texts import prompts_of, texts_of
 from depgen.yaml_files import read_settings
@@ -182,8 +182,7 @@ def load_study(name: str) -> CaseStudy:
 
 
 def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Format) -> str:
-    definition = load_definition(study.table)
-    chosen, _ = choose_size(definition.sizes, size)
+    definition, chosen, _ = chosen_table(study.table, size)
     examples = examples_of(study, definition, size=chosen, seeds=seeds)
     for each, ending in _ENDINGS.items():
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"
@@ -193,7 +192,7 @@ def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Fo
 
 @dataclass(frozen=True)
 class _Kept:
-    """The texts of a row that `depgen reproduce` has kept, and the prompts that they go on from, if any."""
+    """The texts of a row that `depgen reproduce` has kept, and the prompts that they continue, if any."""
 
     row: Row
     seed: int
@@ -247,8 +246,8 @@ def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, size
     for other in kept[1:]:
         if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
             raise UserError(
-                f"{first.row.name} and {other.row.name} wrote on different prompts, so that they do not stand side by "
-                f"side. Make them again: depgen reproduce {definition.argument} --size {size} --remeasure"
+                f"{first.row.name} and {other.row.name} wrote on different prompts, so that their texts do not "
+                f"compare. Make them again: depgen reproduce {definition.argument} --size {size} --remeasure"
             )
 
 

@@ -23,7 +23,7 @@ _OF_FLOORS = {
 def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -> None:
     """Raise UserError for a column that no row's test and no measure of the table gives, as far as they are known.
 
-    A system of one's own that is none of depgen's, or a measure without `keys`, may give any.
+    A system outside the package that declares no `figure_names`, or a measure without `keys`, may give any.
     """
     trained = [row for row in rows if row.trained is not None]
     tested = [_figures_of_test(row, size) for row in trained]
@@ -38,7 +38,8 @@ def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -
         file = definition.given if is_path(definition.given) else table_path(definition.table)
         raise UserError(
             f"{file}: columns: no row and no measure gives {key!r}.{did_you_mean(key, known)} There are "
-            f"{', '.join(sorted(known))}. Correct the key, or add the measure to `measures:`. Nothing was trained."
+            f"{', '.join(sorted(known))}. Correct the key, add the measure to `measures:`, or add the name to "
+            "`figure_names` of a system that logs it. Nothing was trained."
         )
 
 
@@ -55,4 +56,7 @@ def _figures_of_test(row: Row, size: str) -> tuple[str, ...] | None:
     """What a test of the row's system logs; None where that is not known."""
     experiment = row.experiment_at(size)
     path = str((experiment.settings.get("model") or {}).get("class_path"))
-    return getattr(class_at(path, experiment.file), "figure_names", None) if "." in path else None
+    system = class_at(path, experiment.file) if "." in path else object
+    declared = next((each for each in system.__mro__ if "figure_names" in vars(each)), None)
+    closed = system.__module__.startswith("depgen.") or declared is system
+    return getattr(declared, "figure_names", None) if closed else None

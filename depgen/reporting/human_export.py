@@ -7,8 +7,8 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, turing
-from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.provenance import choose_size
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.results import read_results
 from depgen.reporting.texts import nuclei, texts_of
 from depgen.trees.lines import read_texts
@@ -111,8 +111,7 @@ def _rows(
         return None
     if table is None:
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
-    definition = load_definition(table)
-    chosen, _ = choose_size(definition.sizes, size)
+    definition, chosen, _ = chosen_table(table, size)
     return _Rows(definition, chosen, 1 if seed is None else seed, _nucleus(definition, top_p))
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.reporting.definition import Row, TableDefinition, load_definition
+from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
 from depgen.reporting.needs import runs_in
 from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
-from depgen.reporting.provenance import choose_size
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
@@ -139,8 +139,7 @@ def run_of_row(table: str, row: str, size: str | None) -> Path:
     Raises:
         UserError: there is no such table, row or size, or the row is not trained.
     """
-    definition = load_definition(table)
-    chosen, _ = choose_size(definition.sizes, size)
+    definition, chosen, _ = chosen_table(table, size)
     system = definition.row(row)
     begun = Job(definition, system, chosen, 0).training.root.parent.glob("seed*")
     others = sorted(int(number) for folder in begun if (number := folder.name.removeprefix("seed")).isdecimal())

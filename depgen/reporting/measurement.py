@@ -33,17 +33,17 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         depgen: runs a command.
         options: of the text measures.
         remeasure: test again where the numbers of the single items were not kept.
-        wait: for another process that trains the row's experiment.
+        wait: for another process that trains the row's experiment, or generates texts of its run.
 
     Raises:
         UserError: a step failed.
-        filelock.Timeout: another process trains it, and this one does not wait.
+        filelock.Timeout: another process works on it, and this one does not wait.
     """
     trained = fit(job, depgen, wait=wait)
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
     facts = facts_of(trained.run, data)
-    row = TrainedRow(job, trained, data.corpus, facts, options, depgen)
+    row = TrainedRow(job, trained, data.corpus, facts, options, depgen, wait)
     for each in job.definition.measures:
         measured = each.measure(row)
         found = found.without(each.replaces) if measured.metrics else found

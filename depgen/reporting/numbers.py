@@ -56,6 +56,7 @@ class TrainedRow:
         facts: of the run.
         options: models and policies of the text measures.
         depgen: runs a command.
+        wait: for other processes that work on the run.
     """
 
     job: "Job"
@@ -64,6 +65,7 @@ class TrainedRow:
     facts: "RunFacts"
     options: "TextOptions"
     depgen: "Depgen"
+    wait: bool = True
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
     that a training saves. If this process is killed, the command gets a SIGTERM too.
 
     Raises:
-        UserError: it failed; its own message stands above.
+        UserError: it failed; its own message is printed above.
     """
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
@@ -78,8 +78,8 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
         signal.raise_signal(first)
     if code:
         raise UserError(
-            f"`depgen {' '.join(arguments)}` ended with code {code}; its message stands above. "
-            "The same command again goes on from here."
+            f"`depgen {' '.join(arguments)}` ended with code {code}; its message is printed above. "
+            "The same command continues the work."
         )
 
 

@@ -1,9 +1,13 @@
 """Misspelt columns are refused before anything is trained; columns of every table of the package are known."""
 
+from contextlib import nullcontext
+
 import pytest
 import yaml
 
 from depgen.cli import main
+from depgen.errors import UserError
+from depgen.models.causal_lm import CausalLM
 from depgen.reporting import reproduce
 from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import is_made, load_definition
@@ -45,12 +49,30 @@ def test_a_misspelt_column_is_refused_before_training(project, monkeypatch, caps
     assert "Nothing was trained" in line
 
 
-def test_a_system_of_ones_own_may_log_what_it_likes(project, monkeypatch):
-    monkeypatch.setattr("depgen.models.causal_lm.CausalLM.figure_names", None)
+class Own(CausalLM):
+    """A system outside the package, which may log what it likes."""
+
+
+class Declared(CausalLM):
+    """One that says what it logs."""
+
+    figure_names = (*CausalLM.figure_names, "mine")
+
+
+@pytest.mark.parametrize(
+    ("system", "key", "known"),
+    [(Own, "mine", True), (Declared, "mine", True), (Declared, "other", False), (CausalLM, "mine", False)],
+)
+def test_a_system_outside_the_package_may_log_what_it_likes(project, system, key, known):
+    path = project / "experiments/base_toy.yaml"
+    path.write_text(
+        path.read_text().replace("depgen.models.causal_lm.CausalLM", f"{system.__module__}.{system.__name__}")
+    )
     path = project / "experiments/tables/toy.yaml"
     content = yaml.safe_load(path.read_text())
-    content["columns"] = [{"key": "mine", "header": "Mine", "higher_better": None}]
+    content["columns"] = [{"key": key, "header": "Mine", "higher_better": None}]
     content["rows"] = [{"name": "Base", "experiment": "base_toy", "in_paper": False}]
     path.write_text(yaml.safe_dump(content))
     definition = load_definition("toy")
-    check_keys(definition, rows_of(definition, "small"), size="small")
+    with nullcontext() if known else pytest.raises(UserError, match="figure_names"):
+        check_keys(definition, rows_of(definition, "small"), size="small")

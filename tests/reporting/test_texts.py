@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from filelock import Timeout
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
@@ -17,10 +18,10 @@ from depgen.reporting import reproduce, texts
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import Texts
-from depgen.reporting.numbers import Generation
+from depgen.reporting.numbers import Generation, TrainedRow
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
-from depgen.reporting.texts import Prompts, generate, prompts_of, texts_of
+from depgen.reporting.texts import Prompts, generate, measure_texts, prompts_of, texts_of
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.conftest import EXPERIMENT
 
@@ -141,12 +142,11 @@ def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depge
     assert file.read_text() == before
 
 
-def test_texts_of_an_older_version_are_named_and_generated_again(project, depgen, caplog):
-    job = a_job("toy")
-    job.folder.mkdir(parents=True)
-    (job.folder / "texts-p0.7.txt").write_text("old\n")
-    assert generate(job, fit(job, depgen), Prompts(("one day",), ("e",)), top_p=0.7) != ("old",)
-    assert f"{job.folder}: its texts are of an older version; they are generated again" in caplog.text
+def test_texts_that_another_process_generates_are_not_waited_for(free, depgen):
+    job = a_job()
+    row = TrainedRow(job, fit(job, depgen), None, None, TextOptions(), depgen, wait=False)
+    with job.training.lock(), pytest.raises(Timeout):
+        measure_texts(row)
 
 
 def test_a_damaged_file_is_named(project, depgen):
