@@ -45,7 +45,7 @@ from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.settings import Sampling, StructureOptions
 from depgen.decoding.stack_state import StackState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
@@ -237,21 +237,6 @@ class DepthScores(nn.Module):
 
 
 @dataclass(frozen=True)
-class PushdownOptions(TokenOptions):
-    """Options of generation. Filters and beams hold for attachments as for tokens.
-
-    Attributes:
-        prompt_beam_size: bracketings of a prompt that are compared; the likeliest is continued.
-    """
-
-    prompt_beam_size: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
-
-
-@dataclass(frozen=True)
 class PushdownState:
     """The state of each text after some positions are encoded.
 
@@ -299,7 +284,7 @@ class Pushdown(LeftToRight):
     """
 
     likelihood = "bound"
-    generation_options = PushdownOptions
+    generation_options = StructureOptions
     choices_per_token = 2
     backbone: Transformer
 
@@ -545,7 +530,7 @@ class Pushdown(LeftToRight):
 
         What is open when the text ends is left open.
         """
-        assert isinstance(options, PushdownOptions)
+        assert isinstance(options, StructureOptions)
         size = self.backbone.vocabulary_size
         found = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
         begun = [
