@@ -54,7 +54,7 @@ def test_a_system_trains_and_is_tested(kind, inputs):
     assert all(value == value and abs(value) < 1e9 for value in figures.values())
 
 
-@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm"])
+@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "gilt", "pushdown"])
 def test_lengths_stay_on_the_cpu_and_batches_come_from_pinned_memory(kind, inputs):
     _, _, data, batch = trained(kind, inputs / "run")
     assert batch.lengths.device.type == batch.items.device.type == "cpu"
@@ -90,7 +90,9 @@ def test_bf16_stays_near_fp32(inputs):
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
-@pytest.mark.parametrize("name", ["Transformer", "DM-Transformer", "UDGN, kirchhoff", "StructFormer"])
+@pytest.mark.parametrize(
+    "name", ["Transformer", "DM-Transformer", "UDGN, kirchhoff", "StructFormer", "GiLT", "Pushdown"]
+)
 def test_float64_is_computed_on_the_device(name):
     from depgen.nn.precise import precise_device
 

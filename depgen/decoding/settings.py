@@ -78,6 +78,21 @@ class TokenOptions(Sampling):
 
 
 @dataclass(frozen=True)
+class StructureOptions(TokenOptions):
+    """How a text is generated with its structure; filters and beams hold for the choices of structure as for tokens.
+
+    Attributes:
+        prompt_beam_size: hypotheses about the structure of a prompt, of which the likeliest is continued.
+    """
+
+    prompt_beam_size: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
+
+
+@dataclass(frozen=True)
 class DocumentOptions(Sampling):
     """How a document is continued sentence by sentence.
 

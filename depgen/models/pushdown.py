@@ -7,13 +7,13 @@ which attention tells the constituents on the stack apart.
 
     paper             here
     r_k               an attachment: the last token of the leftmost constituent joined, or the token itself
-    W_k[j], stack     `depths`: row k after the attachment of token k, which then reads its words by it
+    W_k[j], stack     `depths`: row k after the attachment of token k, whose attention uses this row
     d_kj^l            `DepthScores`: embeddings of depths, in the keys of each layer
     p(r_k | x_<=k)    `AttachmentHead`, from the state before token k and the token's embedding
     p(x, y)           `joint_log_probs`: a token by the state before it, its attachment, and the state after both
     p(x)              `log_probs`: sums over the bracketings that a beam holds, so lower bounds
 
-Positions count from 0: position 0 reads `<eos>`, which is also BOS and lies at the bottom of the stack.
+Positions count from 0: the input at position 0 is `<eos>`, which is also BOS and lies at the bottom of the stack.
 
 Deviations
     D1. The probabilities of attachments are over the tokens that a token can be attached to. In the authors' code they
@@ -45,7 +45,7 @@ from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.settings import Sampling, StructureOptions
 from depgen.decoding.stack_state import StackState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
@@ -151,7 +151,7 @@ class AttachmentHead(nn.Module):
     """Scores of attaching a token to each token before it, or to itself.
 
     The keys are networks of a state and a depth: W_2 relu(W_1 [W_k h_j; e_depth] + b_1) + b_2. The part of W_1 that
-    reads h_j is applied once a token, the part that reads e_depth once a depth, and W_2 to the query.
+    takes h_j is applied once a token, the part that takes e_depth once a depth, and W_2 to the query.
 
     Args:
         width: size of a hidden state.
@@ -237,23 +237,8 @@ class DepthScores(nn.Module):
 
 
 @dataclass(frozen=True)
-class PushdownOptions(TokenOptions):
-    """Options of generation. Filters and beams hold for attachments as for tokens.
-
-    Attributes:
-        prompt_beam_size: bracketings of a prompt that are compared; the likeliest is continued.
-    """
-
-    prompt_beam_size: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
-
-
-@dataclass(frozen=True)
 class PushdownState:
-    """What is known of each text once some positions are read.
+    """The state of each text after some positions are encoded.
 
     Attributes:
         backbone: keys and values.
@@ -299,7 +284,7 @@ class Pushdown(LeftToRight):
     """
 
     likelihood = "bound"
-    generation_options = PushdownOptions
+    generation_options = StructureOptions
     choices_per_token = 2
     backbone: Transformer
 
@@ -461,7 +446,7 @@ class Pushdown(LeftToRight):
     def _with_attachments(
         self, beam: Beam[PushdownState], tokens: Tensor, is_token: Tensor, only: Tensor | None, beam_size: int
     ) -> Beam[PushdownState]:
-        """The hypotheses with the next token of each item, attached; padding is read too, and changes nothing."""
+        """The hypotheses with the next token of each item, attached; padding is encoded too, and changes nothing."""
         tokens, is_token = tokens[beam.items], is_token[beam.items]
         log_probs = self.join_log_probs(beam.state, tokens)
         choices = torch.arange(log_probs.size(1), device=tokens.device)
@@ -545,7 +530,7 @@ class Pushdown(LeftToRight):
 
         What is open when the text ends is left open.
         """
-        assert isinstance(options, PushdownOptions)
+        assert isinstance(options, StructureOptions)
         size = self.backbone.vocabulary_size
         found = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
         begun = [

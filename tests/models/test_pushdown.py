@@ -12,8 +12,9 @@ import torch
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, TokenItem
 from depgen.decoding.beam import SLOTS
+from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.pushdown import AttachmentHead, Pushdown, PushdownOptions, collate_bracketings, open_positions
+from depgen.models.pushdown import AttachmentHead, Pushdown, collate_bracketings, open_positions
 from depgen.nn.attention import Keys, KeyValues
 from depgen.trees.attachments import closed_at_the_end, spans_of, spans_of_joins
 from tests.contract.batches import PLAIN
@@ -334,7 +335,7 @@ def test_the_end_of_a_sentence_counts_where_it_ends(one_model):
 
 def test_texts_are_written_with_bracketings_as_they_are_scored(model):
     prompts = [[4, 3, 7], [2], [5, 5]]
-    for options in (PushdownOptions(temperature=3.0), PushdownOptions(beam_size=4, prompt_beam_size=9)):
+    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
         texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
         assert any(span[1] > 3 for text in texts[:2] for span in text.structure)
         for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
@@ -343,7 +344,7 @@ def test_texts_are_written_with_bracketings_as_they_are_scored(model):
             written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
             assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
     with pytest.raises(UserError, match="prompt_beam_size"):
-        PushdownOptions(prompt_beam_size=0)
+        StructureOptions(prompt_beam_size=0)
 
 
 def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
@@ -351,13 +352,13 @@ def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
     never_ends = torch.zeros(VOCABULARY).double().index_fill(0, torch.tensor([PLAIN.eos]), -1e4)
     model.backbone.bias = torch.nn.Parameter(never_ends)
     prompts, options = [[4, 3], [2]], {"vocabulary": PLAIN, "seeds": range(2)}
-    for kind in (PushdownOptions(), PushdownOptions(beam_size=4)):
+    for kind in (StructureOptions(), StructureOptions(beam_size=4)):
         caplog.clear()
         texts = model.generate(prompts, options=kind, max_new_tokens=4, **options)
         assert [len(text.ids) for text in texts] == [4, 4]
         assert "2 of 2 texts were cut at 4 new tokens" in caplog.text
     with pytest.raises(UserError, match=r"prompt has 3 tokens, .* 5 new .*at most 4 new tokens"):
-        model.generate(prompts, options=PushdownOptions(), max_new_tokens=5, **options)
+        model.generate(prompts, options=StructureOptions(), max_new_tokens=5, **options)
 
 
 def test_it_learns_the_bracketings_of_eight_sentences():
