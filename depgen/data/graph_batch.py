@@ -14,6 +14,7 @@ from depgen.data.batch import ItemBatch, Stretch, TokenBatch, TokenItem, collate
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.trees.feature_tapes import FEATURES, LARGEST, arcs_by_later_word, check_tape_options, feature_tapes
+from depgen.trees.sentence import Edge
 
 
 @dataclass(frozen=True)
@@ -181,3 +182,16 @@ def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Te
         word[row, len(each) + 1 :] = size
         first[row, :size] = np.flatnonzero(np.diff(each, prepend=0)) + 1
     return torch.from_numpy(word), torch.from_numpy(first), torch.tensor(sizes)
+
+
+def joined_edges(
+    document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Heads and dependents of the edges of a document's sentences, which are one sequence of words."""
+    ends, tokens, before = [], 0, 0
+    for ids, edges in zip(document, graphs, strict=True):
+        ends += [(head + before if head else 0, dependent + before) for head, dependent, *_ in edges]
+        tokens += len(ids)
+        before = word[tokens]
+    heads, dependents = np.array(ends, np.int64).reshape(-1, 2).T
+    return heads, dependents

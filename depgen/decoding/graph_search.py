@@ -48,7 +48,7 @@ class Choices:
     def arcs(
         self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]
     ) -> tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]:
-        """The likeliest arcs, so many for each of some rows: from earlier nodes and to them."""
+        """The `counts` likeliest arcs of some rows: from earlier nodes and to them."""
         most = counts[:, None]
         return self.from_rank[rows] < most, self.to_rank[rows] < most
 
@@ -88,10 +88,10 @@ class Prefix:
 
 @runtime_checkable
 class GraphReader(Protocol):
-    """A system that reads tokens and gives the words that they begin arcs."""
+    """A system that encodes tokens and scores the arcs of the words that they begin."""
 
     def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> Prefix:
-        """What is known after the tokens that begin sentences of at most so many words."""
+        """The state after the tokens that begin sentences of at most `words` words."""
         ...
 
     def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:

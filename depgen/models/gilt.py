@@ -39,7 +39,7 @@ D9. Each epoch has another order of batches; the code has one order for all.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -48,19 +48,19 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
-from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
+from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, joined_edges, with_graphs
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import search_parts
 from depgen.decoding.generated import Generated
 from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
 from depgen.decoding.graph_state import GraphState
-from depgen.decoding.settings import TokenOptions
+from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
@@ -70,57 +70,13 @@ from depgen.nn.coded_scores import coded_scores
 from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
+from depgen.nn.tape_attention import TapeAttention
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.trees.feature_tapes import DISCONNECTED, FEATURES
 from depgen.trees.sentence import Edge
 
 Feature = Literal["degree", "depth", "distance"]
-
-# -- attention --------------------------------------------------------------------------------------------------------
-
-
-class TapeAttention(nn.Module):
-    """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
-
-    Args:
-        features: those that count.
-        layers: number of layers.
-        width: size of a hidden state.
-        feature_size: of a feature's embedding; the paper's d~.
-        codes: values of a feature.
-    """
-
-    def __init__(self, features: Sequence[Feature], *, layers: int, width: int, feature_size: int, codes: int) -> None:
-        super().__init__()
-        self.places = [FEATURES.index(each) for each in features]
-        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in features)
-        self.projections = nn.ModuleList(
-            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in features) for _ in range(layers)
-        )
-
-    def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
-        """The key of each value of each feature.
-
-        Args:
-            layer: 0-based, among those with features.
-            key_weight: what the projections pass through, [width width]; None: nothing.
-        """
-        projections: Any = self.projections[layer]
-        of_layer = zip(self.embeddings, projections, strict=True)
-        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
-        return keys if key_weight is None else F.linear(keys, key_weight)
-
-    def codes(
-        self,
-        rows: UInt8[Tensor, "batch features length nodes"],
-        word: Int[Tensor, "batch context"],
-    ) -> UInt8[Tensor, "batch used length context"]:
-        """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
-        shown = rows[:, self.places]
-        shown[..., 0] = 0  # the root's values are not shown to attention
-        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
-
 
 # -- losses -----------------------------------------------------------------------------------------------------------
 
@@ -156,24 +112,6 @@ def graph_losses(
     arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
     chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
     return arcs, -chosen.masked_fill(~is_word[..., 0], 0)
-
-
-# -- inference --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class GraphOptions(TokenOptions):
-    """How a text is generated with its graph: a token and the number of its word's arcs in turn.
-
-    Attributes:
-        prompt_beam_size: hypotheses about the graph of a prompt, of which the likeliest is continued.
-    """
-
-    prompt_beam_size: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -215,7 +153,7 @@ class GiLT(LeftToRight):
     """
 
     likelihood: Likelihood = "bound"
-    generation_options = GraphOptions
+    generation_options = StructureOptions
     choices_per_token = 2
 
     def __init__(
@@ -346,7 +284,7 @@ class GiLT(LeftToRight):
         return self.tape_attention.table(layer - self.first_tape_layer, key_weight)
 
     def _states(self, layers: Sequence[Tensor]) -> Float[Tensor, "batch length two_widths"]:
-        """The middle and the last but one layer, beside each other."""
+        """The middle and the last but one layer, one after the other."""
         return torch.cat((layers[self.middle_layer], layers[-2]), -1)
 
     def word_vectors(
@@ -470,11 +408,11 @@ class GiLT(LeftToRight):
     ) -> Float[Tensor, "batch length"]:
         """Log-probabilities (nats) of the targets and the counts, given edges `(head, dependent, label)` over words.
 
-        A count is added to the target that is its word's first token. Which arcs they are has no probability of its own
-        in Eq. 7: the system itself takes the likeliest.
+        A count is added to the target that is its word's first token. Which arcs they are adds no probability
+        in Eq. 7: the system takes the likeliest.
         """
         assert isinstance(batch, GraphBatch)
-        edges = [_joined(*each) for each in zip(documents, structure, batch.word.tolist(), strict=True)]
+        edges = [joined_edges(*each) for each in zip(documents, structure, batch.word.tolist(), strict=True)]
         whole = with_graphs(batch.to("cpu"), edges, self.tapes, lambda row: f"document {row + 1}").to(self.device)
         tokens, scores = self.teacher_forced(whole)
         counts = scores.counts.log_softmax(-1).gather(-1, whole.counts[..., None])[..., 0]
@@ -635,7 +573,7 @@ class GiLT(LeftToRight):
         prompts: Sequence[Sequence[int]],
         *,
         vocabulary: Vocabulary,
-        options: Any,  # noqa: ANN401, `GraphOptions`
+        options: Any,  # noqa: ANN401, `StructureOptions`
         max_new_tokens: int,
         number: int = 1,
         **others: Any,  # noqa: ANN401, of the base
@@ -674,22 +612,9 @@ def _at_most(layers: int, **chosen: int | None) -> int:
     """A number of layers or the number of one; all of them for None.
 
     Raises:
-        UserError: there are not so many.
+        UserError: the backbone has fewer.
     """
     ((name, value),) = chosen.items()
     if value is not None and not 1 <= value <= layers:
         raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
     return layers if value is None else value
-
-
-def _joined(
-    document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Heads and dependents of the edges of a document's sentences, which are one sequence of words."""
-    ends, tokens, before = [], 0, 0
-    for ids, edges in zip(document, graphs, strict=True):
-        ends += [(head + before if head else 0, dependent + before) for head, dependent, *_ in edges]
-        tokens += len(ids)
-        before = word[tokens]
-    heads, dependents = np.array(ends, np.int64).reshape(-1, 2).T
-    return heads, dependents

@@ -11,7 +11,7 @@ LARGEST = 150
 """Larger values are clipped to this one."""
 
 DISCONNECTED = LARGEST + 1
-"""The code of its own that the distance of an unreachable word may have."""
+"""A code that tells the distance of an unreachable word from that of a word to itself."""
 
 
 def feature_tapes(
