@@ -123,7 +123,7 @@ def word(text: str) -> str:
 
 
 def place_of(pattern: str, given: Sequence[str]) -> str | None:
-    """The option of the command line, or the file and line, that has a text; None where none has."""
+    """The option of the command line, or the only line of its files, that has a text; None unless there is one."""
     files = list[str]()
     for argument, following in pairwise([*map(str, given), ""]):
         name, separator, value = argument.partition("=")
@@ -132,8 +132,11 @@ def place_of(pattern: str, given: Sequence[str]) -> str | None:
             files.append(value)
         elif name.startswith("--") and re.search(pattern, f"{name}: {value}"):
             return f"{_AN_OPTION}{name}"
-    for path in reversed([each for each in files if os.path.isfile(each)]):
-        for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if re.search(pattern, line.partition("#")[0]):
-                return f"{path}:{number}"
-    return None
+    found = [
+        f"{path}:{number}"
+        for path in files
+        if os.path.isfile(path)
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        if re.search(pattern, line.partition("#")[0])
+    ]
+    return found[0] if len(found) == 1 else None

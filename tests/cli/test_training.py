@@ -15,6 +15,7 @@ import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
+from depgen.cli.complaints import place_of, word
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import read_record
@@ -338,6 +339,12 @@ def test_a_mistake_in_yaml_is_one_line_with_its_place(tmp_path, capsys, right, w
     assert f"mine.yaml:{line}: " in said
     assert meant in said
     assert "`depgen fit --help`" in said
+
+
+def test_no_line_is_named_where_several_have_the_word():
+    assert place_of(word("width"), ["fit", "--config", str(DEMO)]) == f"{DEMO}:14"
+    assert place_of(word("class_path"), ["fit", "--config", str(DEMO)]) is None
+    assert place_of(word("width"), ["fit", "--config", str(DEMO), "--config", str(DEMO)]) is None
 
 
 @pytest.mark.parametrize(
