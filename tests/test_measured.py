@@ -37,4 +37,4 @@ def test_numbers_of_the_overview_are_those_of_the_pages_that_it_links(section):
 
 def test_the_overview_links_every_page():
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", " ".join(OVERVIEW)))
-    assert {path.name for path in FOLDER.glob("*-*.md")} == linked
+    assert {path.name for path in FOLDER.glob("*-*.md")} <= linked
