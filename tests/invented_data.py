@@ -3,10 +3,12 @@
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from depgen.data.generated import GeneratedStories
 from depgen.trees.conllu import write_conllu
+from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -22,7 +24,7 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
                 writer.writerow([" ".join(sentence.words) for sentence in document.sentences])
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
         path = folder / "ud_english_ewt" / f"en_ewt-ud-{name}.conllu"
-        write_conllu(corpus.documents(split), path)
+        write_conllu(map(_with_graphs, corpus.documents(split)), path)
     write_documents(folder, corpus)
     (folder / "emnlp_news").mkdir()
     for split in ("train", "valid", "test"):
@@ -37,6 +39,16 @@ def write_corpora(folder: Path, *, stories: int = 24) -> None:
     for split in ("train", "valid", "test"):
         lines = "".join(f" {_line(document)} \n" for document in corpus.documents(split))
         (folder / "ptb" / f"ptb.{split}.txt").write_text(lines, encoding="utf-8")
+
+
+def _with_graphs(document: Document) -> Document:
+    """The document with its trees as graphs too, as the DEPS of treebanks hold them."""
+    return replace(document, sentences=tuple(map(_with_graph, document.sentences)))
+
+
+def _with_graph(sentence: Sentence) -> Sentence:
+    words = range(1, len(sentence) + 1)
+    return replace(sentence, edges=sorted_edges(zip(sentence.heads, words, sentence.relations, strict=True)))
 
 
 def write_documents(folder: Path, corpus: GeneratedStories) -> None:

@@ -122,10 +122,11 @@ def write_texts(folder: Path) -> None:
 
 
 def write_treebank(folder: Path) -> None:
-    """A constituency treebank of one tree."""
+    """A constituency treebank of one tree, in files for training, validation and test."""
     folder.mkdir(parents=True)
     tree = "( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .)) )"
-    (folder / "wsj_0001.mrg").write_text(tree)
+    for number in (1, 101, 161, 181):
+        (folder / f"wsj_{number:04}.mrg").write_text(tree)
 
 
 def write_own(folder: Path) -> None:

@@ -81,7 +81,9 @@ def generate(
     if output is None:
         return content
     write_atomically(output, content)
-    log.info("%d texts written to %s", len(texts) if conllu else content.count("\n"), output)
+    empty = sum(not each.words for each in texts.texts) if conllu else 0
+    left_out = f"; {empty} without a word left out" if empty else ""
+    log.info("%d texts written to %s%s", len(texts) - empty if conllu else content.count("\n"), output, left_out)
     return None
 
 
