@@ -20,11 +20,13 @@ from jsonargparse import ArgumentParser, Namespace
 from lightning import LightningDataModule, LightningModule
 
 from depgen.annotation.supar_constituency_training import SuparConstituencyTraining
+from depgen.annotation.supar_graph_training import SuparGraphTraining
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
 from depgen.data.bracketed import BracketedTreebank
+from depgen.data.treebank import ConlluTreebank
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import table_names
 from depgen.training.configuration_digest import settings_digest
@@ -62,7 +64,7 @@ SIZES = {
     "restart_at",  # half of the epochs
     "max_documents",
     "size", "segments_per_batch",
-    "beam_size",
+    "beam_size", "feature_size",
     "layer",  # as far up in a network of fewer layers
     "path",  # a parser that a laptop trains
     "run",  # another one
@@ -97,6 +99,10 @@ def place(tmp_path_factory):
         brackets = CorpusTreebank(BracketedTreebank("wsj", **parts, name="invented"))
         of_brackets = SuparConstituencyTraining(**vars(tiny_supar(steps=2, evaluate_every=2)))
         train_parser(brackets, "wsj_constituency", parser=of_brackets)
+        graphs = CorpusTreebank(ConlluTreebank("ud_english_ewt", graphs=True, name="invented"))
+        of_graphs = SuparGraphTraining(**vars(tiny_supar(steps=2, evaluate_every=2)))
+        for name in ("ewt_content", "ewt_graph"):
+            train_parser(graphs, name, parser=of_graphs)
         for name, other in (("ewt_lowercased", "ewt"), ("wsj_normalized", "ewt"), ("ewt_supar_small", "ewt_supar")):
             shutil.copytree(parsers / other, parsers / name)
         lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}

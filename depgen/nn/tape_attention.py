@@ -48,6 +48,6 @@ class TapeAttention(nn.Module):
         word: Int[Tensor, "batch context"],
     ) -> UInt8[Tensor, "batch used length context"]:
         """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
-        shown = rows[:, self.places]
+        shown = torch.stack([rows[:, place] for place in self.places], 1)
         shown[..., 0] = 0  # the root's values are not shown to attention
         return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))

@@ -70,9 +70,7 @@ class System:
 TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40
 )
-TRANSFORMER_XL = partial(
-    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative", attention_bias=False
-)
+TRANSFORMER_XL = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
 GPT2 = partial(
     PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40, settings={"initializer_range": 0.5}
 )

@@ -131,7 +131,7 @@ def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
     options = ["--pretrained", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
     assert main(["score", str(path), *options]) == 0
     head, first, *_ = capsys.readouterr().out.splitlines()
-    assert head.split("\t")[-2:] == ["entropy", "rank"]
+    assert {"entropy", "rank"} <= {*head.split("\t")}
     assert float(first.split("\t")[6]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
 
 

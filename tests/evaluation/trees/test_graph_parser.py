@@ -36,7 +36,7 @@ def test_words_that_are_not_read_keep_their_place_and_have_no_arcs(system):
 def test_no_graph_depends_on_the_batch_and_the_beam_counts(system, monkeypatch):
     parsed = system.parse([TEXT, "a mother was kind"])
     assert parsed == system.parse([TEXT, "a mother was kind"], batch_size=1)
-    monkeypatch.setattr("depgen.models.gilt.HYPOTHESES", {"cpu": 1})
+    monkeypatch.setattr("depgen.decoding.beam.SLOTS", {"cpu": 1})
     assert parsed == system.parse([TEXT, "a mother was kind"])
     sizes = []
     own = type(system.model).parse
