@@ -12,8 +12,8 @@ from depgen.trees.text_form import FORMS, PLACEHOLDERS
 
 WORDS = ("``", "The", "owners", "'", "US$", "1.5", "%", "&", "#", "2", "-LRB-", ",", "''")
 TAGS = ("``", "DT", "NNS", "POS", "$", "CD", "NN", "CC", "#", "CD", "-LRB-", ",", "''")
-UNTELLABLE = re.compile(r"[0-9](?!(?:st|nd|rd|th|s|d)(?![^\W_]))[^\W\d_]", re.IGNORECASE)
-"""A digit with a letter behind it, as in `5ow`: in `bare` it becomes `Now`, which no one can tell from the word."""
+UNTELLABLE = re.compile(r"[0-9](?!(?:st|nd|rd|th|s|d)(?![^\W_]))[^\W0-9_]", re.IGNORECASE)
+"""A digit before a letter, or before a digit of another script: in `bare` `5ow` becomes `Now`, as the word is spelt."""
 
 
 def read(form, sentence):
