@@ -237,7 +237,14 @@ def made(data: Any, **options: Any) -> torch.Tensor:
     return found if device is None else found.to(device)
 
 
-plain_tensor = torch.tensor
+def ranged(*ends: Any, **options: Any) -> torch.Tensor:
+    """`torch.arange`, whose own way to the device resizes a tensor that is there: one of the device keeps its shape."""
+    device = options.pop("device", None)
+    found: torch.Tensor = plain_arange(*ends, **options)
+    return found if device is None else found.to(device)
+
+
+plain_tensor, plain_arange = torch.tensor, torch.arange
 
 
 def register(*, doubles: bool) -> torch.library.Library:
@@ -245,7 +252,7 @@ def register(*, doubles: bool) -> torch.library.Library:
     _setup_privateuseone_for_python_backend(NAME, backend_module=Module())
     if not doubles:
         WITHOUT_FLOAT64.add(NAME)
-    torch.tensor = made
+    torch.tensor, torch.arange = made, ranged
     library = torch.library.Library("_", "IMPL")
     library.fallback(run, "PrivateUse1")
     return library

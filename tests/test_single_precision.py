@@ -10,10 +10,6 @@ import pytest
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
 
-NOT_TRIED = {"gilt", "pushdown", "tree_regularization"}
-"""Kinds of runs that use operations which the stand-in for a device does not run, or wait for a GPU in each step."""
-KINDS = [name for name in EXPERIMENTS if name not in NOT_TRIED]
-
 
 def outcomes_of(folder, float64):
     """Torch takes the device's name for good, so another process learns it."""
@@ -35,14 +31,12 @@ def with_float64(tmp_path_factory):
     return outcomes_of(tmp_path_factory.mktemp("with_float64"), "with")
 
 
-@pytest.mark.parametrize(
-    "name", KINDS + [f"{name}, used" for name in SYSTEMS if not name.startswith(("GiLT", "Pushdown"))]
-)
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])
 def test_a_system_trains_and_works_without_float64(without_float64, name):
     assert not isinstance(without_float64[name], str), without_float64[name]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_training_step_waits_for_no_result(with_float64, name):
     steps = with_float64[name]
     assert not isinstance(steps, str), steps

@@ -152,7 +152,7 @@ class GraphSearch:
             lengths: inputs of each sentence, on the CPU.
             graphs: whether to return graphs.
         """
-        items, longest, device = len(inputs), int(lengths.max()), inputs.device
+        items, longest, device = inputs.size(0), int(lengths.max()), inputs.device
         beginning = self.reader.beginning(inputs[:, 0], words=int(opens.sum(1).max()))
         beam = Beam.of(beginning, items, device=device)
         sums = beam.scores.new_zeros(items, longest + 1)

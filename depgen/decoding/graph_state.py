@@ -107,7 +107,7 @@ class GraphState:
     @property
     def features(self) -> UInt8[Tensor, "features rows nodes"]:
         """Degree, depth and distance of all words, the root in column 0; 0 after a row's last word."""
-        rows = torch.arange(len(self.lengths), device=self.lengths.device)
+        rows = torch.arange(self.lengths.size(0), device=self.lengths.device)
         depth, distance = 1 + self.paths[0, :, 0], self.paths[1, rows, self.lengths]
         depth = depth.clamp_max(LARGEST).masked_fill(self.paths[0, :, 0] == UNREACHABLE, 0)
         distance = distance.masked_fill(distance == UNREACHABLE, self.disconnected)

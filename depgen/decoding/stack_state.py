@@ -76,5 +76,5 @@ class StackState:
         """
         places, count = self.places, self.depths.size(1)
         index = places.where(self.is_last & (places < places[:, :1]), count)
-        scores = columns.new_full((len(columns), count + 1), -torch.inf).scatter(1, index, columns)
+        scores = columns.new_full((columns.size(0), count + 1), -torch.inf).scatter(1, index, columns)
         return torch.cat((own[:, None], scores[:, 1:count]), 1)

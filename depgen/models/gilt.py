@@ -333,7 +333,7 @@ class GiLT(LeftToRight):
             words = words.clamp_min(1)
             pairs = words * (words + 1 if self.self_loops else words)
             # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
-            scale = lengths.sum() / len(lengths)
+            scale = lengths.sum() / lengths.size(0)
             tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / pairs, counts / words))
         token_weight, arc_weight, count_weight = self.weights
         loss = (token_weight * tokens + arc_weight * arcs + count_weight * counts).sum()
@@ -431,7 +431,7 @@ class GiLT(LeftToRight):
             words: the most words that a sentence will have.
             is_token: False at padding.
         """
-        rows = len(tokens)
+        rows = tokens.size(0)
         graph = GraphState.empty(
             rows, device=self.device, degree_weights=self.tapes.degree_weights,
             distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
@@ -561,7 +561,7 @@ class GiLT(LeftToRight):
     def _with_counts(
         self, state: Prefix, tokens: Tensor, choices: Choices, counts: Tensor, is_token: Tensor | None = None
     ) -> Prefix:
-        rows = torch.arange(len(tokens), device=tokens.device)
+        rows = torch.arange(tokens.size(0), device=tokens.device)
         return self.with_arcs(state, tokens, choices, rows, choices.arcs(rows, counts), is_token)
 
     def _opens(self, state: Prefix, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:

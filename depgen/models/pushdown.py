@@ -203,9 +203,9 @@ class AttachmentHead(nn.Module):
         scores = torch.einsum("bqks,bqs->bqk", inner, query @ self.composed.weight)
         scores = scores + (query @ self.composed.bias)[..., None]
         steps = torch.arange(keys.size(1) + 1, device=keys.device)
-        by_distance = query @ self.position(self.sinusoids(steps[None], stop=len(steps))[0].to(query.dtype)).T
+        by_distance = query @ self.position(self.sinusoids(steps[None], stop=steps.size(0))[0].to(query.dtype)).T
         own = (query * own_key).sum(-1) + by_distance[..., 0]
-        return scores + by_distance.gather(2, distances.clamp(0, len(steps) - 1)), own
+        return scores + by_distance.gather(2, distances.clamp(0, steps.size(0) - 1)), own
 
 
 class DepthScores(nn.Module):
@@ -339,7 +339,7 @@ class Pushdown(LeftToRight):
         assert batch.attachments is not None
         assert batch.depths is not None
         states, steps = hidden[:, :-1], torch.arange(batch.inputs.size(1), device=hidden.device)
-        distances = (steps[1:, None] - steps[:-1]).expand(len(hidden), -1, -1)
+        distances = (steps[1:, None] - steps[:-1]).expand(hidden.size(0), -1, -1)
         columns, own = self.attachment_head(
             states, self.backbone.embedding(batch.inputs[:, 1:]), self.attachment_head.keys(states),
             self._codes(batch.depths[:, :-1, :-1]), distances,
@@ -384,7 +384,7 @@ class Pushdown(LeftToRight):
         state: PushdownState | None = None,
     ) -> PushdownState:
         """The state after more tokens; `joins` says with how many constituents each is joined."""
-        stack = StackState.empty(len(tokens), device=tokens.device) if state is None else state.stack
+        stack = StackState.empty(tokens.size(0), device=tokens.device) if state is None else state.stack
         tape = []
         for column in range(tokens.size(1)):
             stack = stack.pushed(joins[:, column], is_token[:, column])
@@ -430,7 +430,7 @@ class Pushdown(LeftToRight):
             beam_size: the most bracketings of an item.
             forced: the only attachments, as `BracketingBatch.attachments`.
         """
-        inputs, items = batch.inputs, len(batch.inputs)
+        inputs, items = batch.inputs, batch.inputs.size(0)
         state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), batch.is_word[:, :1])
         beam, sums = Beam.of(state, items, device=self.device), []
         for column in range(inputs.size(1)):

@@ -49,7 +49,7 @@ class EarlierPairs:
         lengths = lengths.to(device=lengths.device if device is None else device, dtype=torch.long, non_blocking=True)
         first = lengths.cumsum(0) - lengths
         every = torch.arange(pairs, device=lengths.device)
-        sentence = _repeated(torch.arange(len(lengths), device=lengths.device), lengths, number)
+        sentence = _repeated(torch.arange(lengths.size(0), device=lengths.device), lengths, number)
         words = every.new_ones(number).cumsum(0) - first[sentence]
         current = _repeated(torch.arange(number, device=lengths.device), words, pairs)
         earlier = every - (words.cumsum(0) - words)[current]

@@ -112,7 +112,7 @@ class ScorerState:
         places = self.places
         if bool((lengths == places.size(1)).any()):
             places = F.pad(places, (0, 1))
-        new = len(self.parents) + torch.arange(len(rows), device=rows.device)
+        new = len(self.parents) + torch.arange(rows.size(0), device=rows.device)
         places = places.index_put((rows, lengths[rows]), new)
         parents, children = self.parents.extended(words.as_parents), self.children.extended(words.as_children)
         return ScorerState(lengths, places, parents, children, self.tables)
@@ -178,6 +178,8 @@ class GraphScorer(nn.Module):
         position_size: of the sinusoids; None: d.
     """
 
+    feature_rows: Tensor
+
     def __init__(
         self,
         width: int,
@@ -193,7 +195,7 @@ class GraphScorer(nn.Module):
         position_size: int | None = None,
     ) -> None:
         super().__init__()
-        self.feature_rows = _rows_of(features)
+        self.register_buffer("feature_rows", torch.tensor(_rows_of(features), dtype=torch.long), persistent=False)
         self.self_loops, self.count_scale, self.mask_counts = self_loops, count_scale, mask_counts
         self.codes, self.position_size = codes, position_size or width
         sizes = {"position_size": self.position_size, "feature_size": feature_size * len(features)}
@@ -233,7 +235,7 @@ class GraphScorer(nn.Module):
         tables = tables or self.tables(longest)
         known = self._encoded(words.flatten(0, 1).index_select(0, pairs.places), tables)
         before = pairs.words[pairs.current] - 1
-        features = tapes[:, self.feature_rows][pairs.sentences, :, before, pairs.earlier]
+        features = tapes.index_select(1, self.feature_rows)[pairs.sentences, :, before, pairs.earlier]
         codes = self._codes(features, before + 1 - pairs.earlier)
         some = pairs.rootless
         from_earlier, to_earlier, counts = self._scores(
@@ -294,13 +296,13 @@ class GraphScorer(nn.Module):
             opens = torch.ones(rows, dtype=torch.bool, device=words.device)
         chosen = opens.nonzero()[:, 0]
         numbers = state.lengths[chosen] + 1
-        longest = len(state.tables.parent.centred) - self.codes * len(self.embeddings) - 1
+        longest = state.tables.parent.centred.size(0) - self.codes * len(self.embeddings) - 1
         if nodes > longest and bool((numbers > longest).any()):
             raise UserError(f"a sentence has more than {longest} words; pass the longest's as root_state(words=...)")
         known = self._encoded(words[chosen], state.tables)
         column = torch.arange(nodes, device=words.device)
         row, earlier = (column < numbers[:, None]).nonzero().unbind(1)
-        of_pairs = features[self.feature_rows][:, chosen[row], earlier].T
+        of_pairs = features.index_select(0, self.feature_rows)[:, chosen[row], earlier].T
         pairs = Pairs(row, state.places[chosen[row], earlier], self._codes(of_pairs, numbers[row] - earlier))
         some = (earlier > 0).nonzero()[:, 0]
         from_earlier, to_earlier, counts = self._scores(

@@ -38,7 +38,7 @@ class Pairs:
     codes: Int[Tensor, "pairs features"]
 
     def __len__(self) -> int:
-        return len(self.current)
+        return self.current.size(0)
 
     def part(self, rows: slice) -> "Pairs":
         """Some of the pairs."""

@@ -178,7 +178,7 @@ class PairSide(nn.Module):
                 words.projected, tables.projected, tables.bias, scale=scale, queries=through, pairs=pairs
             )
             constant = (queries @ self.output.bias).index_select(0, pairs.current)
-        number = scores.new_zeros(len(queries)).index_add(0, pairs.current, torch.ones_like(scale))
+        number = scores.new_zeros(queries.size(0)).index_add(0, pairs.current, torch.ones_like(scale))
         summed = full_precision(F.linear(sums, self.output.weight))
         return scores + constant, torch.addcmul(summed, number[:, None], self.output.bias)
 

@@ -81,11 +81,16 @@ class TreeRegularization:
         """
         rows, starts, middles, ends, spans, is_gold = cuts.unbind(1)
         scores = scores_of_cuts(chart, rows, starts, middles, ends)
-        gold = scores[is_gold.bool()]  # in the order of the spans
-        largest = gold.detach().new_full(gold.shape, -torch.inf).scatter_reduce(0, spans, scores.detach(), "amax")
-        sums = gold.new_zeros(gold.shape).index_add(0, spans, (scores - largest[spans]).exp())
-        sentence = rows[is_gold.bool()]
-        share = 1 / torch.bincount(sentence, minlength=sentences).to(gold.dtype)[sentence]
+        # by span, with room for as many spans as cuts: their number, read here, would be waited for on a GPU
+        none = torch.zeros_like(scores)
+        exists = none.index_add(0, spans, is_gold.to(none))
+        largest = (none.detach() - torch.inf).scatter_reduce(0, spans, scores.detach(), "amax")
+        largest = largest.masked_fill(exists == 0, 0)
+        sums = (1 - exists).index_add(0, spans, (scores - largest[spans]).exp())
+        gold = none.index_add(0, spans, scores * is_gold)
+        sentence = torch.zeros_like(rows).index_add(0, spans, rows * is_gold)
+        of_sentence = scores.new_zeros(sentences).index_add(0, sentence, exists)
+        share = exists / of_sentence[sentence].clamp_min(1)
         return ((largest + sums.log() - gold) * share).sum() / sentences
 
 
