@@ -106,9 +106,11 @@ def graph_losses(
     is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
     before = is_word & (node < word)
     with_itself = is_word & (node <= word) if self_loops else before
-    nll = F.binary_cross_entropy_with_logits(scores.from_earlier, from_earlier.to(scores.counts), reduction="none")
+    nll = F.binary_cross_entropy_with_logits(
+        scores.from_earlier, from_earlier.to(scores.counts.dtype), reduction="none"
+    )
     arcs = nll.masked_fill(~before, 0).sum((1, 2))
-    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts), reduction="none")
+    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts.dtype), reduction="none")
     arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
     chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
     return arcs, -chosen.masked_fill(~is_word[..., 0], 0)

@@ -345,13 +345,13 @@ class GraphScorer(nn.Module):
         # s_i = sum_j par_ji * S chd_ii + par_ii * S (sum_j chd_ji + chd_ii)
         sums = par * self.sum(current.chd) + current.par * self.sum(chd + current.chd)
         terms = 2 * numbers - int(self.count_scale == "paper")
-        return from_earlier, to_earlier, full_precision(self.count(sums * terms[:, None].to(sums).rsqrt()))
+        return from_earlier, to_earlier, full_precision(self.count(sums * terms[:, None].to(sums.dtype).rsqrt()))
 
-    def _possible(self, counts: Tensor, numbers: Tensor | int) -> Tensor:
+    def _possible(self, counts: Tensor, numbers: Tensor) -> Tensor:
         """Logits of counts with -inf at those above 2i - 1, if they are masked; i is the word's number."""
         if not self.mask_counts:
             return counts
-        most = torch.as_tensor(2 * numbers - 1, device=counts.device)
+        most = 2 * numbers - 1
         return counts.masked_fill(torch.arange(counts.size(-1), device=counts.device) > most[..., None], -math.inf)
 
     def _codes(self, features: Tensor, distances: Tensor) -> Tensor:

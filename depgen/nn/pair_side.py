@@ -194,10 +194,8 @@ def _centred(rows: Tensor) -> Tensor:
 
 def _squares(words: WordRows, tables: SideTables, pairs: Pairs) -> Tensor:
     """The squared norm of the centred sum of each pair's rows, from products of the rows."""
-    codes, features = tables.products.size(0), pairs.codes.size(1)
-    one, other = torch.triu_indices(features, features, device=pairs.codes.device)
-    among = _taken(tables.products, pairs.codes[:, one] * codes + pairs.codes[:, other])
-    among = among @ torch.where(one == other, 1.0, 2.0).to(among)
+    codes = tables.products.size(0)
+    among = _taken(tables.products, pairs.codes[:, :, None] * codes + pairs.codes[:, None]).sum((1, 2))
     between = _taken(words.products, (pairs.earlier * codes)[:, None] + pairs.codes).sum(1)
     return words.square.index_select(0, pairs.earlier) + 2 * between + among
 

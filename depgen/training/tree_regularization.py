@@ -83,7 +83,7 @@ class TreeRegularization:
         scores = scores_of_cuts(chart, rows, starts, middles, ends)
         # by span, with room for as many spans as cuts: their number, read here, would be waited for on a GPU
         none = torch.zeros_like(scores)
-        exists = none.index_add(0, spans, is_gold.to(none))
+        exists = none.index_add(0, spans, is_gold.to(none.dtype))
         largest = (none.detach() - torch.inf).scatter_reduce(0, spans, scores.detach(), "amax")
         largest = largest.masked_fill(exists == 0, 0)
         sums = (1 - exists).index_add(0, spans, (scores - largest[spans]).exp())
