@@ -1,8 +1,10 @@
 """The base of the systems that score and write a text token by token."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import isfunction
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -331,6 +333,36 @@ class LeftToRight(LanguageModel):
             progress=progress,
             choices_per_token=self.choices_per_token,
         )
+
+    def generate_in_turn(
+        self,
+        prompts: Sequence[Sequence[int]],
+        choices: Sequence[Sequence[int]],
+        *,
+        number: int = 1,
+        **others: Any,  # noqa: ANN401, of `generate`
+    ) -> list[tuple[Generated, list[int]]]:
+        """Continuations by a `generation_step` that gives a token and a choice of structure in turn.
+
+        For systems of two `choices_per_token`: the ids of choices follow those of tokens. Each continuation comes with
+        the choices of all tokens of prompt and text.
+
+        Args:
+            prompts: as in `generate`.
+            choices: of each token of the prompts.
+            number: as in `generate`.
+            others: as in `generate`.
+        """
+        size = self.backbone.vocabulary_size
+        begun = [
+            [size, *chain(*((token, size + choice) for token, choice in zip(prompt, chosen, strict=True)))]
+            for prompt, chosen in zip(prompts, choices, strict=True)
+        ]
+        texts = LeftToRight.generate(self, begun, number=number, **others)
+        return [
+            (replace(text, ids=text.ids[::2]), [*choices[k // number], *(each - size for each in text.ids[1::2])])
+            for k, text in enumerate(texts)
+        ]
 
 
 def _with(made_from: Any, backbone: Backbone) -> Any:  # noqa: ANN401

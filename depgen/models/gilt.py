@@ -41,7 +41,6 @@ D9. Each epoch has another order of batches; the code has one order for all.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -581,23 +580,16 @@ class GiLT(LeftToRight):
         **others: Any,  # noqa: ANN401, of the base
     ) -> list[Generated]:
         """Texts with the graphs over prompt and text as one sentence; see `LeftToRight.generate`."""
-        size = self.backbone.vocabulary_size
         self._opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
         self._longest = max(map(len, prompts), default=0) + max_new_tokens
         of_prompts = self._counts(prompts, vocabulary, beam_size=options.prompt_beam_size)
-        begun = [
-            [size, *chain(*((token, size + count) for token, count in zip(prompt, counts, strict=True)))]
-            for prompt, counts in zip(prompts, of_prompts, strict=True)
-        ]
-        found = super().generate(
-            begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number, **others
-        )
-        whole = [[*prompts[k // number], *text.ids[::2]] for k, text in enumerate(found)]
-        counts = [
-            [*of_prompts[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(found)
-        ]
-        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=counts)
-        return [replace(text, ids=text.ids[::2], structure=edges) for text, edges in zip(found, graphs, strict=True)]
+        found = self.generate_in_turn(
+            prompts, of_prompts, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number,
+            **others,
+        )  # fmt: skip
+        whole = [[*prompts[k // number], *text.ids] for k, (text, _) in enumerate(found)]
+        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=[counts for _, counts in found])
+        return [replace(text, structure=edges) for (text, _), edges in zip(found, graphs, strict=True)]
 
     def _counts(self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, *, beam_size: int) -> list[list[int]]:
         """The number of arcs that each token's word has with earlier words, in the likeliest graph; 0 in a word."""

@@ -30,7 +30,6 @@ Deviations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -520,32 +519,16 @@ class Pushdown(LeftToRight):
         *,
         vocabulary: Vocabulary,
         options: Sampling,
-        seeds: Sequence[int],
-        max_new_tokens: int,
-        number: int = 1,
-        batch_size: int = 64,
-        progress: bool = False,
+        **others: Any,  # noqa: ANN401, of the base
     ) -> list[Generated]:
         """Continuations with a bracketing of prompt and text: spans (start, end, "X"); see `LeftToRight.generate`.
 
         What is open when the text ends is left open.
         """
         assert isinstance(options, StructureOptions)
-        size = self.backbone.vocabulary_size
-        found = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
-        begun = [
-            [size, *chain(*((token, size + count) for token, count in zip(prompt, joins, strict=True)))]
-            for prompt, joins in zip(prompts, found, strict=True)
-        ]
-        texts = super().generate(
-            begun, vocabulary=vocabulary, options=options, seeds=seeds, max_new_tokens=max_new_tokens,
-            number=number, batch_size=batch_size, progress=progress,
-        )  # fmt: skip
-        whole = [[*found[k // number], *(count - size for count in text.ids[1::2])] for k, text in enumerate(texts)]
-        return [
-            replace(text, ids=text.ids[::2], structure=tuple((*span, "X") for span in spans_of_joins(joins)))
-            for text, joins in zip(texts, whole, strict=True)
-        ]
+        joins = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
+        found = self.generate_in_turn(prompts, joins, vocabulary=vocabulary, options=options, **others)
+        return [replace(text, structure=tuple((*span, "X") for span in spans_of_joins(whole))) for text, whole in found]
 
     @torch.inference_mode()
     def best_joins(

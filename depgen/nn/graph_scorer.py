@@ -178,8 +178,6 @@ class GraphScorer(nn.Module):
         position_size: of the sinusoids; None: d.
     """
 
-    feature_rows: Tensor
-
     def __init__(
         self,
         width: int,
@@ -195,7 +193,7 @@ class GraphScorer(nn.Module):
         position_size: int | None = None,
     ) -> None:
         super().__init__()
-        self.register_buffer("feature_rows", torch.tensor(_rows_of(features), dtype=torch.long), persistent=False)
+        self.feature_rows = _rows_of(features)
         self.self_loops, self.count_scale, self.mask_counts = self_loops, count_scale, mask_counts
         self.codes, self.position_size = codes, position_size or width
         sizes = {"position_size": self.position_size, "feature_size": feature_size * len(features)}
@@ -235,7 +233,7 @@ class GraphScorer(nn.Module):
         tables = tables or self.tables(longest)
         known = self._encoded(words.flatten(0, 1).index_select(0, pairs.places), tables)
         before = pairs.words[pairs.current] - 1
-        features = tapes.index_select(1, self.feature_rows)[pairs.sentences, :, before, pairs.earlier]
+        features = _rows(tapes, self.feature_rows, dim=1)[pairs.sentences, :, before, pairs.earlier]
         codes = self._codes(features, before + 1 - pairs.earlier)
         some = pairs.rootless
         from_earlier, to_earlier, counts = self._scores(
@@ -302,7 +300,7 @@ class GraphScorer(nn.Module):
         known = self._encoded(words[chosen], state.tables)
         column = torch.arange(nodes, device=words.device)
         row, earlier = (column < numbers[:, None]).nonzero().unbind(1)
-        of_pairs = features.index_select(0, self.feature_rows)[:, chosen[row], earlier].T
+        of_pairs = _rows(features, self.feature_rows, dim=0)[:, chosen[row], earlier].T
         pairs = Pairs(row, state.places[chosen[row], earlier], self._codes(of_pairs, numbers[row] - earlier))
         some = (earlier > 0).nonzero()[:, 0]
         from_earlier, to_earlier, counts = self._scores(
@@ -370,6 +368,12 @@ def _rows_of(features: Sequence[str]) -> list[int]:
     if len(set(features)) < len(features) or not set(features) <= set(FEATURES):
         raise UserError(f"features are {list(features)}; choose from {list(FEATURES)}, each at most once")
     return [FEATURES.index(each) for each in features]
+
+
+def _rows(tensor: Tensor, rows: Sequence[int], *, dim: int) -> Tensor:
+    """Some rows of an axis; a list of numbers as an index would be copied to a GPU at each use."""
+    chosen = [tensor.select(dim, row) for row in rows]
+    return torch.stack(chosen, dim) if chosen else tensor.narrow(dim, 0, 0)
 
 
 def _placed(values: Tensor, places: Tensor, shape: tuple[int, ...]) -> Tensor:

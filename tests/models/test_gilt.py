@@ -66,7 +66,7 @@ def scorer_weights(scorer):
     """The scorer's weights by the oracle's names."""
     found = {"root": scorer.root[0], "arc": scorer.arc.weight, "pair": scorer.sum.weight}
     found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
-    names = [oracle.FEATURES[row] for row in scorer.feature_rows.tolist()]
+    names = [oracle.FEATURES[row] for row in scorer.feature_rows]
     found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
     for side, part in (("parent", scorer.parent), ("child", scorer.child)):
         layers = {"norm1": part.of_word[0], "mlp1.in": part.of_word[1], "mlp1.out": part.of_word[3]}

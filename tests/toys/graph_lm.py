@@ -18,8 +18,8 @@ from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
 from depgen.decoding.beam import Beam
-from depgen.decoding.settings import TokenOptions
-from depgen.errors import UserError, check_at_least
+from depgen.decoding.settings import StructureOptions
+from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
@@ -91,21 +91,6 @@ def collate_graphs(batch: ItemBatch) -> GraphBatch:
 
 
 @dataclass(frozen=True)
-class GraphOptions(TokenOptions):
-    """Options of generation.
-
-    Attributes:
-        prompt_beam_size: hypotheses about the graph of a prompt, of which the likeliest is continued.
-    """
-
-    prompt_beam_size: int = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, prompt_beam_size=self.prompt_beam_size)
-
-
-@dataclass(frozen=True)
 class GraphState:
     """What is known of each row: a column for the beginning and each word read, and a word that has no arc yet."""
 
@@ -124,7 +109,7 @@ class GraphLM(LeftToRight):
     """p(words, graph): a word by the states before it, its arc by these and the word, and the next state by both."""
 
     likelihood = "bound"
-    generation_options = GraphOptions
+    generation_options = StructureOptions
     choices_per_token = 2
     collate = property(lambda self: collate_graphs)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
@@ -241,19 +226,11 @@ class GraphLM(LeftToRight):
         state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
         return log_softmax_over_vocabulary(state.hidden[:, -1], *self.output), state
 
-    def generate(self, prompts, *, vocabulary, options, max_new_tokens, number=1, **others):
+    def generate(self, prompts, *, vocabulary, options, **others):
         """Texts with the graphs over them and their prompts."""
-        size = self.backbone.vocabulary_size
         graphs = self.parse(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
-        pairs = [
-            zip(prompt, (size + c for c in graph), strict=True) for prompt, graph in zip(prompts, graphs, strict=True)
-        ]
-        begun = [[size, *chain(*each)] for each in pairs]
-        found = super().generate(
-            begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number, **others
-        )
-        choices = [[*graphs[k // number], *(c - size for c in text.ids[1::2])] for k, text in enumerate(found)]
-        return [replace(text, ids=text.ids[::2], structure=edges_of(c)) for text, c in zip(found, choices, strict=True)]
+        found = self.generate_in_turn(prompts, graphs, vocabulary=vocabulary, options=options, **others)
+        return [replace(text, structure=edges_of(choices)) for text, choices in found]
 
     @torch.inference_mode()
     def parse(self, sentences, *, eos, beam_size):

@@ -11,6 +11,7 @@ from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
+from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from tests.contract.batches import PLAIN
 from tests.contract.runs import fit
@@ -18,7 +19,6 @@ from tests.contract.systems import SYSTEMS, built
 from tests.toys.experiments import TOYS
 from tests.toys.graph_lm import (
     GraphBatch,
-    GraphOptions,
     NearGraphs,
     all_graphs,
     choices_of,
@@ -129,7 +129,7 @@ def test_no_state_is_built_of_what_is_pruned(model, monkeypatch):
 
 def test_texts_are_written_with_their_graphs_as_they_are_scored(model):
     prompts = [[4, 3, 7], [2], [5, 5]]
-    for options in (GraphOptions(temperature=3.0), GraphOptions(beam_size=4, prompt_beam_size=9)):
+    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
         texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
         assert any(max(edge[:2]) > len(prompts[0]) for edge in texts[0].structure + texts[1].structure)
         for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
@@ -138,7 +138,7 @@ def test_texts_are_written_with_their_graphs_as_they_are_scored(model):
             written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
             assert abs(written.sum() - text.log_prob) < 1e-10
     with pytest.raises(UserError, match="prompt_beam_size"):
-        GraphOptions(prompt_beam_size=0)
+        StructureOptions(prompt_beam_size=0)
 
 
 def test_a_run_writes_texts_with_graphs_by_the_command_line(tmp_path, monkeypatch, capsys):
