@@ -31,7 +31,7 @@ _GIVEN: ContextVar[tuple[str, ...]] = ContextVar("_GIVEN", default=())
 
 
 def short_message(message: str) -> str:
-    """An error message of jsonargparse without what it says of its own types and of all settings."""
+    """An error message of jsonargparse without its list of types and of all settings."""
     return "\n".join(DUMPED.sub("", line) for line in message.splitlines() if not NOISE.match(line))
 
 

@@ -38,7 +38,7 @@ Table = list[str] | list[list[str]]
 
 @dataclass(frozen=True)
 class Encoding:
-    """Token ids of a word sequence.
+    """Token ids of words.
 
     Attributes:
         ids: one id a piece, without beginning or end.
@@ -144,10 +144,7 @@ class Vocabulary:
         return found
 
     def word_of_token(self, ids: Sequence[int] | Int[np.ndarray, " length"]) -> Int[np.ndarray, " length"]:
-        """The number, from 1, of the word that each token of a text belongs to, by the spelling of the tokens.
-
-        See `opens_word`; the first token begins a word, with a space before it or not.
-        """
+        """The number, from 1, of the word of each token of a text: see `opens_word`; the first token begins a word."""
         opens = self.opens_word[np.asarray(ids, np.int64)]
         opens[:1] = True
         return np.cumsum(opens)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
@@ -188,17 +188,14 @@ class LeftToRight(LanguageModel):
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
         self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)
-        batch = self.scoring_batch(ItemBatch(items, tokens, vocabulary)).to(self.device)
+        batch = self.collate(ItemBatch(items, tokens, vocabulary)).to(self.device)
+        assert isinstance(batch, TokenBatch)
         found = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
         scores = found.cpu().numpy()
         return [
             np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
             for row, item, document in zip(scores, items, documents, strict=True)
         ]
-
-    def scoring_batch(self, batch: ItemBatch) -> TokenBatch:
-        """The batch that `sentence_log_probs` scores, a document a row."""
-        return collate_tokens(batch)
 
     def joint_log_probs(
         self,
@@ -256,9 +253,13 @@ class LeftToRight(LanguageModel):
     def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: `<eos>` counts as a token and as a word, BOS and padding don't."""
         nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
+        return self.scores_of_items(batch, precise(nll).sum(1))
+
+    def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"]) -> ItemScores:
+        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`."""
         return ItemScores(
             items=batch.items,
-            nll=precise(nll).sum(1, keepdim=True),
+            nll=nll[:, None],
             tokens=batch.lengths[:, None],
             words=batch.words,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),

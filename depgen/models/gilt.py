@@ -12,9 +12,9 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | p_ij, pi_i (Eq. 2, 3) | `GraphScorer`: scores of arcs, logits of counts |
 | c_i, C | `counts`; `max_count` |
 | G_k, g_jk | `tapes[:, word of k, word j]` |
-| f_l, e^l_kj (Eq. 4) | `TapeAttention.tables` |
+| f_l, e^l_kj (Eq. 4) | `TapeAttention.table` |
 | L (Eq. 6) | `graph_losses` |
-| p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `search` |
+| p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `log_probs`, by `GraphSearch` |
 
 Order of events: the word that token k begins gets its arcs from the states after token k - 1 and the embedding of token
 k. Token k and all further tokens of the word are then read with a tape that holds these arcs.
@@ -136,7 +136,7 @@ class GiLT(LeftToRight):
         degree_weights: of an arc into a word, and of one out of it: m_in and m_out.
         distance_weights: of a step against an arc, and of one along it.
         distance_codes: `shared`: words without a path have the distance of a word to itself, as in the authors' code;
-            `separate`: a code apart.
+            `separate`: another code.
         max_count: the most arcs of a word with earlier ones; the paper's C.
         middle_layer: the lower layer of word vectors, 1 = the first; None: half of the layers and one more (D3).
         bilinear: `diagonal`, as the authors' code computes, or the `full` matrices of Eq. 2 and 3.
@@ -219,10 +219,6 @@ class GiLT(LeftToRight):
     def collate(self) -> Callable[[ItemBatch], GraphBatch]:
         """Padded sentences with their words and graphs."""
         return partial(collate_graphs, tapes=self.tapes)
-
-    def scoring_batch(self, batch: ItemBatch) -> GraphBatch:
-        """Texts to be scored; see `LeftToRight`."""
-        return self.collate(batch)
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The language model's parameters, and the scorer's with their own learning rate and clip."""
@@ -357,14 +353,7 @@ class GiLT(LeftToRight):
             return super().item_scores(batch)
         nll = sum(map(precise, self._sentence_losses(batch)))
         assert isinstance(nll, Tensor)
-        return ItemScores(
-            items=batch.items,
-            nll=nll[:, None],
-            tokens=batch.lengths[:, None],
-            words=batch.words,
-            unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
-            targets=batch.lengths.sum(),
-        )
+        return self.scores_of_items(batch, nll)
 
     def test_step(self, batch: GraphBatch, batch_idx: int) -> None:
         """The bound of the tokens, also where graphs are known."""

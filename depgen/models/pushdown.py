@@ -126,7 +126,8 @@ def _with_bracketings(tokens: TokenBatch, attachments: Sequence[Sequence[int] | 
         length = len(of_row)
         labels[row, 1 : length + 1] = np.asarray(of_row) + 1
         depths[row, 1 : length + 1, 1 : length + 1] = depth_tape([int(label) for label in of_row])
-    return BracketingBatch(**vars(tokens), attachments=torch.from_numpy(labels), depths=torch.from_numpy(depths))
+    bracketings = {"attachments": torch.from_numpy(labels), "depths": torch.from_numpy(depths)}
+    return BracketingBatch(**{**vars(tokens), **bracketings})
 
 
 def open_positions(attachments: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch length length"]:

@@ -4,7 +4,7 @@ Each imports what it needs once it measures, so that a table is read and printed
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
@@ -131,50 +131,43 @@ class Scores(Measure):
         return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
 
 
-class MinimalPairs(Measure):
-    """Accuracy on the minimal pairs of BLiMP, overall and by phenomenon, per cent.
+class SyntaxMeasure(Measure):
+    """Base of the accuracies on benchmarks of syntax, per cent.
 
     Args:
-        protocol: `plain`, or `paper` for every tenth pair, as `depgen minimal-pairs` has it.
+        protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
         beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds; None: the system's.
         five_gram: also train a 5-gram model on the row's corpus.
     """
 
-    def __init__(self, protocol: str = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
-        self.options: dict[str, Any] = {"protocol": protocol, "beam_size": beam_size, "five_gram": five_gram}
+    key: str
 
-    def measure(self, row: TrainedRow) -> Numbers:
-        """The accuracies, and the share of pairs with unknown words."""
-        from depgen.reporting.syntax import measure_pairs
-
-        return measure_pairs(row.trained.run, **self.options)
-
-    def keys(self) -> Collection[str]:
-        """Accuracies, floors and the share of unknown words."""
-        return ("blimp", "blimp_*")
-
-
-class SyntacticSuites(Measure):
-    """Accuracy on the suites of SyntaxGym, overall and by circuit, per cent.
-
-    Args:
-        protocol: `plain`, or `paper`, as `depgen syntactic-suites` has it.
-        beam_size: as in `MinimalPairs`.
-        five_gram: as in `MinimalPairs`.
-    """
-
-    def __init__(self, protocol: str = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
+    def __init__(
+        self, protocol: Literal["plain", "paper"] = "paper", beam_size: int | None = None, five_gram: bool = False
+    ) -> None:
         self.options: dict[str, Any] = {"protocol": protocol, "beam_size": beam_size, "five_gram": five_gram}
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
-        from depgen.reporting.syntax import measure_suites
+        from depgen.reporting.syntax import MEASURED
 
-        return measure_suites(row.trained.run, **self.options)
+        return MEASURED[self.key](row.trained.run, **self.options)
 
     def keys(self) -> Collection[str]:
         """Accuracies, floors and the share of unknown words."""
-        return ("suites", "suites_*")
+        return (self.key, f"{self.key}_*")
+
+
+class MinimalPairs(SyntaxMeasure):
+    """Accuracy on the minimal pairs of BLiMP, overall and by phenomenon."""
+
+    key = "blimp"
+
+
+class SyntacticSuites(SyntaxMeasure):
+    """Accuracy on the suites of SyntaxGym, overall and by circuit."""
+
+    key = "suites"
 
 
 class GraphStatistics(Measure):

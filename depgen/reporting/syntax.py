@@ -49,6 +49,10 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     return _numbers("suites", rows[-1], parts, holds, what="items", bound=_bound(found.beam_size))
 
 
+MEASURED = {"blimp": measure_pairs, "suites": measure_suites}
+"""What measures a benchmark, by the name of its column."""
+
+
 def _beam(system: System, beam_size: int | None) -> int | None:
     """The size of the beam, of systems whose scores are bounds."""
     return beam_size if system.model.likelihood == "bound" else None

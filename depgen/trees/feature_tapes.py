@@ -61,23 +61,6 @@ def feature_tapes(
     return tapes
 
 
-def later_arcs(
-    heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int
-) -> Int[np.ndarray, " words"]:
-    """How many edges each word has with earlier words and the root: the counts that GiLT predicts.
-
-    Edges of several labels between the same two words are one; self-loops do not count.
-
-    Raises:
-        UserError: an edge ends at a word that there is not, or at the root.
-
-    >>> later_arcs(np.array([0, 1, 2, 2]), np.array([1, 2, 1, 2]), 3)
-    array([1, 2, 0])
-    """
-    from_earlier, to_earlier = arcs_by_later_word(heads, dependents, words)
-    return np.asarray(from_earlier.sum(1) + to_earlier.sum(1) - to_earlier.diagonal(1))
-
-
 def arcs_by_later_word(
     heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int
 ) -> tuple[Bool[np.ndarray, "words nodes"], Bool[np.ndarray, "words nodes"]]:
