@@ -39,7 +39,7 @@ class Choices:
         )
 
     def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
-        """The log-probabilities of the likeliest numbers, -inf for all others; None: of all."""
+        """The log-probabilities of the `most` likeliest numbers, -inf for all others; None keeps all."""
         if most is None or most >= self.log_probs.size(1):
             return self.log_probs
         kept = self.log_probs.topk(most, 1)
@@ -54,8 +54,8 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Prefix:
-    """What is known of each hypothesis after its last token.
+class HypothesisState:
+    """The state of each hypothesis after its last token.
 
     Attributes:
         backbone: the key-value cache.
@@ -65,7 +65,7 @@ class Prefix:
         graph: the graph so far.
         word: the word of each column; 0 for what begins the sentence, and at padding.
         tables: of the values of features in each layer, which all rows share.
-        pending: a token that is not yet read, and the choices of its arcs; None in scoring.
+        pending: a token that is not yet encoded, and the choices of its arcs; None in scoring.
     """
 
     backbone: Any
@@ -77,39 +77,39 @@ class Prefix:
     tables: tuple[Tensor, ...]
     pending: "tuple[Tensor, Choices] | None" = None
 
-    def select(self, rows: Int[Tensor, " kept"]) -> "Prefix":
+    def select(self, rows: Int[Tensor, " kept"]) -> "HypothesisState":
         """Some hypotheses, in the order given."""
         pending = None if self.pending is None else (self.pending[0][rows], self.pending[1].select(rows))
-        return Prefix(
+        return HypothesisState(
             self.backbone.select(rows), self.hidden[rows], self.states[rows], self.memory.select(rows),
             self.graph.select(rows), self.word[rows], self.tables, pending,
         )  # fmt: skip
 
 
 @runtime_checkable
-class GraphReader(Protocol):
+class GraphSystem(Protocol):
     """A system that encodes tokens and scores the arcs of the words that they begin."""
 
-    def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> Prefix:
+    def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> HypothesisState:
         """The state after the tokens that begin sentences of at most `words` words."""
         ...
 
-    def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
+    def choices(self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin."""
         ...
 
-    def with_arcs(
+    def step(
         self,
-        prefix: Prefix,
+        prefix: HypothesisState,
         tokens: Int[Tensor, " rows"],
         choices: Choices,
         rows: Int[Tensor, " kept"],
         arcs: tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]],
-    ) -> Prefix:
-        """What is known of some rows after their tokens, read with these arcs of their words."""
+    ) -> HypothesisState:
+        """The state of some rows after their tokens, encoded with these arcs of their words."""
         ...
 
-    def token_log_probs(self, prefix: Prefix, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
         ...
 
@@ -119,14 +119,14 @@ class GraphSearch:
     """A beam over the graphs of sentences.
 
     Attributes:
-        reader: the system.
+        system: whose hypotheses are searched.
         beam_size: the most hypotheses of a sentence.
         counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
         with_end: whether the end of a sentence counts.
         forced: the number of arcs at each token, in place of all others; None: free.
     """
 
-    reader: GraphReader
+    system: GraphSystem
     beam_size: int
     counts_per_hypothesis: int | None = None
     with_end: bool = True
@@ -153,7 +153,7 @@ class GraphSearch:
             graphs: whether to return graphs.
         """
         items, longest, device = inputs.size(0), int(lengths.max()), inputs.device
-        beginning = self.reader.beginning(inputs[:, 0], words=int(opens.sum(1).max()))
+        beginning = self.system.beginning(inputs[:, 0], words=int(opens.sum(1).max()))
         beam = Beam.of(beginning, items, device=device)
         sums = beam.scores.new_zeros(items, longest + 1)
         found: list[tuple[Edge, ...]] = [()] * items
@@ -166,7 +166,7 @@ class GraphSearch:
                 )
             ends = lengths == k + 1
             counts = ~ends.to(device) | self.with_end
-            log_probs = self.reader.token_log_probs(beam.state, targets[beam.items, k])
+            log_probs = self.system.token_log_probs(beam.state, targets[beam.items, k])
             beam = beam.scored(torch.where(counts[beam.items], log_probs, 0), beam.state)
             sums[:, k + 1] = torch.where((lengths > k).to(device), beam.marginals(items), sums[:, k])
             if graphs and bool(ends.any()):
@@ -175,17 +175,19 @@ class GraphSearch:
                     found[item] = _edges(beam.state.graph, row) if ends[item] else found[item]
         return sums.diff(dim=1).to(beam.state.hidden.dtype), found
 
-    def _with_token(self, beam: Beam[Prefix], tokens: Tensor, opens: Tensor, forced: Tensor | None) -> Beam[Prefix]:
+    def _with_token(
+        self, beam: Beam[HypothesisState], tokens: Tensor, opens: Tensor, forced: Tensor | None
+    ) -> Beam[HypothesisState]:
         """The hypotheses with the next token of each item and, where that begins a word, the word's arcs."""
         tokens, opens = tokens[beam.items], opens[beam.items]
-        choices = self.reader.choices(beam.state, tokens, opens)
+        choices = self.system.choices(beam.state, tokens, opens)
         log_probs = choices.among(self.counts_per_hypothesis)
         if forced is not None:
             others = torch.arange(log_probs.size(1), device=tokens.device) != forced[beam.items, None]
             log_probs = choices.log_probs.masked_fill(others, -torch.inf)
 
-        def build(state: Prefix, rows: Tensor, counts: Tensor) -> Prefix:
-            return self.reader.with_arcs(state, tokens, choices, rows, choices.arcs(rows, counts))
+        def build(state: HypothesisState, rows: Tensor, counts: Tensor) -> HypothesisState:
+            return self.system.step(state, tokens, choices, rows, choices.arcs(rows, counts))
 
         return beam.expanded(log_probs, build, beam_size=self.beam_size)
 

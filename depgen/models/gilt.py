@@ -17,7 +17,7 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `log_probs`, by `GraphSearch` |
 
 Order of events: the word that token k begins gets its arcs from the states after token k - 1 and the embedding of token
-k. Token k and all further tokens of the word are then read with a tape that holds these arcs.
+k. Token k and all further tokens of the word are then encoded with a tape that holds these arcs.
 
 Deviations:
 
@@ -57,7 +57,7 @@ from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, joined_ed
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import search_parts
 from depgen.decoding.generated import Generated
-from depgen.decoding.graph_search import Choices, GraphSearch, Prefix
+from depgen.decoding.graph_search import Choices, GraphSearch, HypothesisState
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError, check_at_least
@@ -231,7 +231,7 @@ class GiLT(LeftToRight):
 
     # -- the network --------------------------------------------------------------------------------------------------
 
-    def read(
+    def encode_tokens(
         self,
         tokens: Int[Tensor, "batch length"],
         rows: UInt8[Tensor, "batch features length nodes"],
@@ -295,7 +295,7 @@ class GiLT(LeftToRight):
         """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
         assert batch.tapes is not None
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
-        output = self.read(batch.inputs, rows, batch.word)
+        output = self.encode_tokens(batch.inputs, rows, batch.word)
         assert output.layers is not None
         tokens = word_log_probs(output.hidden, *self._output, batch.targets)
         before = (batch.first - 1).clamp_min(0)
@@ -413,8 +413,8 @@ class GiLT(LeftToRight):
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
-    ) -> Prefix:
-        """What is known after the tokens that begin sentences.
+    ) -> HypothesisState:
+        """The state after the tokens that begin sentences.
 
         Args:
             tokens: one a row.
@@ -429,9 +429,9 @@ class GiLT(LeftToRight):
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
         layers = range(self.first_tape_layer, self.backbone.attention_layers)
         tables = tuple(map(self._table, layers)) if self.tape_attention.places else ()
-        return self._read_on(None, tokens, self.scorer.root_state(rows, words=words), graph, word, tables, is_token)
+        return self._stepped(None, tokens, self.scorer.root_state(rows, words=words), graph, word, tables, is_token)
 
-    def choices(self, prefix: Prefix, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
+    def choices(self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
         vectors = self.word_vectors(prefix.states, tokens)
         found = self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens)
@@ -441,19 +441,19 @@ class GiLT(LeftToRight):
         log_probs = found.counts.log_softmax(-1)
         return Choices(log_probs, ranks[:, :nodes], ranks[:, nodes:], opens, found.state)
 
-    def with_arcs(
+    def step(
         self,
-        prefix: Prefix,
+        prefix: HypothesisState,
         tokens: Int[Tensor, " rows"],
         choices: Choices,
         rows: Int[Tensor, " kept"],
         arcs: tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]],
         is_token: Bool[Tensor, " kept"] | None = None,
-    ) -> Prefix:
-        """What is known of some rows after their tokens, read with these arcs of their words.
+    ) -> HypothesisState:
+        """The state of some rows after their tokens, encoded with these arcs of their words.
 
         Args:
-            prefix: what was known before.
+            prefix: the state before.
             tokens: of all rows.
             choices: what their words may have.
             rows: those kept, in the order given.
@@ -462,9 +462,9 @@ class GiLT(LeftToRight):
         """
         graph = prefix.graph.select(rows).inserted(*arcs, inserts=choices.opens[rows])
         memory, backbone = choices.memory.select(rows), prefix.backbone.select(rows)
-        return self._read_on(backbone, tokens[rows], memory, graph, prefix.word[rows], prefix.tables, is_token)
+        return self._stepped(backbone, tokens[rows], memory, graph, prefix.word[rows], prefix.tables, is_token)
 
-    def _read_on(
+    def _stepped(
         self,
         state: BackboneState | None,
         tokens: Tensor,
@@ -473,18 +473,20 @@ class GiLT(LeftToRight):
         word: Tensor,
         tables: tuple[Tensor, ...],
         is_token: Tensor | None,
-    ) -> Prefix:
-        """What is known after one more token a row, whose tape is that of the graph."""
+    ) -> HypothesisState:
+        """The state after one more token a row, whose tape is that of the graph."""
         word = torch.cat((word, graph.lengths[:, None]), 1)
         rows = graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
-        output = self.read(tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding)
+        output = self.encode_tokens(
+            tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding
+        )
         assert output.layers is not None
         assert output.state is not None
         states = self._states(output.layers)[:, -1]
-        return Prefix(output.state, output.hidden[:, -1], states, memory, graph, word, tables)
+        return HypothesisState(output.state, output.hidden[:, -1], states, memory, graph, word, tables)
 
-    def token_log_probs(self, prefix: Prefix, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
         return word_log_probs(prefix.hidden, *self._output, targets)
 
@@ -521,8 +523,11 @@ class GiLT(LeftToRight):
     # -- generation ---------------------------------------------------------------------------------------------------
 
     def generation_step(
-        self, tokens: Int[Tensor, "batch length"], padding: Bool[Tensor, "batch length"] | None, state: Prefix | None
-    ) -> tuple[Float[Tensor, "batch choices"], Prefix]:
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: HypothesisState | None,
+    ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
         """Log-probabilities of the next choice: of tokens and of numbers of arcs, whose ids follow those of tokens."""
         size = self.backbone.vocabulary_size
         if state is not None and state.pending is None:
@@ -537,8 +542,8 @@ class GiLT(LeftToRight):
             state = self._with_counts(state, *state.pending, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
-    def _after_prompts(self, tokens: Tensor, padding: Tensor | None) -> Prefix:
-        """What is known after prompts of tokens and numbers of arcs in turn, padded at the left."""
+    def _after_prompts(self, tokens: Tensor, padding: Tensor | None) -> HypothesisState:
+        """The state after prompts of tokens and numbers of arcs in turn, padded at the left."""
         is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
         ids, counts, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
         state = self.beginning(ids[:, 0], words=self._longest, is_token=is_token[:, 0])
@@ -549,12 +554,12 @@ class GiLT(LeftToRight):
         return state
 
     def _with_counts(
-        self, state: Prefix, tokens: Tensor, choices: Choices, counts: Tensor, is_token: Tensor | None = None
-    ) -> Prefix:
+        self, state: HypothesisState, tokens: Tensor, choices: Choices, counts: Tensor, is_token: Tensor | None = None
+    ) -> HypothesisState:
         rows = torch.arange(tokens.size(0), device=tokens.device)
-        return self.with_arcs(state, tokens, choices, rows, choices.arcs(rows, counts), is_token)
+        return self.step(state, tokens, choices, rows, choices.arcs(rows, counts), is_token)
 
-    def _opens(self, state: Prefix, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
+    def _opens(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
         return self._opens_word[tokens] | (state.graph.lengths == 0)
 

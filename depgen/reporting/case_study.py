@@ -327,7 +327,7 @@ def _notes(
     what = "contexts" if study.contexts is not None else "texts"
     seeds = ", ".join(f"{each.row.name} {each.seed}" for each in kept)
     lines = [
-        f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked. The paper's own stand in "
+        f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked. Published texts: "
         f"{study.source}",
         f"Texts of {definition.table}, nucleus {top_p}; seeds of training: {seeds}",
     ]

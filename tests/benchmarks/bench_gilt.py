@@ -66,15 +66,15 @@ def test_a_search_at_the_size_of_the_paper_and_a_step_of_training():
 
 def _hypotheses(model, batch, search):
     """How many rows the network has read, over all tokens."""
-    read, rows = model.read, []
+    read, rows = model.encode_tokens, []
 
     def counted(tokens, *rest, **options):
         rows.append(len(tokens))
         return read(tokens, *rest, **options)
 
-    model.read = counted
+    model.encode_tokens = counted
     search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
-    model.read = read
+    model.encode_tokens = read
     return sum(rows)
 
 

@@ -245,7 +245,7 @@ def test_the_beam_with_given_arcs_scores_as_training_does():
                 choices = model.choices(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
                 torch.testing.assert_close(choices.log_probs[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
                 arcs = tuple(each[row : row + 1, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
-                state = model.with_arcs(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), arcs)
+                state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), arcs)
             found = model.token_log_probs(state, batch.targets[row : row + 1, k])
             torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
 

@@ -136,7 +136,7 @@ def parser_of(trained: Trained) -> HeadNetwork:
     if not isinstance(network, HeadNetwork):
         raise UserError(
             f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by trees: take a run of "
-            "UDGN, StructFormer or a masked Transformer, or one of GiLT for graphs where these will do."
+            "UDGN, StructFormer or a masked Transformer, or a run of GiLT, which gives graphs."
         )
     return network
 
