@@ -195,3 +195,14 @@ def joined_edges(
         before = word[tokens]
     heads, dependents = np.array(ends, np.int64).reshape(-1, 2).T
     return heads, dependents
+
+
+def counts_of_tokens(word: Int[np.ndarray, " length"], edges: Sequence[Edge]) -> list[int]:
+    """The number of arcs of each token's word with earlier words; 0 at tokens that continue a word.
+
+    >>> counts_of_tokens(np.array([1, 2, 2]), [(0, 1, "root"), (2, 1, "dep"), (0, 2, "root")])
+    [1, 2, 0]
+    """
+    later = np.bincount([max(head, dependent) for head, dependent, _ in edges], minlength=len(word) + 1)
+    found: list[int] = np.where(np.diff(word, prepend=0), later[word], 0).tolist()
+    return found

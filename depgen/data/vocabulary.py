@@ -1,8 +1,7 @@
 """Vocabularies: token types of a `tokenizers.Tokenizer` with named special ones and side tables, saved with the run.
 
-The types are whole words (WordLevel) or pieces of words (byte-level BPE, Unigram). Every text is encoded word by word.
-The vocabularies that are built here begin with `<eos>`, which also begins a sequence (fairseq and the DMLM code read
-`</s>` first), `<unk>`, and the other special tokens. Padding needs no id: a mask says what is a token.
+Types are words (WordLevel) or pieces of words (byte-level BPE, Unigram). Texts are encoded word by word. Vocabularies that are built here begin with `<eos>`, which also begins a sequence (as `</s>` in fairseq), `<unk>`,
+and the other special tokens. Padding needs no id: a mask says what is a token.
 """
 
 import json

@@ -20,7 +20,6 @@ Order of events: the word that token k begins gets its arcs from the states afte
 k. Token k and all further tokens of the word are then encoded with a tape that holds these arcs.
 
 Deviations:
-
 D1. The tape passes through the content keys of Transformer-XL with the bias u, as in the authors' code, which is Eq. 4;
     Eq. 5 has it with the relative positions. `tape_through` chooses.
 D2. The authors add a bias to each projection of features. It adds the same to the scores of all keys, so it changes
@@ -53,7 +52,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
-from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, joined_edges, with_graphs
+from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, counts_of_tokens, joined_edges, with_graphs
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import search_parts
 from depgen.decoding.generated import Generated
@@ -576,7 +575,10 @@ class GiLT(LeftToRight):
         """Texts with the graphs over prompt and text as one sentence; see `LeftToRight.generate`."""
         self._opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
         self._longest = max(map(len, prompts), default=0) + max_new_tokens
-        of_prompts = self._counts(prompts, vocabulary, beam_size=options.prompt_beam_size)
+        graphs = self.parse(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
+        of_prompts = [
+            counts_of_tokens(vocabulary.word_of_token(ids), each) for ids, each in zip(prompts, graphs, strict=True)
+        ]
         found = self.generate_in_turn(
             prompts, of_prompts, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number,
             **others,
@@ -584,16 +586,6 @@ class GiLT(LeftToRight):
         whole = [[*prompts[k // number], *text.ids] for k, (text, _) in enumerate(found)]
         graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=[counts for _, counts in found])
         return [replace(text, structure=edges) for (text, _), edges in zip(found, graphs, strict=True)]
-
-    def _counts(self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, *, beam_size: int) -> list[list[int]]:
-        """The number of arcs that each token's word has with earlier words, in the likeliest graph; 0 in a word."""
-        graphs = self.parse(sentences, vocabulary=vocabulary, beam_size=beam_size, with_end=False)
-        found = []
-        for ids, edges in zip(sentences, graphs, strict=True):
-            word = vocabulary.word_of_token(ids)
-            later = np.bincount([max(head, dependent) for head, dependent, _ in edges], minlength=len(ids) + 1)
-            found.append(np.where(np.diff(word, prepend=0), later[word], 0).tolist())
-        return found
 
 
 def _at_most(layers: int, **chosen: int | None) -> int:
