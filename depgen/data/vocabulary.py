@@ -1,7 +1,7 @@
 """Vocabularies: token types of a `tokenizers.Tokenizer` with named special ones and side tables, saved with the run.
 
-Types are words (WordLevel) or pieces of words (byte-level BPE, Unigram). Texts are encoded word by word. Vocabularies that are built here begin with `<eos>`, which also begins a sequence (as `</s>` in fairseq), `<unk>`,
-and the other special tokens. Padding needs no id: a mask says what is a token.
+Types are words (WordLevel) or pieces (byte-level BPE, Unigram). Texts are encoded word by word. Vocabularies that
+are built here begin with `<eos>`, which also begins a sequence, `<unk>` and the other special tokens. Padding has no id.
 """
 
 import json
