@@ -1,7 +1,7 @@
 """Vocabularies: token types of a `tokenizers.Tokenizer` with named special ones and side tables, saved with the run.
 
 Types are words (WordLevel) or pieces (byte-level BPE, Unigram). Texts are encoded word by word. Vocabularies that
-are built here begin with `<eos>`, which also begins a sequence, `<unk>` and the other special tokens. Padding has no id.
+are built here begin with `<eos>`, which also begins a sequence, `<unk>` and other special tokens. Padding has no id.
 """
 
 import json

@@ -93,7 +93,7 @@ def _notes(scored: Sequence[Outcome]) -> Iterator[str]:
         yield (
             f"A star: p < {LEVEL} in the two-sided Wilcoxon signed-rank test, not corrected for the number of tests. "
             "Ours is over pairs of texts, each with its raters' mean preference, pairs without one left out of the "
-            "ranks; the paper does not name its unit. Single judgements, whose p stands beside it, are not independent."
+            "ranks; the paper does not name its unit. Single judgements, whose p is next to it, are not independent."
         )
     yield "Ours: every item counts alike; in brackets 95 % bootstrap intervals over items, with the raters as they are."
     for each in scored:

@@ -26,7 +26,7 @@ class Cell:
         mark: what the comparison with the best other system gave.
         judge: a letter where the column has numbers of several judges.
         signed: whether a plus is printed (differences).
-        word: what stands in place of a number.
+        word: shown in place of a number.
         decimals: digits after the point.
         seeds: how many seeds the number is over; None for the paper's and for differences.
         partial: whether the row has more seeds than that.

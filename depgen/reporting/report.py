@@ -38,7 +38,7 @@ class Picture:
     """A picture or page that is carried within the report.
 
     Attributes:
-        title: what stands below it.
+        title: of the picture, below it.
         source: its content, as a data URI.
         page: the HTML of a page, in place of a picture.
     """

@@ -32,7 +32,7 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     Args:
         table: the table's name, or a YAML file of one.
         size: whose results; unset: `small`, or the table's only one.
-        axis: what stands below the panels; unset: the table's caption.
+        axis: the text below the panels; unset: the table's caption.
         output: the picture, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
 
     Raises:

@@ -92,7 +92,7 @@ def draw_trees(
         corpus: where the sentences come from in place of a file, with trees or without.
         split: of the corpus.
         run: a run whose trees or graphs are set below, or drawn alone where there are no gold ones. Words that it does
-            not read, such as punctuation, hang on the word before in a tree, and have no arcs in a graph.
+            not read, such as punctuation, depend on the word before in a tree, and have no arcs in a graph.
         sentence: what a run parses, in place of a file or corpus; each line is a sentence.
         tokens: (sentence) words are separated by white space, or by `rules` for English.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
