@@ -214,6 +214,11 @@ def test_the_bound_over_all_graphs_is_the_sum_over_all_counts():
     found = model.log_probs(batch)[0]
     assert len(hypotheses) == 2 * 3**3
     np.testing.assert_allclose(found.cumsum(0).detach().numpy(), prefixes, rtol=1e-9)
+    without_end, _ = GraphSearch(model, 10_000, with_end=False).run(
+        batch.inputs, batch.targets, batch.opens, batch.lengths
+    )
+    before_the_end = oracle.log_sum_exp([each.score - each.token_log_probs[-1] for each in hypotheses])
+    assert without_end.sum().item() == pytest.approx(before_the_end, rel=1e-9)
     best = max(hypotheses, key=lambda each: each.score)
     (edges,) = model.parse([ids], vocabulary=LETTERS, beam_size=10_000)
     assert {(head, dependent) for head, dependent, _ in edges} == best.arcs
@@ -338,6 +343,7 @@ def test_published_sizes():
                 attention_bias=False, norm_first=False, output_bias=True,
             ), 32_772,
         )  # fmt: skip
+    assert model.middle_layer == 9
     scorer = sum(each.numel() for each in model.scorer.parameters())
     whole = sum(each.numel() for each in model.parameters())
     without_effect = 16 * 3 * 1024  # D2
