@@ -162,8 +162,10 @@ class SpacyPipeline:
 
 
 def _progress(steps: int) -> Iterator[int]:
-    """Steps from 1, with a progress bar on the error stream."""
+    """Steps from 1, with a progress bar on standard error where that is a terminal."""
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(range(1, steps + 1), description="Training the parser", console=Console(stderr=True))
+    console = Console(stderr=True)
+    counted = range(1, steps + 1)
+    yield from track(counted, description="Training the parser", console=console, disable=not console.is_terminal)

@@ -250,7 +250,9 @@ def _progress(title: str) -> Iterator[Any]:
 
     layout = "{task.description}: {task.completed:,.0f} documents, {task.fields[speed]:,.0f} words/s"
     started = time.perf_counter()
-    with Progress(SpinnerColumn(), TextColumn(layout), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(layout), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None, speed=0.0)
 
         def advance(documents: int, words: int) -> None:

@@ -124,7 +124,8 @@ def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], str]) -> Iterator[s
     """The rows and seeds of each reason, and how to make them again."""
     seeds = _grouped(((row, reason), str(seed)) for (row, seed), reason in outdated.items())
     for (row, reason), each in seeds.items():
-        yield f"{row}, seed {_listed(each)} is out of date: {reason}"
+        several = len(each) > 1
+        yield f"{row}, seed{'s' * several} {_listed(each)} {'are' if several else 'is'} out of date: {reason}"
     if outdated:
         yield f"`depgen reproduce {ours.definition.argument} --size {ours.size} --row ROW --redo` makes a row again"
 

@@ -101,7 +101,11 @@ def corpora_of(jobs: Sequence[Job]) -> list[str]:
         except MissingDataError as error:
             missing.setdefault(str(error), []).append(job.row.name)
     if missing:
-        listed = "; ".join(f"{', '.join(dict.fromkeys(rows))}: {error}" for error, rows in missing.items())
+        everywhere = {job.row.name for job in jobs}
+        listed = " ".join(
+            f"{error} It is read by {'all rows' if everywhere <= {*rows} else '; '.join(dict.fromkeys(rows))}."
+            for error, rows in missing.items()
+        )
         raise MissingDataError(f"Nothing is trained of {jobs[0].definition.table}: a corpus is missing. {listed}")
     return [*found]
 
@@ -203,9 +207,11 @@ def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
     """A row's trainings, those whose run is at hand apart."""
     finished = [job for job in jobs if job.training.finished() is not None]
     seeds = ", ".join(str(job.seed) for job in jobs)
-    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)} each"
+    each = " each" if len(jobs) > 1 else ""
+    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)}{each}"
     verb = "measure " if len(finished) == len(jobs) else "train   "
-    return f"{verb}  {row}, seed {seeds}: {'trained already' if len(finished) == len(jobs) else time}"
+    seed = f"seed{'s' if len(jobs) > 1 else ''} {seeds}"
+    return f"{verb}  {row}, {seed}: {'trained already' if len(finished) == len(jobs) else time}"
 
 
 def _total(runs: Mapping[str, float | None]) -> str:
@@ -218,7 +224,10 @@ def _total(runs: Mapping[str, float | None]) -> str:
     others = (
         "" if len(known) == len(runs) else f" for {len(known)} of {len(runs)} trainings; of the others nothing is known"
     )
-    return f"About {_in_words(sum(known))}, by the trainings that are recorded{others}. Tests and texts come on top."
+    return (
+        f"About {_in_words(sum(known))}, by the trainings that are recorded{others}. What is made first, tests and "
+        "texts come on top."
+    )
 
 
 def _in_words(minutes: float) -> str:

@@ -61,7 +61,7 @@ def test_a_changed_configuration_is_named_and_marked(made, capsys):
     found = shown()
     assert "DM-Base (out of date)" in found
     assert "Base (out of date)" not in found.replace("DM-Base (out of date)", "")
-    assert "DM-Base, seed 1, 2 is out of date: made before experiments/dm_toy.yaml" in found
+    assert "DM-Base, seeds 1, 2 are out of date: made before experiments/dm_toy.yaml" in found
     assert "depgen reproduce toy --size small --row ROW --redo" in found
 
 
@@ -100,6 +100,6 @@ def test_a_configuration_that_no_longer_reads_is_named_and_the_table_shown(made,
     path.write_text(path.read_text().replace(former, latter))
     found = shown()
     assert "DM-Base (out of date)" in found
-    assert "DM-Base, seed 1, 2 is out of date: its configuration no longer reads" in found
+    assert "DM-Base, seeds 1, 2 are out of date: its configuration no longer reads" in found
     assert named in found
     assert "Base (out of date)" not in found.replace("DM-Base (out of date)", "")

@@ -120,7 +120,7 @@ def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store):
     assert text.startswith("toy, size small: 1 of 6 results are at hand.\n  corpus GeneratedStories: at hand\n")
     assert "  parser ewt_lowercased: is made first by `depgen train-parser --config " in text
     assert "Base, seed 1: trained already\n" in text
-    assert "DM-Base, seed 1, 2: of unknown length\n" in text
+    assert "DM-Base, seeds 1, 2: of unknown length\n" in text
     assert text.endswith("Nothing is known of how long this takes.")
     store("DM-Base", 3, {"bleu1": 1.0}, clock=((20.0, 5040.0),))
     assert "About 2 h 48 min, by the trainings that are recorded for 2 of 4 trainings" in reproduce.reproduce(
@@ -142,8 +142,10 @@ def test_a_missing_corpus_ends_it_before_anything_runs(maker, needy, monkeypatch
     settings = yaml.safe_load((needy / "experiments/base_toy.yaml").read_text())
     settings["data"]["init_args"]["corpus"] = STORIES
     (needy / "experiments/base_toy.yaml").write_text(yaml.safe_dump(settings))
-    with pytest.raises(MissingDataError, match=r"toy: .*Base: No corpus at .*nowhere.*Set DEPGEN_DATA"):
+    with pytest.raises(MissingDataError, match=r"No corpus at .*nowhere.*Set DEPGEN_DATA.* by Base\.$"):
         reproduce.reproduce("toy")
+    with pytest.raises(MissingDataError, match="by all rows"):
+        reproduce.reproduce("toy", row="Base")
     assert maker.calls == []
     assert main(["reproduce", "toy", "--check"]) == 2
     assert "DM-Base" not in capsys.readouterr().err

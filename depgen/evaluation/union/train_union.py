@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def train_union(
         name: of the folder; `evaluate-text --union` and tables name the scorer by it.
         seed: of weights, batches and the training's negative samples.
         overwrite: replace a scorer of that name that was trained otherwise.
-        progress: whether a bar shows how far an epoch has come.
+        progress: whether a bar shows on a terminal how far an epoch has come.
 
     Raises:
         UserError: no corpus, tagger or encoder; another scorer has that name; a seed out of range.
@@ -66,7 +67,7 @@ def train_union(
             "tagger": data.tagger.method, "pooling": training.pooling, "max_length": data.max_length, "seed": seed,
             "encoder_options": encoder.options(), "training": training.options(), "fingerprint": fingerprint,
         }  # fmt: skip
-        seconds = fit(module, data, work, seed=seed, progress=progress)
+        seconds = fit(module, data, work, seed=seed, progress=progress and sys.stderr.isatty())
         description["training_seconds"] = round(seconds, 1)
         save_scorer(folder, module, built, data, description)
         shutil.rmtree(work)
@@ -119,7 +120,7 @@ def report(folder: Path) -> str:
         f"{'AUC, human against':<{width}}{''.join(f'{split:>8}' for split in areas_of)}",
     ]
     for kind in dict.fromkeys(kind for split in areas_of.values() for kind in split):
-        cells = "".join(f"{split.get(kind, float('nan')):>8.4f}" for split in areas_of.values())
+        cells = "".join(f"{split[kind]:>8.4f}" if kind in split else f"{'none':>8}" for split in areas_of.values())
         lines.append(f"{kind:<{width}}{cells}")
     lines.append(f"trained in {found['training_seconds']:,.0f} s")
     return "\n".join(lines)

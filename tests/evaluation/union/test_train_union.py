@@ -19,7 +19,7 @@ from depgen.evaluation.text.measures import TextOptions, text_metrics
 from depgen.evaluation.text.outcome import NotComputed
 from depgen.evaluation.union.scoring import areas, describe, load_scorer, scorer_folder, union_score
 from depgen.evaluation.union.stories import UnionData, text_of
-from depgen.evaluation.union.train_union import train_union
+from depgen.evaluation.union.train_union import report, train_union
 from depgen.evaluation.union.training import UnionModule, UnionTraining
 from depgen.metrics.roc import auc
 from tests.evaluation.union.conftest import PetStories, small_encoder
@@ -66,6 +66,14 @@ def test_the_report_says_how_well_stories_are_told_apart(cache):
         assert 0 <= content["auc"][split]["all"] <= 1
         assert f"{content['auc'][split]['all']:.4f}" in cache
     assert [path.name for path in scorer_folder("pets").parent.iterdir() if path.is_dir()] == ["pets"]
+
+
+def test_a_kind_of_change_without_stories_has_no_figure(cache, tmp_path):
+    folder = shutil.copytree(scorer_folder("pets"), tmp_path / "pets")
+    content = json.loads((folder / "union.json").read_text())
+    content["auc"] = {"valid": {"all": 0.5, "shuffled": 0.25}, "test": {"all": 0.5}}
+    (folder / "union.json").write_text(json.dumps(content))
+    assert report(folder).splitlines()[3].split() == ["shuffled", "0.2500", "none"]
 
 
 def test_it_is_trained_once_and_another_of_that_name_is_refused(cache):

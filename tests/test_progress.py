@@ -1,0 +1,32 @@
+"""Progress bars are for terminals; a log holds lines alone."""
+
+import sys
+
+import pytest
+
+from depgen.annotation.spacy_training import _progress as steps_of_a_parser
+from depgen.data.annotated_table import _progress as documents
+from depgen.progress import progress_bar
+
+
+def a_bar():
+    with progress_bar("parsing", total=2, unit="sentences") as advance:
+        advance(2)
+
+
+def a_speed():
+    with documents("Encoding") as advance:
+        advance(2, 10)
+
+
+def some_steps():
+    assert list(steps_of_a_parser(2)) == [1, 2]
+
+
+@pytest.mark.parametrize("made", [a_bar, a_speed, some_steps])
+def test_a_bar_is_drawn_on_a_terminal_alone(made, capsys, monkeypatch):
+    made()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    made()
+    assert capsys.readouterr().err != ""
