@@ -1,6 +1,7 @@
 """Case studies (Tables 8, 9 and 16 of Yang & Wan, 2022): what the systems wrote, side by side, the human text last.
 
 What is shown is drawn by a seed among what `depgen reproduce` kept, the same places of the files for all systems.
+Contexts of a study itself (`invented`) are continued by the trained systems when it is shown.
 
 Deviations:
     D1. The paper's examples are picked; these are not.
@@ -18,14 +19,17 @@ import numpy as np
 from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
+from depgen.evaluation.loading import load_run
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.chosen import chosen_table
 from depgen.reporting.definition import Row, TableDefinition, is_made
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
-from depgen.reporting.jobs import Job
+from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_results
+from depgen.reporting.run_facts import facts_of
 from depgen.reporting.texts import prompts_of, texts_of
+from depgen.training.runs import read_record
 from depgen.yaml_files import read_settings
 
 HUMAN, EMPTY = "human", "(empty)"
@@ -45,10 +49,11 @@ class CaseStudy:
         source: where the paper has its own.
         table: whose rows' texts are shown.
         rows: the systems, in order.
-        seed: of the draw.
+        seed: of the draw; of invented contexts, of sampling, to which the seed of the run is added.
         contexts: how many prompts are shown, one text a system each; None for texts written from nothing.
         texts: how many texts of each system, where they are written from nothing.
         top_p: the nucleus of the texts; None takes the table's own.
+        invented: contexts, tokens with spaces between, that the systems continue in place of those of a corpus.
     """
 
     study: str
@@ -60,6 +65,7 @@ class CaseStudy:
     contexts: int | None = None
     texts: int = 1
     top_p: float | None = None
+    invented: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,8 @@ def load_study(name: str) -> CaseStudy:
     study = read_as(CaseStudy, read_settings(path), str(path))
     if not study.rows or (study.texts if study.contexts is None else study.contexts) < 1:
         raise UserError(f"{path}: expected at least one row and at least one text of each.")
+    if study.invented and study.contexts is not None:
+        raise UserError(f"{path}: contexts of the test split and invented ones were given. Leave out one of them.")
     return study
 
 
@@ -192,12 +200,13 @@ def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Fo
 
 @dataclass(frozen=True)
 class _Kept:
-    """The texts of a row that `depgen reproduce` has kept, and the prompts that they continue, if any."""
+    """The texts of a row, the prompts that they continue, if any, and where and when its result or run was made."""
 
     row: Row
     seed: int
     texts: tuple[str, ...]
     prompts: tuple[str, ...] | None
+    made: str
 
 
 def examples_of(
@@ -209,7 +218,13 @@ def examples_of(
         UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
     """
     rows = [definition.row(name) for name in study.rows]
-    kept = [found for row in rows if (found := _kept(study, definition, row, size, seeds)) is not None]
+    texts_of_row = _written if study.invented else _kept
+    kept = [found for row in rows if (found := texts_of_row(study, definition, row, size, seeds)) is not None]
+    if not kept and study.invented:
+        raise UserError(
+            f"None of {', '.join(study.rows)} of {definition.table} is trained at size {size}. Train them first: "
+            f"depgen reproduce {definition.argument} --size {size}"
+        )
     if not kept:
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
         raise UserError(
@@ -218,7 +233,9 @@ def examples_of(
         )
     _check_side_by_side(kept, definition, size)
     generator = np.random.default_rng(study.seed)
-    if study.contexts is None:
+    if study.invented:
+        shown = [_ending(f"Context {place + 1}", kept, place, ()) for place in range(len(study.invented))]
+    elif study.contexts is None:
         shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], size), generator)]
     else:
         shown = _endings(study, kept, _human_endings(definition, kept[0], size), generator)
@@ -237,7 +254,28 @@ def _kept(
     for seed in results if seeds is None else seeds:
         kept = texts_of(results[seed], study.top_p) if seed in results else None
         if kept is not None and (study.contexts is None or kept.prompts is not None):
-            return _Kept(row, seed, kept.texts, None if study.contexts is None else kept.prompts)
+            made = f"{results[seed].hardware}, {results[seed].date}, commit {results[seed].commit}"
+            return _Kept(row, seed, kept.texts, None if study.contexts is None else kept.prompts, made)
+    return None
+
+
+def _written(
+    study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
+) -> _Kept | None:
+    """What the run of the first seed that has a finished one writes on the study's own contexts."""
+    if definition.generation is None or not is_made(row, size=size):
+        return None
+    how = definition.generation.at(size)
+    for seed in definition.seeds_at(size) if seeds is None else seeds:
+        run = finished_run(Job(definition, row, size, seed))
+        if run is not None:
+            found = load_run(run).generate(
+                study.invented, seed=study.seed + seed, max_new_tokens=how.max_new_tokens,
+                temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
+            )  # fmt: skip
+            facts, day = facts_of(run), str(read_record(run).get("finished", "unknown"))[:10]
+            made = f"{facts.hardware}, {day}, commit {facts.commit}"
+            return _Kept(row, seed, tuple(each.text for each in found), tuple(study.invented), made)
     return None
 
 
@@ -290,13 +328,16 @@ def _endings(
     prompts = kept[0].prompts
     assert prompts is not None
     return [
-        Example(
-            f"Context (test document {place + 1})",
-            prompts[place],
-            (*((each.row.name, (_shown(each.texts[place]),)) for each in kept), (HUMAN, (human[place],))),
-        )
+        _ending(f"Context (test document {place + 1})", kept, place, ((HUMAN, (human[place],)),))
         for place in _drawn(generator, len(prompts), study.contexts)
     ]
+
+
+def _ending(title: str, kept: Sequence[_Kept], place: int, human: tuple[tuple[str, tuple[str, ...]], ...]) -> Example:
+    """An ending of each system after one of its prompts, then the human text where there is one."""
+    prompts = kept[0].prompts
+    assert prompts is not None
+    return Example(title, prompts[place], (*((each.row.name, (_shown(each.texts[place]),)) for each in kept), *human))
 
 
 def _from_nothing(
@@ -325,11 +366,17 @@ def _notes(
     assert generation is not None
     top_p = generation.top_p if study.top_p is None else study.top_p
     what = "contexts" if study.contexts is not None else "texts"
-    seeds = ", ".join(f"{each.row.name} {each.seed}" for each in kept)
+    seeds = "; ".join(f"{each.row.name} {each.seed}" for each in kept)
+    drawn = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
+    invented = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
+    machines = [
+        f"{made} ({'; '.join(each.row.name for each in kept if each.made == made)})"
+        for made in dict.fromkeys(each.made for each in kept)
+    ]
     lines = [
-        f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked. Published texts: "
-        f"{study.source}",
+        f"{invented if study.invented else drawn}. Published texts: {study.source}",
         f"Texts of {definition.table}, nucleus {top_p}; seeds of training: {seeds}",
+        f"Made on {'; '.join(machines)}",
     ]
     if missing:
         lines.append(f"Without texts: {', '.join(missing)}")

@@ -1,13 +1,17 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
+from depgen.evaluation.loading import load_run
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
 from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, fit
 from depgen.reporting.numbers import Generation
 from depgen.reporting.texts import prompts_of
+from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result, store_texts
 
 STUDY = """
@@ -87,6 +91,7 @@ def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     assert text == (folder / "case-study-small.txt").read_text()
     assert text.count("  Base:  b0 <unk> [MALE]\n") == 2
     assert "- Texts of toy, nucleus 0.5; seeds of training: Base 2.\n" in text
+    assert "- Made on CPU (x86_64), 2 cores, 1 thread, 2026-01-02, commit 0123456789ab (Base).\n" in text
     assert "- Without texts: DM-Base (not run yet), Later (not built yet).\n" in text
     markdown, page = (folder / "case-study-small.md").read_text(), (folder / "case-study-small.html").read_text()
     assert "| Base | b0 &lt;unk&gt; \\[MALE\\] |\n" in markdown
@@ -141,11 +146,34 @@ def test_slips_in_the_file_are_named(studies):
     (studies / "stories.yaml").write_text(STUDY.replace("contexts: 2", "contexts: 0"))
     with pytest.raises(UserError, match="at least one text"):
         load_study("stories")
+    (studies / "stories.yaml").write_text(f"{STUDY}invented: [it rained .]\n")
+    with pytest.raises(UserError, match="Leave out one of them"):
+        load_study("stories")
+
+
+def test_trained_systems_continue_invented_contexts(studies, depgen):
+    invented = ["[MALE] was tired .", "it rained ."]
+    (studies / "ours.yaml").write_text(STUDY.replace("contexts: 2", f"invented: {json.dumps(invented)}"))
+    study, definition = load_study("ours"), load_definition("toy")
+    with pytest.raises(UserError, match="Train them first: depgen reproduce toy"):
+        examples_of(study, definition, size="small")
+    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
+    found = examples_of(study, definition, size="small")
+    assert [(each.title, each.context) for each in found.examples] == [
+        (f"Context {number}", text) for number, text in enumerate(invented, start=1)
+    ]
+    texts = [each.text for each in load_run(run).generate(invented, seed=1 + 2, top_p=0.5, max_new_tokens=60)]
+    assert [each.texts for each in found.examples] == [(("DM-Base", (text or EMPTY,)),) for text in texts]
+    assert "seeds of training: DM-Base 2." in found.notes[1]
+    assert read_record(run)["finished"][:10] in found.notes[2]
+    assert found.notes[3] == "Without texts: Base (not run yet), Later (not built yet)."
+    with pytest.raises(UserError, match="is trained at size small"):
+        examples_of(study, definition, size="small", seeds=[1])
 
 
 def test_the_papers_three_case_studies(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
-    assert study_names() == ["demo_stories", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    assert study_names() == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
     systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
     for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
         study = load_study(name)
