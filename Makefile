@@ -18,7 +18,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PRECIOUS: table/% study/%
+.PRECIOUS: table/% study/% .matrix/%/.ready
 
 TORCH ?= torch==2.13.0
 FIGURE3 ?= table4
@@ -88,7 +88,7 @@ test: $(developer) ## run the tests on two processes
 
 test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
 	@found=; failed=; for python in $(pythons); do \
-	    "$$python" -c '$(supported)' 2>/dev/null || continue; \
+	    "$$python" -c '$(supported)' 2>/dev/null || { echo "$$python: does not start, left out"; continue; }; \
 	    found=1; $(MAKE) .matrix/$$python/tested || failed="$$failed $$python"; \
 	done; \
 	if [ -z "$$found" ]; then echo "None of $(pythons) on PATH starts: install one." >&2; exit 1; fi; \

@@ -216,6 +216,14 @@ def test_the_matrix_tests_every_python_at_hand(fresh):
         assert f".matrix/{version}/bin/python -m pip install --quiet --editable '.[dev]'" in done.stdout
         assert f".matrix/{version}/bin/python -m pytest" in done.stdout
     assert ".matrix/python3.12/" not in done.stdout
+    assert "rm " not in done.stdout, "environments are kept"
+
+
+def test_the_matrix_says_which_pythons_it_leaves_out(fresh):
+    (fresh / "bin").mkdir()
+    fake_python(fresh / "bin", "python3.12", works=False)
+    done = make("test-matrix", f"PATH={fresh / 'bin'}", f"SHELL={shutil.which('bash')}", folder=fresh)
+    assert "python3.12: does not start" in done.stdout
 
 
 def test_a_matrix_without_a_python_is_an_error(fresh):
