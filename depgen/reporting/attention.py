@@ -63,7 +63,7 @@ def attention_figure(attention: Attention) -> "Figure":
     axes.set_yticks(range(len(words)), words)
     axes.set_xlabel("context")
     axes.set_ylabel("predicted token")
-    drawing.colorbar(image, ax=axes, shrink=0.8)
+    drawing.colorbar(image, ax=axes, shrink=0.8, label="weight of the context token")
     return drawing
 
 

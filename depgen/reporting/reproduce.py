@@ -101,7 +101,8 @@ def reproduce(
     if check:
         plan = dataclasses.replace(plan, kept=() if redo else tuple(_kept(jobs)))
         return str(plan)
-    logger.info("%s", plan)
+    if not prepare or not all(each.is_made() for each in plan.preparations):
+        logger.info("%s", plan)
     plan.make(run_depgen)
     if prepare:
         return str(plan)

@@ -132,9 +132,18 @@ def test_the_rows_that_can_be_made_are_listed(maker):
     assert reproduce.reproduce("toy", list=True) == "Base\nDM-Base\nDM-Base-left-chain"
 
 
-def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker):
+def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker, caplog):
+    caplog.set_level("INFO")
     assert "parser ewt_lowercased: at hand" in reproduce.reproduce("toy", row="DM-Base", seeds=[1], prepare=True)
     assert maker.verbs == ["train-parser", "train-union", "train-oracle"]
+    assert "parser ewt_lowercased: is made first" in caplog.text
+
+
+def test_a_plan_with_nothing_to_make_is_said_once(maker, caplog, monkeypatch):
+    caplog.set_level("INFO")
+    monkeypatch.setattr("depgen.reporting.prepare.preparations", lambda *_: ())
+    assert "Base, seed 1: of unknown length" in reproduce.reproduce("toy", row="Base", seeds=[1], prepare=True)
+    assert "of unknown length" not in caplog.text
 
 
 def test_a_missing_corpus_ends_it_before_anything_runs(maker, needy, monkeypatch, capsys):
