@@ -197,12 +197,14 @@ def make_all(
     while waiting := [place for place in range(len(jobs)) if place not in lines]:
         for place in waiting:
             wait = place == waiting[-1] and lines.keys().isdisjoint(waiting)
+            there = jobs[place].result.is_file() and not (remeasure or redo)
             try:
                 lines[place] = make(
                     jobs[place], remeasure=remeasure, redo=redo, renamed=renamed, options=options, depgen=depgen,
                     wait=wait,
                 )  # fmt: skip
-                logger.info("%s", lines[place])
+                if not there:  # what took no time is in the summary alone
+                    logger.info("%s", lines[place])
             except Timeout:
                 logger.info("%s: another process works on it; other rows come first.", jobs[place].name)
     return [lines[place] for place in range(len(jobs))]

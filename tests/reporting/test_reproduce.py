@@ -113,9 +113,12 @@ def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(d
     assert depgen.verbs == ["fit", "test"]
 
 
-def test_what_is_done_is_not_done_again(depgen, made):
+def test_what_is_done_is_not_done_again(depgen, made, caplog):
+    caplog.set_level("INFO")
     before = made.result.read_text()
-    assert "there already" in reproduce.make(made, depgen=depgen)
+    (line,) = reproduce.make_all([made], depgen=depgen)
+    assert "there already" in line
+    assert line not in caplog.text, "it is printed at the end"
     assert depgen.calls == []
     assert made.result.read_text() == before
 

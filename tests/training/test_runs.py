@@ -5,12 +5,13 @@ import re
 import subprocess
 
 import pytest
+import torch
 
 import depgen
 from depgen.errors import UserError
 from depgen.evaluation.loading import located
 from depgen.training import runs
-from depgen.training.provenance import commit, describe_run
+from depgen.training.provenance import commit, describe_run, versions
 from depgen.training.runs import (
     all_runs,
     best_checkpoint,
@@ -221,3 +222,8 @@ def test_a_job_of_the_same_name_finds_no_note_of_the_last(monkeypatch):
     assert list(runs.runs_root().glob(".job-*"))
     forget_run()
     assert not list(runs.runs_root().glob(".job-*"))
+
+
+def test_the_version_of_torch_names_its_build(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.13.0+cu130")
+    assert versions()["torch"] == "2.13.0+cu130"
