@@ -241,7 +241,8 @@ def examples_of(
         shown = _endings(study, kept, _human_endings(definition, kept[0], size), generator)
     missing = [row for row in rows if row.name not in {each.row.name for each in kept}]
     notes = _notes(study, definition, kept, [_why_missing(row, size) for row in missing])
-    return Examples(f"{study.caption} (size {size})", tuple(shown), notes)
+    caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
+    return Examples(caption, tuple(shown), notes)
 
 
 def _kept(

@@ -426,7 +426,7 @@ def test_help_needs_no_run(arguments, capsys):
 def test_help_offers_what_the_verb_takes(verb, offered, refused, capsys):
     assert main(["help", verb]) == 0
     shown = capsys.readouterr().out
-    options = set(re.findall(r"^  (?:-\w \w+, )?--([\w.]+)", shown, re.MULTILINE))
+    options = set(re.findall(r"^  (?:-\w(?: \w+)?, )?--([\w.]+)", shown, re.MULTILINE))
     assert offered | {"config", "seed_everything", "model", "data", "trainer.max_epochs"} <= options
     assert not refused & options
     assert len(options) > 20

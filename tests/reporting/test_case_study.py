@@ -100,6 +100,14 @@ def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     assert "http" not in page
 
 
+def test_the_size_is_said_where_a_table_has_several(studies, project):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    assert case_study("stories", size="small").startswith("Endings (size small)\n")
+    table = project / "experiments/tables/toy.yaml"
+    table.write_text(f"{table.read_text()}sizes: [small]\n")
+    assert case_study("stories").startswith("Endings\n")
+
+
 def test_the_seed_of_training_can_be_chosen(studies):
     keep("Base", 1, ["one"] * 3)
     keep("Base", 2, ["two"] * 3)
