@@ -60,7 +60,9 @@ def _beam(system: System, beam_size: int | None) -> int | None:
 
 def bound_in_words(beam_size: int | None) -> str | None:
     """How far a search goes whose scores are bounds; None for other scores."""
-    return None if beam_size is None else f"lower bounds of log-likelihoods, over {beam_size} hypotheses"
+    if beam_size is None:
+        return None
+    return f"lower bounds of log-likelihoods, over {beam_size} hypothes{'is' if beam_size == 1 else 'es'}"
 
 
 def _numbers(
