@@ -62,7 +62,7 @@ SIZES = {
     "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
     "warmup_steps", "total_steps",
     "restart_at",  # half of the epochs
-    "max_documents",
+    "max_documents", "test_sentences",
     "size", "segments_per_batch",
     "beam_size", "feature_size",
     "layer",  # as far up in a network of fewer layers

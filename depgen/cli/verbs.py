@@ -45,7 +45,7 @@ VERBS = {
         of_run="depgen.evaluation.text.generation:options_of_run",
     ),
     "parse": Verb(
-        "parse text into CoNLL-U or SDP, with a run or a trained parser",
+        "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
         "depgen.evaluation.trees.parse:parse",
         counts=("tokens_per_batch", "beam_size"),
     ),

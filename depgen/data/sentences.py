@@ -5,7 +5,7 @@ from itertools import islice
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import log_left_out
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.trees.sentence import Document, Sentence
 
 
@@ -17,6 +17,7 @@ class SingleSentences:
         min_words: shorter ones are left out and counted, as headlines and credits often are.
         max_words: longer ones are left out and counted; None for any length.
         max_documents: number of training documents, from the first on, whose sentences are taken; None for all.
+        test_sentences: number of sentences of the test split, from the first on; None for all.
         name: what results call it; by default the other corpus's name and "sentences".
 
     Raises:
@@ -32,19 +33,23 @@ class SingleSentences:
         min_words: int = 1,
         max_words: int | None = None,
         max_documents: int | None = None,
+        test_sentences: int | None = None,
         name: str | None = None,
     ) -> None:
         if max_words is not None and max_words < max(1, min_words):
             raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
-        if max_documents is not None and max_documents < 1:
-            raise UserError(f"SingleSentences: expected max_documents of 1 or more, found {max_documents}.")
+        check_at_least(1, max_documents=max_documents, test_sentences=test_sentences)
         self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
-        self.max_documents = max_documents
+        self.max_documents, self.test_sentences = max_documents, test_sentences
         self.name = name or f"{corpus.name} sentences"
         self.form = form_of(corpus)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number, from 1."""
+        yield from islice(self._all(split), self.test_sentences if split == "test" else None)
+
+    def _all(self, split: Split) -> Iterator[Document]:
+        """The sentences of a split without the limit on those of the test split."""
         left_out = 0
         most = self.max_documents if split == "train" else None
         for document in islice(self.corpus.documents(split), most):
@@ -57,7 +62,8 @@ class SingleSentences:
 
     def fingerprint(self, split: Split) -> str:
         """The other corpus's, and the limits."""
-        first = f" first {self.max_documents}" if split == "train" and self.max_documents is not None else ""
+        limit = {"train": self.max_documents, "test": self.test_sentences}.get(split)
+        first = "" if limit is None else f" first {limit}"
         return f"sentences {self.min_words} {self.max_words}{first} {self.corpus.fingerprint(split)}"
 
 

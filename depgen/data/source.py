@@ -63,7 +63,12 @@ def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
 
 def _whole(corpus: Corpus) -> tuple[Corpus, int | None]:
     """The corpus whose sentences are read by themselves, all of them, and the limit on its training documents."""
-    if isinstance(corpus, SingleSentences) and corpus.min_words <= 1 and corpus.max_words is None:
+    limits = ("max_words", "test_sentences")
+    if (
+        isinstance(corpus, SingleSentences)
+        and corpus.min_words <= 1
+        and not any(getattr(corpus, each) for each in limits)
+    ):
         return corpus.corpus, corpus.max_documents
     return corpus, None
 

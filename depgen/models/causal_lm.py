@@ -123,7 +123,7 @@ class CausalLM(LeftToRight):
         sentences: Sequence[Sequence[int]],
         *,
         eos: int,
-        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
     ) -> list[list[Span]]:
         """The spans of each sentence's tree by the scores of `tree_regularization`; there is no beam.

@@ -561,7 +561,7 @@ class Pushdown(LeftToRight):
         sentences: Sequence[Sequence[int]],
         *,
         eos: int,
-        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
     ) -> list[list[Span]]:
         """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""

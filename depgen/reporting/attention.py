@@ -1,4 +1,4 @@
-"""Figure 3 of Yang & Wan (2022): the dependency attention of a model while it writes a sentence."""
+"""Where a model attends to in a sentence: Figures 3 of Yang & Wan (2022) and of Huang et al. (2026)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +10,14 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.trees.attention import BEGIN, Attention, DependencyAttention, sentence_attention
-from depgen.reporting.jobs import chosen_run
+from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plotting import figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SENTENCE = "red figures on the screen indicate falling stocks ."
+USUAL = "DM-Transformer"
 
 
 def draw_attention(
@@ -26,43 +27,55 @@ def draw_attention(
     table: str | None = None,
     row: str | None = None,
     size: str | None = None,
-    output: Path = Path("attention.png"),
+    layer: int | None = None,
+    attention_head: int | None = None,
+    output: Path | None = None,
 ) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
 
+    Drawn is dependency attention of models that have it, unless a layer or an attention head is named; else
+    self-attention. Of models that search for a structure, it is that with the likeliest one.
+
     Args:
-        run: a run of a model with dependency attention; unset: that of `--table`, else the newest run.
-        sentence: tokens with spaces between, the paper's by default.
+        run: a run; unset: that of `--table`, else the newest run.
+        sentence: tokens with spaces between, by default that of Yang & Wan.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: DM-Transformer.
         size: at which it was trained; unset: `small`, or the only one of the table.
-        output: the picture; its name ends in .png, .pdf or .svg.
+        layer: of self-attention, from 0; negative from the top. Unset: the last.
+        attention_head: of self-attention, from 0. Unset: the mean over all.
+        output: the picture, .png, .pdf or .svg; unset: `attention.png`, of a table
+            `results/<table>/attention-<row>.png`.
 
     Raises:
-        UserError: no such run, a row or a size without a table, a model without dependency attention, an empty
-            sentence, or no matplotlib.
+        UserError: no such run, a row or a size without a table, a model without attention, an empty sentence, or no
+            matplotlib.
     """
-    chosen = chosen_run(run, table, row=row, size=size, usual="DM-Transformer")
-    attention = load_run(chosen, device="cpu", form="as_is").attention(sentence, kind="dependency")
-    save(attention_figure(attention), output)
+    chosen = chosen_run(run, table, row=row, size=size, usual=USUAL)
+    path = output or picture_path("attention.png", table, row=row or USUAL)
+    system = load_run(chosen, device="cpu", form="as_is")
+    attention = system.attention(sentence, layer=layer, attention_head=attention_head)
+    save(attention_figure(attention), path)
     words, unknown = len(attention.words), sum(attention.unknown)
     outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""
-    return f"{output}: dependency attention over {words} predictions.{outside}"
+    return f"{path}: {attention.kind} attention over {words} predictions.{outside}"
 
 
 def attention_figure(attention: Attention) -> "Figure":
-    """The heat map, as a matplotlib figure: y = the predicted token, x = BOS and the context."""
+    """The heat map, as a matplotlib figure: y = the predicted token, x = BOS and the context; or words by words."""
     marks = zip(attention.words, attention.unknown, strict=True)
     words = [f"{word} (unk)" if unknown else word for word, unknown in marks]
     size = max(3.0, 0.55 * len(words) + 1.5)
     drawing = figure(size + 0.8, size)
     axes = drawing.add_subplot()
-    later = np.triu(np.ones_like(attention.matrix, dtype=bool), 1)
+    predicts = attention.context[0] == BEGIN
+    later = np.triu(np.full_like(attention.matrix, predicts, dtype=bool), 1)
     image = axes.imshow(np.where(later, np.nan, attention.matrix), cmap="Blues", vmin=0.0, vmax=1.0)
-    axes.set_xticks(range(len(words)), [BEGIN, *words[:-1]], rotation=60, ha="right", rotation_mode="anchor")
+    context = [BEGIN, *words[:-1]] if predicts else words
+    axes.set_xticks(range(len(words)), context, rotation=60, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(words)), words)
     axes.set_xlabel("context")
-    axes.set_ylabel("predicted token")
+    axes.set_ylabel("predicted token" if predicts else "word")
     drawing.colorbar(image, ax=axes, shrink=0.8, label="weight of the context token")
     return drawing
 

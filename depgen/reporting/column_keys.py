@@ -16,6 +16,7 @@ _OF_FLOORS = {
         f"{split.replace('valid', 'dev')}_{each}" for split in SPLITS for each in ("documents", "tokens", "sentences")
     ),
     "source": ("perplexity", "source_perplexity"),
+    "speed": ("tokens_per_second", "batched_tokens_per_second", "cuda_memory"),
 }
 """The numbers of each floor that is no rule of trees."""
 

@@ -91,7 +91,10 @@ class Row:
             differ by size: `{small: 256, paper: 1024}`.
         floor: what gives the row without training. A rule that knows nothing of the words, as `depgen parsing-scores`
             names it: its trees. Of the experiment's corpus: `source`, the perplexity of the test split under the source
-            that generated it, which no model can be expected to pass; or `corpus`, its sizes.
+            that generated it, which no model can be expected to pass; or `corpus`, its sizes. Of its system: `speed`,
+            with fresh weights.
+        beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
+            those of the measure, or of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
@@ -108,6 +111,7 @@ class Row:
     experiment: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     floor: str | None = None
+    beam_size: int | None = None
     other_data: bool = False
     group: str | None = None
     against: Sequence[str] = ()
@@ -120,6 +124,7 @@ class Row:
     note: str | None = None
 
     def __post_init__(self) -> None:
+        check_at_least(1, beam_size=self.beam_size)
         if self.options and self.experiment is None:
             raise UserError("options: expected an experiment, whose options they are.")
         if alone := sorted(set(self.deviations) - set(self.values)):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.locations import below_runs
+from depgen.locations import below_runs, results_root
 from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import Row, TableDefinition
+from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
 from depgen.reporting.needs import runs_in
 from depgen.reporting.numbers import Generation
@@ -168,3 +168,11 @@ def chosen_run(
     if run is not None:
         raise UserError("A run and a table were named: name one of them.")
     return run_of_row(table, row or usual, size)
+
+
+def picture_path(name: str, table: str | None, *, row: str) -> Path:
+    """Where a picture goes unless the user says so: with a table `results/<table>/<name>`, with the row in the name."""
+    if table is None:
+        return Path(name)
+    definition, path = load_definition(table), Path(name)
+    return results_root() / definition.table / f"{path.stem}-{definition.row(row).slug}{path.suffix}"

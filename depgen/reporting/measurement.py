@@ -21,6 +21,7 @@ from depgen.reporting.parses import measure_floor, treebank_of
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
+from depgen.reporting.speed import RANDOM, measure_speed
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
 
@@ -103,8 +104,8 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
 
 
 def floor(job: Job) -> Result:
-    """What can be had without training: sizes of a corpus, a source's perplexity, trees that know nothing of words."""
-    made = {"corpus": _sizes, "source": _floor_of_source}
+    """What can be had without training: a corpus's sizes, a source's perplexity, a system's speed, trees by a rule."""
+    made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
     return made.get(job.row.floor or "", _floor_of_trees)(job)
 
 
@@ -126,6 +127,10 @@ def _sizes(job: Job) -> Result:
         }
     source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
     return _result(job, Numbers(metrics), source)
+
+
+def _speed(job: Job) -> Result:
+    return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
 
 
 def _floor_of_trees(job: Job) -> Result:

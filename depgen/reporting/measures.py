@@ -6,6 +6,7 @@ Each imports what it needs once it measures, so that a table is read and printed
 from collections.abc import Collection, Sequence
 from typing import Any, Literal, get_args
 
+from depgen.errors import check_at_least
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
 
@@ -131,12 +132,39 @@ class Scores(Measure):
         return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
 
 
+class FirstOfTest(Measure):
+    """Perplexity of the first documents of a run's test split, which replaces that of the whole split.
+
+    Scores that are bounds are sums over as many hypotheses as the row's `beam_size` says.
+
+    Args:
+        documents: how many.
+    """
+
+    replaces = OWN
+
+    def __init__(self, documents: int) -> None:
+        check_at_least(1, documents=documents)
+        self.documents = documents
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """Perplexity per token and per word, with the items of both."""
+        from depgen.reporting.scoring import measure_first
+
+        return measure_first(row.trained.run, self.documents, row.job.row.beam_size)
+
+    def keys(self) -> Collection[str]:
+        """Perplexities, and what they are over."""
+        return ("perplexity", "word_perplexity", TOKENS, WORDS)
+
+
 class SyntaxMeasure(Measure):
     """Base of the accuracies on benchmarks of syntax, per cent.
 
     Args:
         protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
-        beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds; None: the system's.
+        beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds, in rows that name
+            none; None: the system's.
         five_gram: also train a 5-gram model on the row's corpus.
     """
 
@@ -151,7 +179,8 @@ class SyntaxMeasure(Measure):
         """The accuracies, and the share of items with unknown words."""
         from depgen.reporting.syntax import MEASURED
 
-        return MEASURED[self.key](row.trained.run, **self.options)
+        options = {**self.options, "beam_size": row.job.row.beam_size or self.options["beam_size"]}
+        return MEASURED[self.key](row.trained.run, **options)
 
     def keys(self) -> Collection[str]:
         """Accuracies, floors and the share of unknown words."""

@@ -119,7 +119,7 @@ def reproduce(
     _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
     for picture in definition.pictures:
         verb, *drawn = shlex.split(picture)
-        run_depgen([verb, table, *drawn, "--size", size], {})
+        run_depgen([verb, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
 
 

@@ -1,19 +1,27 @@
-"""How likely each row's system finds one and the same text, how fast it scores it, and how fast it was trained."""
+"""How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
 import time
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from depgen.data.experiment import data_of
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
+from depgen.evaluation.loading import load_run
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.metrics.perplexity import perplexity
 from depgen.reporting.definition import TOKENS
+from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import ParsedTreebank, treebank_of
+from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.syntax import bound_in_words
+from depgen.training.experiment_runs import SplitNumbers
 from depgen.trees.sentence import Document
 
 TOKENS_PER_BATCH = 32_768
@@ -62,6 +70,30 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
         words = np.array([each.words + each.ends for each in totals], dtype=np.float64)
         found.metrics["unk_rate"] = everything.unknown / words.sum()
         found.items.update({"perplexity": np.array([-each.log_prob for each in totals]) / words, TOKENS: words})
+    return found
+
+
+def measure_first(run: Path, documents: int, beam_size: int | None) -> Numbers:
+    """Perplexity of the first documents of a run's test split, per token and per word, as `depgen test` has them.
+
+    Args:
+        run: its folder.
+        documents: how many.
+        beam_size: hypotheses of a document, of systems whose scores are bounds; None: the system's.
+
+    Raises:
+        UserError: the corpus is not at hand, or the system gives documents no likelihood.
+    """
+    corpus, system = data_of(run / "config.yaml").corpus, load_run(str(run))
+    texts = [_as_text(each) for each in islice(corpus.documents("test"), documents)]
+    scores = system.score(texts, reads="document", beam_size=beam_size)
+    totals = [Totals.of(each.words) for each in scores.texts]
+    nll, tokens, words = np.array([(-each.log_prob, each.tokens, each.words + each.ends) for each in totals]).T
+    metrics = {"perplexity": perplexity(nll.sum(), tokens.sum()), "word_perplexity": perplexity(nll.sum(), words.sum())}
+    found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
+    found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
+    if scores.beam_size is not None:
+        found.settings["perplexity" + BOUND] = bound_in_words(scores.beam_size)
     return found
 
 

@@ -30,7 +30,7 @@ def measure_pairs(run: Path, *, protocol: Protocol, beam_size: int | None, five_
     rows = found.rows()
     right = np.array([item.is_right for item in found.items], dtype=np.float64)
     parts = {f"blimp_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "phenomenon"}
-    return _numbers("blimp", rows[-1], parts, right, what="pairs", bound=_bound(found.beam_size))
+    return _numbers("blimp", rows[-1], parts, right, what="pairs", bound=bound_in_words(found.beam_size))
 
 
 def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> Numbers:
@@ -46,7 +46,7 @@ def measure_suites(run: Path, *, protocol: Protocol, beam_size: int | None, five
     rows = found.rows()
     holds = np.array([np.mean(item.holds) for item in found.items])
     parts = {f"suites_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == "circuit"}
-    return _numbers("suites", rows[-1], parts, holds, what="items", bound=_bound(found.beam_size))
+    return _numbers("suites", rows[-1], parts, holds, what="items", bound=bound_in_words(found.beam_size))
 
 
 MEASURED = {"blimp": measure_pairs, "suites": measure_suites}
@@ -58,9 +58,11 @@ def _beam(system: System, beam_size: int | None) -> int | None:
     return beam_size if system.model.likelihood == "bound" else None
 
 
-def _bound(beam_size: int | None) -> str | None:
+def bound_in_words(beam_size: int | None) -> str | None:
     """How far a search goes whose scores are bounds; None for other scores."""
-    return None if beam_size is None else f"lower bounds of log-likelihoods, over {beam_size} hypotheses"
+    if beam_size is None:
+        return None
+    return f"lower bounds of log-likelihoods, over {beam_size} hypothes{'is' if beam_size == 1 else 'es'}"
 
 
 def _numbers(

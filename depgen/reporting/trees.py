@@ -18,6 +18,7 @@ from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import write_atomically
 from depgen.reporting.arc_picture import arc_picture, edges_of, word_places
 from depgen.reporting.drawing import FONT, Drawing, below_each_other, caption_of, fitted, standing_alone
+from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plotting import check_picture, save
 from depgen.reporting.svg_figures import figure_of_svg
 from depgen.trees.annotator import Structure
@@ -77,9 +78,12 @@ def draw_trees(
     form: FormName | None = None,
     punctuation: Punctuation | None = None,
     structure: Structure | None = None,
+    table: str | None = None,
+    row: str | None = None,
+    size: str | None = None,
     first: int = 1,
     number: int = 10,
-    output: Path = Path("trees.html"),
+    output: Path | None = None,
 ) -> str:
     """Where the picture went: the trees of sentences, those of a second file or of a run below the first ones.
 
@@ -103,15 +107,21 @@ def draw_trees(
             unset: by relation where the gold tree has relations, else by form. The caption says which.
         structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
             run gives, and trees without one.
+        table: the table whose trained system is the run.
+        row: which system of the table; unset: UDGN.
+        size: at which it was trained; unset: `small`, or the only one of the table.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
-        output: `.html` makes one page, with a figure a sentence; `.svg`, `.pdf` or `.png` one picture.
+        output: `.html` makes one page, with a figure a sentence; `.svg`, `.pdf` or `.png` one picture; unset:
+            `trees.html`, of a table `results/<table>/trees-<row>.svg`.
 
     Raises:
         UserError: nothing or too much is named, files of different sentences, a file without trees or with what is no
             tree, no such run or one that does not parse, no such sentence.
     """
-    check_picture(output, without_matplotlib=(".html", ".svg"))
+    path = output or picture_path("trees.html" if table is None else "trees.svg", table, row=row or "UDGN")
+    check_picture(path, without_matplotlib=(".html", ".svg"))
+    run = _named_run(run, table, row=row, size=size)
     if first < 1 or number < 1:
         raise UserError(f"first and number: expected 1 or more, found {first} and {number}.")
     _check_sources(files, corpus, run, sentence)
@@ -128,11 +138,9 @@ def draw_trees(
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
     if run is not None:
-        if structure == "graph":
-            system = load_run(run, form=form)
-            parser: GraphParser | InducedTrees = GraphParser(system.trained, system.reading, beam_size or BEAM_SIZE)
-        else:
-            parser = _induced(run, corpus, form=form, attention_head=attention_head)
+        parser = _parser(
+            run, structure, corpus=corpus, form=form, attention_head=attention_head, beam_size=beam_size or BEAM_SIZE
+        )
         below = parser.annotate([each for _, each in chosen])
         drawn = [
             _trees(*each, ("induced", tree), by=punctuation, structure=structure)
@@ -146,8 +154,14 @@ def draw_trees(
         ]
     else:
         drawn = [_trees(*each, structure=structure) for each in chosen]
-    _write(drawn, output, title=origin)
-    return f"{output}: {structure}s of {len(drawn)} sentences of {origin}."
+    _write(drawn, path, title=origin)
+    return f"{path}: {structure}s of {len(drawn)} sentences of {origin}."
+
+
+def _named_run(run: str | None, table: str | None, *, row: str | None, size: str | None) -> str | None:
+    """The run that is named, by itself or as a table's row; None without one."""
+    found = chosen_run(run, table, row=row, size=size, usual="UDGN")
+    return None if found is None else str(found)
 
 
 def _check_sources(files: Sequence[Path], corpus: Corpus | None, run: str | None, sentence: str | None) -> None:
@@ -198,6 +212,22 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
         for sentence in document.sentences:
             number += 1
             yield f"{origin}, sentence {number} ({document.identifier})", sentence
+
+
+def _parser(
+    run: str,
+    structure: Structure,
+    *,
+    corpus: Corpus | None,
+    form: FormName | None,
+    attention_head: tuple[int, int] | None,
+    beam_size: int,
+) -> GraphParser | InducedTrees:
+    """The parser of graphs or trees that a run is."""
+    if structure != "graph":
+        return _induced(run, corpus, form=form, attention_head=attention_head)
+    system = load_run(run, form=form)
+    return GraphParser(system.trained, system.reading, beam_size)
 
 
 def _induced(

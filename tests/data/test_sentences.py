@@ -5,6 +5,7 @@ import pytest
 from depgen.data.corpus import Corpus
 from depgen.data.generated import GeneratedStories
 from depgen.data.sentences import SingleSentences
+from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
 
 STORIES = GeneratedStories(train=4, valid=2, test=2)
@@ -38,8 +39,10 @@ def test_the_first_documents_are_those_of_training_alone():
     assert kept == [name for name in whole if not name.startswith("generated-train-3:")] != whole
     assert len(list(corpus.documents("valid"))) == len(list(SingleSentences(STORIES).documents("valid")))
     assert corpus.fingerprint("valid") == SingleSentences(STORIES).fingerprint("valid")
-    with pytest.raises(UserError, match="expected max_documents of 1 or more, found 0"):
+    with pytest.raises(UserError, match="max_documents: expected at least 1, found 0"):
         SingleSentences(STORIES, max_documents=0)
+    with pytest.raises(UserError, match="test_sentences: expected at least 1, found 0"):
+        SingleSentences(STORIES, test_sentences=0)
 
 
 def test_the_fingerprint_holds_the_limits_and_the_text():
@@ -52,3 +55,13 @@ def test_the_fingerprint_holds_the_limits_and_the_text():
     ]
     assert len({corpus.fingerprint("train") for corpus in others}) == 5
     assert SingleSentences(STORIES).fingerprint("test") == others[0].fingerprint("test")
+
+
+def test_the_first_sentences_of_the_test_split_are_other_data_and_those_of_the_other_splits_the_same():
+    whole, first = SingleSentences(STORIES, min_words=5), SingleSentences(STORIES, min_words=5, test_sentences=3)
+    texts = {split: [[*corpus.documents(split)] for corpus in (whole, first)] for split in ("train", "valid", "test")}
+    assert texts["test"][1] == texts["test"][0][:3] != texts["test"][0]
+    assert all(texts[split][0] == texts[split][1] for split in ("train", "valid"))
+    same = [whole.fingerprint(split) == first.fingerprint(split) for split in ("train", "valid", "test")]
+    assert same == [True, True, False]
+    assert len({fingerprint_of(SingleSentences(STORIES, test_sentences=limit)) for limit in (None, 2, 3)}) == 3

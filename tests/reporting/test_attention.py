@@ -8,6 +8,7 @@ import torch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trees.attention import sentence_attention
+from depgen.locations import results_root
 from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
 from depgen.reporting.definition import load_definition
@@ -30,8 +31,9 @@ class Attends(L.LightningModule):
 class Loaded:
     """What is loaded of a run."""
 
-    def attention(self, sentence, *, kind):
-        return sentence_attention(Attends(), VOCABULARY, sentence.split(), kind=kind)
+    def attention(self, sentence, **options):
+        assert options == {"layer": None, "attention_head": None}
+        return sentence_attention(Attends(), VOCABULARY, sentence.split())
 
 
 def drawn(figure):
@@ -92,6 +94,8 @@ def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypa
     run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
     draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
     assert drawn == [run]
+    draw_attention(table="toy", row="DM-Base", size="small")
+    assert (results_root() / "toy/attention-DM-Base.png").is_file()
     with pytest.raises(UserError, match="name one of them"):
         draw_attention("some/run", table="toy")
     for option in ("row", "size"):

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.tabular import Row, Tabular
-from depgen.language_models.left_to_right import LeftToRight
+from depgen.evaluation.trees.bracketing import Bracketer
+from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 
 Kind = Literal["dependency", "self"]
@@ -40,7 +41,8 @@ class Attention(Tabular):
     """The attention of one layer over a sentence.
 
     In systems that predict from left to right, row t is that of the position that predicts `words[t]`: it weighs
-    `context[0]` (the beginning) and the words before. In masked systems row t is that of the word itself, over all.
+    `context[0]` (the beginning) and the words before; in those that search for a structure, with the likeliest one. In
+    masked systems row t is that of the word itself, over all.
 
     Attributes:
         words: a name for each row; the pieces of words that are several tokens.
@@ -149,14 +151,38 @@ def _self_attention(
         heads = layers[layer].after[0]
     elif isinstance(model, LeftToRight) and hasattr(model, "backbone") and model.backbone.attention_layers:
         layer = _checked("layer", layer, model.backbone.attention_layers, model)
-        inputs = torch.tensor([[vocabulary.eos, *ids[:-1]]], device=device)
-        log_probs = model.backbone(inputs, attention_layer=layer).attention
-        heads = log_probs[0].exp()
+        heads = _of_left_to_right(model, ids, vocabulary, layer).exp()
     else:
         raise UserError(f"This {type(model).__name__} has no attention that can be shown: take a Transformer or UDGN.")
     if attention_head is None:
         return heads.mean(0), layer
     return heads[_checked("attention_head", attention_head, len(heads), model)], layer
+
+
+def _of_left_to_right(model: LeftToRight, ids: list[int], vocabulary: Vocabulary, layer: int) -> Tensor:
+    """Log-probabilities of a layer, head by head; where they depend on a structure, with the likeliest one."""
+    if model.likelihood != "bound":
+        inputs = torch.tensor([[vocabulary.eos, *ids[:-1]]], device=model.device)
+        return model.backbone(inputs, attention_layer=layer).attention[0]
+    structure: Sequence[object]
+    if isinstance(model, GraphNetwork):
+        (structure,) = model.parse([ids], vocabulary=vocabulary)
+    elif isinstance(model, Bracketer):
+        (structure,) = model.bracketings([ids], eos=vocabulary.eos, word_starts=[vocabulary.opens_word[ids]])
+    else:
+        raise UserError(f"The attention of {type(model).__name__} depends on a structure that can't be shown here.")
+    found = list[Tensor]()
+    asked = model.backbone.register_forward_pre_hook(
+        lambda network, tokens, options: (tokens, {**options, "attention_layer": layer}), with_kwargs=True
+    )
+    read = model.backbone.register_forward_hook(lambda network, tokens, output: found.append(output.attention))
+    try:
+        model.sentence_log_probs([[ids]], vocabulary=vocabulary, structure=[[structure]])
+    finally:
+        asked.remove()
+        read.remove()
+    (log_probs,) = found
+    return log_probs[0, :, :-1, :-1]
 
 
 def _checked(name: str, number: int, count: int, model: nn.Module) -> int:

@@ -49,7 +49,7 @@ class Bracketer(Protocol):
         sentences: Sequence[Sequence[int]],
         *,
         eos: int,
-        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
     ) -> list[list[Span]]:
         """The spans of each sentence's tree, over its tokens.
@@ -197,12 +197,12 @@ def word_bracketings(
             [each.ids.tolist() for each in encoded], eos=vocabulary.eos, beam_size=beam_size,
             word_starts=[np.diff(each, prepend=-1) > 0 for each in pieces],
         )  # fmt: skip
-        found += [_over_words(of_tokens, words) for of_tokens, words in zip(spans, pieces, strict=True)]
+        found += [spans_over_words(of_tokens, words) for of_tokens, words in zip(spans, pieces, strict=True)]
     return found
 
 
-def _over_words(spans: Sequence[Span], word_of_piece: Int[np.ndarray, " pieces"]) -> Bracketing:
-    """Spans of tokens as those of words."""
+def spans_over_words(spans: Sequence[Span], word_of_piece: Int[np.ndarray, " pieces"]) -> Bracketing:
+    """Spans of tokens as those of words, of two words or more; those that cut a word are left out."""
     word = np.append(word_of_piece, word_of_piece[-1:] + 1)
     first = {int(place) for place in np.flatnonzero(np.diff(word, prepend=-1))}
     words = ((int(word[start]), int(word[end])) for start, end in spans if {start, end} <= first)

@@ -1,4 +1,4 @@
-"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U or SDP with the trees or graphs of a run out."""
+"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U, SDP or brackets with the structures of a run out."""
 
 import logging
 import sys
@@ -10,6 +10,7 @@ from depgen.annotation.named_parser import parser_named
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import check_output, write_atomically
@@ -32,13 +33,13 @@ def parse(
     input_format: Literal["text", "conllu"] | None = None,
     tokens: Tokens = "whitespace",
     tags: TagColumn = "xpos",
-    format: Literal["conllu", "sdp"] = "conllu",
+    format: Literal["conllu", "sdp", "brackets"] = "conllu",
     beam_size: int | None = None,
     tokens_per_batch: int = 8192,
     device: str | None = None,
     attention_head: tuple[int, int] | None = None,
 ) -> str | None:
-    """Parse raw text or CoNLL-U with a run of UDGN, of GiLT, of another system that parses, or with a trained parser.
+    """Parse raw text or CoNLL-U with a run of UDGN, GiLT, Pushdown, another system that parses, or a trained parser.
 
     The output has every word: those that a run does not read, such as punctuation, hang on the word before them in a
     tree, and have no arcs in a graph. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is
@@ -57,8 +58,10 @@ def parse(
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
         tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
-        format: of the output: CoNLL-U, or (graphs) SDP of 2015, in which arcs from the root are tops.
-        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
+        format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of Pushdown)
+            brackets around constituents, a line a sentence.
+        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20. (run of Pushdown) those about
+            its brackets; by default as in the run.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
             published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
@@ -73,8 +76,9 @@ def parse(
         check_output(output)
     if parser is not None:
         _check_that_no_run_is_named(
-            run=run, form=form, device=device, attention_head=attention_head, beam_size=beam_size
-        )
+            run=run, form=form, device=device, attention_head=attention_head, beam_size=beam_size,
+            format="brackets" if format == "brackets" else None,
+        )  # fmt: skip
     conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
     blocks = list(read_blocks(input)) if conllu else []
     document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
@@ -86,6 +90,10 @@ def parse(
                 "experiment, or take a parser of trees or graphs."
             )
         parsed, source = parse_documents(annotator, [document]), annotator.scheme
+    elif format == "brackets":
+        system = load_run(run, device=device, form=form)
+        lines = bracketed_lines(system, document, beam_size=beam_size, tokens_per_batch=tokens_per_batch)
+        return _written("".join(f"{line}\n" for line in lines), output, sentences=len(lines))
     else:
         system = load_run(run, device=device, form=form)
         source = str(system.trained.checkpoint)
@@ -95,10 +103,15 @@ def parse(
         )  # fmt: skip
     content = parsed.to_sdp() if format == "sdp" else _as_conllu(blocks, parsed)
     _report(parsed, source, read_by_run=parser is None)
+    return _written(content, output, sentences=len(parsed.sentences))
+
+
+def _written(content: str, output: Path | None, *, sentences: int) -> str | None:
+    """The content where no file is named; else None, once it is in the file."""
     if output is None:
         return content
     write_atomically(output, content)
-    logger.info("%d sentences written to %s", len(parsed.sentences), output)
+    logger.info("%d sentences written to %s", sentences, output)
     return None
 
 

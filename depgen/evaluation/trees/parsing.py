@@ -25,6 +25,7 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.bracketing import Bracketer
 from depgen.language_models.masked import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
@@ -133,6 +134,11 @@ def parser_of(trained: Trained) -> HeadNetwork:
         UserError: it is none.
     """
     network: object = trained.model
+    if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
+            "`depgen parse --format brackets` writes them, `depgen bracketing-f1` compares them with a treebank's."
+        )
     if not isinstance(network, HeadNetwork):
         raise UserError(
             f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by trees: take a run of "

@@ -1,0 +1,50 @@
+"""Sentences with the brackets that a system finds in them, one sentence a line."""
+
+import numpy as np
+
+from depgen.errors import UserError
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.likelihood.documents import batches_of
+from depgen.evaluation.system import System
+from depgen.evaluation.text_documents import TextDocument
+from depgen.evaluation.trees.bracketing import Bracketer, spans_over_words
+from depgen.trees.constituency import format_bracketing
+
+
+def bracketed_lines(
+    system: System, document: TextDocument, *, beam_size: int | None = None, tokens_per_batch: int = 8192
+) -> list[str]:
+    """Each sentence with a pair of brackets around each span of two words or more, as `depgen predict` writes them.
+
+    Words that the system does not read keep their place and begin and end no span.
+
+    Args:
+        system: brackets sentences itself, as Pushdown does.
+        document: its sentences.
+        beam_size: the most bracketings of a sentence that are compared, where a beam is; None: the system's.
+        tokens_per_batch: bracketed at once, padding included.
+
+    Raises:
+        UserError: the system brackets no sentences.
+    """
+    model, vocabulary = system.model, system.tokenizer
+    if not isinstance(model, Bracketer):
+        raise UserError(
+            f"format: brackets: {type(model).__name__} brackets no sentences itself: take a run of Pushdown, or leave "
+            "the format out."
+        )
+    encoder = TextEncoder(system.trained, system.reading, as_one=False)
+    read = encoder.sentences(document)
+    filled = [each for each in read if len(each.encoding.ids)]
+    units, spans = encoder.units(document, read), {id(each): frozenset[tuple[int, int]]() for each in read}
+    for places in batches_of(units, tokens_per_batch=tokens_per_batch):
+        chosen = [filled[place] for place in places]
+        found = model.bracketings(
+            [units[place][0] for place in places], eos=vocabulary.eos, beam_size=beam_size,
+            word_starts=[np.diff(each.encoding.word_of_piece, prepend=-1) > 0 for each in chosen],
+        )  # fmt: skip
+        for each, of_tokens in zip(chosen, found, strict=True):
+            owner = np.flatnonzero(each.kept).tolist()
+            over_words = spans_over_words(of_tokens, each.encoding.word_of_piece)
+            spans[id(each)] = frozenset((owner[start], owner[end - 1] + 1) for start, end in over_words)
+    return [format_bracketing(each.sentence.words, spans[id(each)]) for each in read]

@@ -1,0 +1,87 @@
+"""Brackets that Pushdown finds in texts: over the words of the text, by the verb, and what is refused."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer
+from depgen.cli import main
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
+from depgen.evaluation.text_documents import document_of
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees import parse
+from depgen.evaluation.trees.bracketed_text import bracketed_lines
+from depgen.models.causal_lm import CausalLM
+from depgen.models.pushdown import Pushdown
+from depgen.trees.constituency import format_bracketing
+
+WORDS = ("the", "cat", "sat", "ran", "fast")
+TEXT = "The cat , ran ran fast .\n... !\nthe"
+BACKBONE = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0, positions="relative")
+
+
+def system_of(kind, form="bare"):
+    torch.manual_seed(5)
+    vocabulary = Vocabulary.of_words(WORDS)
+    model = kind(BACKBONE, vocabulary.size).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.6)
+    return System(Trained(model, vocabulary, Path("run"), Path("run/best.ckpt")), Reading(form))
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """A text, and Pushdown as whatever run is named."""
+    monkeypatch.setattr(parse, "load_run", lambda run, **_: system_of(Pushdown))
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def test_words_that_are_not_read_keep_their_place_and_begin_and_end_no_span():
+    system = system_of(Pushdown)
+    ids = [system.tokenizer.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
+    (spans,) = system.model.bracketings([ids], eos=system.tokenizer.eos, word_starts=[np.ones(5, bool)])
+    places, ends = [0, 1, 3, 4, 5], [1, 2, 4, 5, 6]
+    wide = {(places[start], ends[end - 1]) for start, end in spans if end - start > 1}
+    assert len(wide) == 4, "a binary tree"
+    first = format_bracketing(TEXT.splitlines()[0].split(), frozenset(wide))
+    assert bracketed_lines(system, document_of(TEXT, name="t")) == [first, "... !", "the"]
+    assert bracketed_lines(system, document_of(TEXT, name="t"), tokens_per_batch=1)[0] == first
+
+
+def test_the_beam_counts(monkeypatch):
+    system, sizes = system_of(Pushdown), []
+    own = Pushdown.best_joins
+    monkeypatch.setattr(Pushdown, "best_joins", lambda *a, **k: sizes.append(k["beam_size"]) or own(*a, **k))
+    for beam_size in (None, 2):
+        bracketed_lines(system, document_of("the cat", name="t"), beam_size=beam_size)
+    assert sizes == [300, 2]
+
+
+def test_the_verb_writes_a_line_a_sentence(file, tmp_path, capsys):
+    expected = bracketed_lines(system_of(Pushdown), document_of(TEXT, name="t"))
+    named = ["parse", "--input", str(file), "--format", "brackets", "--beam_size", "300"]
+    assert main(named) == 0
+    assert capsys.readouterr().out.splitlines() == expected
+    assert main([*named, "--output", str(tmp_path / "brackets.txt")]) == 0
+    assert (tmp_path / "brackets.txt").read_text().splitlines() == expected
+
+
+def test_what_gives_no_brackets_or_no_trees_names_the_other_way(file, capsys):
+    assert main(["parse", "--input", str(file)]) == 2
+    assert "`depgen parse --format brackets`" in capsys.readouterr().err
+    with pytest.raises(UserError, match="can't be combined with --format"):
+        parse.parse(input=file, parser="ewt", format="brackets")
+    with pytest.raises(UserError, match="tree_regularization"):
+        bracketed_lines(system_of(CausalLM), document_of("the cat", name="t"))
+    masked = system_of(Pushdown)
+    masked.trained.__dict__["model"] = torch.nn.Identity()
+    with pytest.raises(UserError, match="Identity brackets no sentences"):
+        bracketed_lines(masked, document_of("the cat", name="t"))
