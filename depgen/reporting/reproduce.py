@@ -14,8 +14,8 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
-from depgen.locations import file_sha256, results_root
-from depgen.reporting.age import outdated
+from depgen.locations import results_root
+from depgen.reporting.age import ages_of
 from depgen.reporting.chosen import chosen_table
 from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import Row, TableDefinition, is_made
@@ -28,7 +28,6 @@ from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
 from depgen.training.experiment_runs import Depgen, run_depgen
-from depgen.training.runs import best_checkpoint
 from depgen.training.trust import check_class, class_at
 from depgen.yaml_files import read_settings
 
@@ -280,20 +279,14 @@ def make(
 
 
 def _age(job: Job) -> str:
-    """A word on a result of another configuration, other data, generation settings or weights than today's."""
+    """A word on a result that is out of date, or that began from other weights than this command names."""
     result = read_result(job.result)
-    if result.config_sha256 != job.config.digest:
-        asked = beginning_of(job.config)
-        if result.beginning is not None and asked != result.beginning:
-            return f" (begun from {result.beginning}, not from {asked}; --redo makes it again)"
-    if reason := outdated(job.config, [result]).get(result.seed):
-        return f" ({reason}; --redo makes it again)"
-    if result.generation is not None and result.generation != job.generation:
-        return " (made with other generation settings; --redo (or --remeasure) makes it again)"
-    run = finished_run(job)
-    if run is not None and result.weights_sha256 not in (None, file_sha256(best_checkpoint(run))):
-        return f" (of other weights than those of {run}; --remeasure measures these)"
-    return ""
+    if age := ages_of(job, [result]).get(result.seed):
+        return f" ({age})"
+    begun = beginning_of(job.config)
+    if result.beginning in (None, begun):
+        return ""
+    return f" (begun from {result.beginning}, not from {begun}; --redo makes it again)"
 
 
 def _kept(jobs: Sequence[Job]) -> Iterator[str]:
