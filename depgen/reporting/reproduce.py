@@ -16,10 +16,10 @@ from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import results_root
 from depgen.reporting.age import ages_of
+from depgen.reporting.checks import check_files, check_keys, check_options
 from depgen.reporting.chosen import chosen_table
-from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import Row, TableDefinition, is_made
-from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
+from depgen.reporting.experiments import is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
@@ -81,7 +81,7 @@ def reproduce(
     """
     definition, size, reason = chosen_table(table, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
-    _check_files(definition, named)
+    check_files(definition, named)
     own = is_path(table) and not _is_of_the_package(definition, table)
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
@@ -93,7 +93,9 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
-    check_keys(definition, [each for each in named if is_made(each, size=size)], size=size)
+    made = [each for each in named if is_made(each, size=size)]
+    check_options(definition, made, size=size)
+    check_keys(definition, made, size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
@@ -119,18 +121,6 @@ def reproduce(
         verb, *drawn = shlex.split(picture)
         run_depgen([verb, table, *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
-
-
-def _check_files(definition: TableDefinition, rows: Sequence[Row]) -> None:
-    """Raise UserError where an experiment that a row names has no file, before anything is trained."""
-    for row in rows:
-        try:
-            _ = None if row.experiment is None else experiment_file(row.experiment)
-        except UserError as error:
-            place = (
-                f" A path is one from {Path.cwd()} or from the folder of the table." if is_path(row.experiment) else ""
-            )
-            raise UserError(f"{definition.argument}: row {row.name}: {error}{place} Nothing was trained.") from None
 
 
 def _is_of_the_package(definition: TableDefinition, given: str) -> bool:
