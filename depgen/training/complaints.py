@@ -5,12 +5,12 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from depgen.errors import UserError, did_you_mean, nearest
+from depgen.errors import UserError, did_you_mean, nearest, no_option
 
 _KEY = re.compile(r'Parser key "([\w.]+)"')
 _CLASS = re.compile(r"class_path[ =]'([\w.]+)'")
@@ -59,13 +59,6 @@ def complaint_in(message: str) -> Complaint | None:
         if (found := _said(line, lines[: number + 1])) is not None:
             return Complaint(found[0], ".".join(_keys(lines[: number + 1])), found[1])
     return None
-
-
-def no_option(owner: str | None, name: str, known: Iterable[str]) -> str:
-    """What is said of an option that a class has not: the one that was meant, or all that it has."""
-    listed = sorted(known)
-    options = did_you_mean(name, listed) or (f" It has {', '.join(listed)}." if listed else "")
-    return f"{owner or 'this class'} has no option {name!r}.{options}"
 
 
 def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:

@@ -11,8 +11,7 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.aliases import settings_today
-from depgen.errors import UserError
-from depgen.training.complaints import no_option
+from depgen.errors import UserError, no_option
 from depgen.yaml_files import read_settings
 
 CHANGED_DEFAULTS: Mapping[str, int] = {}
