@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,22 @@ def check_output(path: Path) -> None:
 
 
 def file_sha256(path: Path) -> str:
-    """The digest of a file's content, hex."""
+    """The digest of a file's content, hex; computed once a process, and again once the file has changed.
+
+    A file written within the last second is always read: what is written next may have the same time and size.
+    """
+    found = path.stat()
+    if time.time_ns() - found.st_mtime_ns < _YOUNG:
+        return _sha256.__wrapped__(path, 0, 0, 0)
+    return _sha256(path.absolute(), found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+_YOUNG = 1_000_000_000
+"""Nanoseconds after which a change of a file changes its time."""
+
+
+@cache
+def _sha256(path: Path, inode: int, size: int, changed: int) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
 
-from depgen.cli.complaints import place_of, plain_complaint, word
 from depgen.errors import UserError, did_you_mean
+from depgen.training.complaints import place_of, plain_complaint, word
 from depgen.yaml_files import read_yaml
 
 NOISE = re.compile(

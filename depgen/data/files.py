@@ -11,7 +11,7 @@ from pathlib import Path
 
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.errors import UserError
-from depgen.locations import find_file
+from depgen.locations import file_sha256, find_file
 from depgen.trees.sentence import Document
 
 logger = logging.getLogger(__name__)
@@ -77,8 +77,7 @@ def content_fingerprint(paths: Iterable[Path], **options: object) -> str:
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
         try:
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+            digest.update(bytes.fromhex(file_sha256(path)))
         except OSError as error:
             raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error
     return digest.hexdigest()

@@ -1,79 +1,131 @@
-"""Whether results are out of date: made from another configuration or other data than those of today."""
+"""Whether results are out of date: made from another configuration, data, trees or weights than those of today."""
 
+import dataclasses
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
+from depgen.locations import file_sha256, runs_root
 from depgen.reporting.definition import is_made
 from depgen.reporting.results import Result
 from depgen.reporting.store import Ours
 from depgen.training.experiment import Experiment
 
+if TYPE_CHECKING:
+    from depgen.reporting.jobs import Job
+
 logger = logging.getLogger(__name__)
 
 
-def outdated(config: Experiment, results: Sequence[Result]) -> dict[int, str]:
-    """Why results of a configuration are out of date, by seed; those that are not, as far as is known, are left out."""
-    if not results:
-        return {}
+@dataclass(frozen=True)
+class Age:
+    """Why a result is out of date, and the option of `depgen reproduce` that makes it again."""
+
+    reason: str
+    remedy: Literal["--redo", "--remeasure"] = "--redo"
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy} makes it again"
+
+
+def ages_of(job: "Job", results: Sequence[Result]) -> dict[int, Age]:
+    """Why results of a row are out of date, by seed; those that are not, as far as is known, are left out.
+
+    One that began from weights which a command named is taken for current: no file names them.
+
+    Args:
+        job: the row at its size, at any seed.
+        results: of any seeds.
+    """
+    from depgen.reporting.run_facts import beginning_of  # torch, without which tracked results are shown
+
     try:
-        digest = config.digest
+        begun, digest = beginning_of(job.config), job.config.digest
     except UserError as error:
-        return {result.seed: _unreadable(error) for result in results}
-    data, found = _data_today(config), dict[int, str]()
+        return {result.seed: Age(f"its configuration no longer reads: {error}") for result in results}
+    data, found = _data_of(job.config), dict[int, Age]()
     for result in results:
-        former = result.data.fingerprint
+        if result.beginning not in (None, begun):
+            continue
         if result.config_sha256 != digest:
-            found[result.seed] = f"made before {config} was changed"
-        elif former is not None and data and former not in data:
-            found[result.seed] = (
-                f"made from other data of {result.data.corpus} (digest {former[:12]}) than today's ({data[0][:12]})"
-            )
+            found[result.seed] = Age(f"made before {job.config} was changed")
+        elif age := _age(dataclasses.replace(job, seed=result.seed), result, data):
+            found[result.seed] = age
     return found
 
 
-def outdated_of(ours: Ours) -> dict[tuple[str, int], str]:
-    """Why local results are out of date, by row and seed; tracked ones are of their commit.
-
-    Those that began from weights which a command named are taken for current.
-    """
+def ages_in(ours: Ours) -> dict[tuple[str, int], Age]:
+    """Why local results of a table are out of date, by row and seed; tracked ones are of their commit."""
     found = {}
     for row in ours.definition.rows:
         local = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
-        if not local or row.experiment is None or not is_made(row, size=ours.size):
-            continue
-        from depgen.reporting.run_facts import beginning_of  # torch, without which tracked results are shown
+        if local and is_made(row, size=ours.size):
+            from depgen.reporting.jobs import Job  # torch, see `ages_of`
 
-        config = row.experiment_at(ours.size)
-        try:
-            own = [each for each in local if each.beginning in (None, beginning_of(config))]
-        except UserError as error:
-            found.update({(row.name, each.seed): _unreadable(error) for each in local})
-            continue
-        found.update({(row.name, seed): reason for seed, reason in outdated(config, own).items()})
+            ages = ages_of(Job(ours.definition, row, ours.size, local[0].seed), local)
+            found.update({(row.name, seed): age for seed, age in ages.items()})
     return found
 
 
-def _unreadable(error: UserError) -> str:
-    return f"its configuration no longer reads: {error}"
+def _age(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401 - any data module
+    """What is other today than for a result of the same configuration; what is not at hand tells nothing."""
+    for find in (_other_data, _other_trees, _other_generation, _other_weights):
+        try:
+            if (age := find(job, result, data)) is not None:
+                return age
+        except UserError as error:
+            logger.info("%s: nothing tells whether its result is out of date: %s", job.name, error)
+    return None
 
 
-def _data_today(config: Experiment) -> tuple[str, ...]:
-    """The digests of the data that a configuration names, with its limit on documents and without; none if not at hand.
+def _other_data(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
+    """Of text: its digests today are with its limit on documents and without, which a floor's result is."""
+    corpus, former = getattr(data, "corpus", None), result.data.fingerprint
+    if corpus is None or former is None:
+        return None
+    limits = dict.fromkeys((getattr(data, "max_documents", None), None))
+    today = [fingerprint_of(corpus, max_documents=each) for each in limits]
+    text = f"other data of {result.data.corpus} (digest {former[:12]}) than today's ({today[0][:12]})"
+    return None if former in today else Age(f"made from {text}")
 
-    A floor's result has that without.
-    """
-    from depgen.data.experiment import data_of  # torch, see `outdated_of`
+
+def _other_trees(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
+    """Of a parser that was trained again, or whose library has another version, since the run was trained."""
+    from depgen.data.run_record import other_trees  # torch, see `ages_of`
+
+    run = None if result.run is None else runs_root() / result.run
+    if run is None or not (run / "run.json").is_file() or not other_trees(run, data):
+        return None
+    return Age(f"made from other trees than the parser gives today ({data.annotator.scheme})")
+
+
+def _other_generation(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
+    """Of texts, which are generated again without training."""
+    if result.generation in (None, job.generation):
+        return None
+    return Age("made with other generation settings", "--remeasure")
+
+
+def _other_weights(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
+    """Of the checkpoint that was measured, where its training is at hand."""
+    from depgen.reporting.jobs import finished_run  # torch, see `ages_of`
+    from depgen.training.runs import best_checkpoint
+
+    run = None if result.weights_sha256 is None else finished_run(job)
+    if run is None or result.weights_sha256 == file_sha256(best_checkpoint(run)):
+        return None
+    return Age(f"of other weights than those of {run}", "--remeasure")
+
+
+def _data_of(config: Experiment) -> Any:  # noqa: ANN401 - any data module
+    """The data module of an experiment; None where it has none that can be made here."""
+    from depgen.data.experiment import data_of  # torch, see `ages_of`
 
     try:
-        data = data_of(config)
-        corpus, limit = getattr(data, "corpus", None), getattr(data, "max_documents", None)
-        return (
-            ()
-            if corpus is None
-            else tuple(fingerprint_of(corpus, max_documents=each) for each in dict.fromkeys((limit, None)))
-        )
+        return data_of(config)
     except UserError as error:
         logger.info("Nothing tells whether results of %s are of the data at hand: %s", config, error)
-        return ()
+        return None

@@ -2,13 +2,11 @@
 
 import dataclasses
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from depgen.data.run_record import recorded_source
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
@@ -22,10 +20,8 @@ from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.configuration_digest import config_digest
-from depgen.training.experiment_runs import TEST_NUMBERS, SplitNumbers, kept_test
-from depgen.training.runs import all_runs, experiment_name, find_run, has_size, place_of_run, read_record, start_of
-
-logger = logging.getLogger(__name__)
+from depgen.training.experiment_runs import SplitNumbers, kept_test
+from depgen.training.runs import experiment_name, find_run, has_size, read_record
 
 _KINDS = {
     "exact": "exact likelihood",
@@ -71,7 +67,6 @@ class System:
 def compare_runs(
     runs: Sequence[str],
     *,
-    all_seeds: bool = False,
     format: Format | Literal["json"] = "text",
     output: Path | None = None,
 ) -> str:
@@ -82,9 +77,7 @@ def compare_runs(
     Perplexities of different vocabularies are compared per word; those of different kinds of likelihood are not.
 
     Args:
-        runs: run folders, or experiments (their newest runs).
-        all_seeds: also take, for each run, the newest tested run of every other seed of the same configuration and
-            data; of a run below `$DEPGEN_RUNS`, any run below it.
+        runs: run folders, experiments (their newest runs), or seeds of one such as `dmlm_ewt_gold/small/seed2`.
         format: `text` for the terminal; json holds every test with its p-values.
         output: a file for the text, in place of the terminal.
 
@@ -93,8 +86,6 @@ def compare_runs(
             different data or items, or without a common measure.
     """
     tested = [read_tested(find_run(reference)) for reference in runs]
-    if all_seeds:
-        tested = [each for run in tested for each in (run, *_other_seeds(run))]
     tested = list({each.run.absolute(): each for each in tested}.values())
     _check_same_items(tested)
     systems = group(tested)
@@ -142,39 +133,6 @@ def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[
         yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} tokens of vocabulary {vocabulary[:8]}"
     if test.item_words is not None:
         yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} words"
-
-
-def _other_seeds(tested: TestedRun) -> list[TestedRun]:
-    """The newest tested run of every other seed of the same configuration and data, wherever it lies."""
-    found = {tested.result.seed: tested}
-    for run in _runs_about(tested.run):
-        try:
-            other = read_tested(run) if _may_be_of(run, tested) else None
-        except UserError as error:
-            logger.info("Passing over %s: %s", run, error)
-            continue
-        if other is not None and other.key == tested.key:
-            found.setdefault(other.result.seed, other)
-    return [each for seed, each in found.items() if seed != tested.result.seed]
-
-
-def _may_be_of(run: Path, tested: TestedRun) -> bool:
-    """Whether a run is a tested one of another seed, on the same data and trees; its configuration is not read."""
-    record, source = read_record(run), recorded_source(run)
-    return (
-        (run / TEST_NUMBERS).is_file()
-        and int(record.get("seed") or 0) != tested.result.seed
-        and (source is None or source.fingerprint == tested.result.data.fingerprint)
-        and record.get("trees") == tested.result.trees
-    )
-
-
-def _runs_about(run: Path) -> list[Path]:
-    """Those below `$DEPGEN_RUNS` and, where the run lies elsewhere, in its experiment's folder; the newest first."""
-    folder = run.absolute().parents[len(place_of_run(run)) - 2]
-    roots = [runs_root().absolute()]
-    roots += [] if folder.is_relative_to(roots[0]) else [folder]
-    return sorted((each for root in roots for each in all_runs(root=root)), key=start_of, reverse=True)
 
 
 def _check_same_items(tested: Sequence[TestedRun]) -> None:

@@ -1,10 +1,10 @@
 """A table laid out: the paper's numbers, ours, and the difference, a line each."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from depgen.reporting.age import outdated_of
+from depgen.reporting.age import Age, ages_in
 from depgen.reporting.compare import Mark, SystemComparison, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
@@ -78,6 +78,7 @@ class Line:
         cells: one a column.
         seeds: over how many seeds; None for the paper's and for differences.
         head: what the system's first line says before its numbers; None in its other lines.
+        outdated: why numbers of ours are out of date, a text a seed.
     """
 
     row: Row
@@ -85,6 +86,7 @@ class Line:
     cells: tuple[Cell, ...]
     seeds: int | None = None
     head: Head | None = None
+    outdated: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -113,15 +115,17 @@ def lay_out(ours: Ours) -> Layout:
     """The table of our numbers next to the published ones."""
     definition = ours.definition
     comparisons, tests = compare(ours)
-    comparisons, old = with_intervals(ours, comparisons), outdated_of(ours)
-    lines = tuple(_lines(ours, comparisons, {row for row, _ in old}))
+    comparisons, old = with_intervals(ours, comparisons), ages_in(ours)
+    lines = tuple(_lines(ours, comparisons, old))
     notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)), outdated=old)
     extras = (verdicts_of(ours, comparisons), runs_of(ours))
     kept = tuple(each for each in extras if each.rows)
     return Layout(definition, ours.size, lines, tuple(notes), kept, tuple(findings(ours, comparisons)))
 
 
-def _lines(ours: Ours, comparisons: Sequence[SystemComparison], outdated: Collection[str]) -> Iterator[Line]:
+def _lines(
+    ours: Ours, comparisons: Sequence[SystemComparison], outdated: Mapping[tuple[str, int], Age]
+) -> Iterator[Line]:
     definition = ours.definition
     found, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
     published = any(row.values for row in definition.rows)
@@ -129,13 +133,15 @@ def _lines(ours: Ours, comparisons: Sequence[SystemComparison], outdated: Collec
     for row in definition.rows:
         ran = asked_of_people or bool(ours.of(row.name))
         made = is_made(row, size=ours.size)
-        head = _head(row, ran=ran, made=made, published=published, outdated=row.name in outdated)
+        old = tuple(f"seed {seed}: {age.reason}" for (name, seed), age in outdated.items() if name == row.name)
+        head = _head(row, ran=ran, made=made, published=published, outdated=bool(old))
         seeds, cells = len(ours.of(row.name)), None
         if seeds:
             places = [(column, (row.name, column.key)) for column in definition.columns]
             cells = [_cell(ours, row, column, found.get(place, ""), bounds.get(place)) for column, place in places]
         first, *others = lines_of(definition, row, cells, numbers=ours.source(row.name), seeds=seeds)
-        yield from (replace(first, head=head), *others)
+        for line in (replace(first, head=head), *others):
+            yield line if line.numbers == "paper" else replace(line, outdated=old)
 
 
 def lines_of(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
+from depgen.reporting.age import Age
 from depgen.reporting.compare import LEVEL, SystemComparison
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.digests import change_since
@@ -25,7 +26,7 @@ def notes_of(
     tests: int,
     *,
     partial: Sequence[str] = (),
-    outdated: Mapping[tuple[str, int], str] = MappingProxyType({}),
+    outdated: Mapping[tuple[str, int], Age] = MappingProxyType({}),
 ) -> list[str]:
     """At most ten lines, each of one kind.
 
@@ -120,14 +121,14 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
         yield "n/c: not computed"
 
 
-def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], str]) -> Iterator[str]:
+def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], Age]) -> Iterator[str]:
     """The rows and seeds of each reason, and how to make them again."""
-    seeds = _grouped(((row, reason), str(seed)) for (row, seed), reason in outdated.items())
+    seeds = _grouped(((row, age.reason), str(seed)) for (row, seed), age in outdated.items())
     for (row, reason), each in seeds.items():
         several = len(each) > 1
         yield f"{row}, seed{'s' * several} {_listed(each)} {'are' if several else 'is'} out of date: {reason}"
-    if outdated:
-        yield f"`depgen reproduce {ours.definition.argument} --size {ours.size} --row ROW --redo` makes a row again"
+    for remedy in dict.fromkeys(age.remedy for age in outdated.values()):
+        yield f"`depgen reproduce {ours.definition.argument} --size {ours.size} --row ROW {remedy}` makes a row again"
 
 
 def _care(ours: Ours) -> Iterator[str]:

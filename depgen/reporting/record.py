@@ -6,7 +6,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.age import outdated_of
+from depgen.reporting.age import ages_in
 from depgen.reporting.chosen import chosen_tables
 from depgen.reporting.compare import SystemComparison, compare, scored
 from depgen.reporting.definition import Row, TableDefinition
@@ -94,15 +94,17 @@ def _text(lines: Iterable[Mapping[str, Any]]) -> str:
 
 def _check_age(ours: Ours) -> None:
     """Raises UserError if a local result is out of date."""
-    old = outdated_of(ours)
+    old = ages_in(ours)
     if not old:
         return
     definition = ours.definition
-    reasons = "; ".join(f"{row}, seed {seed}: {reason}" for (row, seed), reason in old.items())
+    reasons = "; ".join(f"{row}, seed {seed}: {age.reason}" for (row, seed), age in old.items())
     commands = "; ".join(
         f"depgen reproduce {definition.argument} --row {definition.row(name).slug} --size {ours.size} "
-        f"--seeds {[seed for row, seed in old if row == name]} --redo".replace(", ", ",")
-        for name in dict.fromkeys(row for row, _ in old)
+        f"--seeds {[seed for (row, seed), age in old.items() if (row, age.remedy) == (name, remedy)]} {remedy}".replace(
+            ", ", ","
+        )
+        for name, remedy in dict.fromkeys((row, age.remedy) for (row, _), age in old.items())
     )
     raise UserError(
         f"{results_root() / definition.table}: results are out of date, so that nothing was recorded: {reasons}. Make "

@@ -14,12 +14,12 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
-from depgen.locations import file_sha256, results_root
-from depgen.reporting.age import outdated
+from depgen.locations import results_root
+from depgen.reporting.age import ages_of
+from depgen.reporting.checks import check_files, check_keys, check_options
 from depgen.reporting.chosen import chosen_table
-from depgen.reporting.column_keys import check_keys
 from depgen.reporting.definition import Row, TableDefinition, is_made
-from depgen.reporting.experiments import experiment_file, is_path, note_own_table, table_path
+from depgen.reporting.experiments import is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
@@ -28,7 +28,6 @@ from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
 from depgen.training.experiment_runs import Depgen, run_depgen
-from depgen.training.runs import best_checkpoint
 from depgen.training.trust import check_class, class_at
 from depgen.yaml_files import read_settings
 
@@ -82,7 +81,7 @@ def reproduce(
     """
     definition, size, reason = chosen_table(table, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
-    _check_files(definition, named)
+    check_files(definition, named)
     own = is_path(table) and not _is_of_the_package(definition, table)
     rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
     if row is not None and rows[0] not in named:
@@ -94,7 +93,9 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
-    check_keys(definition, [each for each in named if is_made(each, size=size)], size=size)
+    made = [each for each in named if is_made(each, size=size)]
+    check_options(definition, made, size=size)
+    check_keys(definition, made, size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
@@ -121,18 +122,6 @@ def reproduce(
         verb, *drawn = shlex.split(picture)
         run_depgen([verb, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
-
-
-def _check_files(definition: TableDefinition, rows: Sequence[Row]) -> None:
-    """Raise UserError where an experiment that a row names has no file, before anything is trained."""
-    for row in rows:
-        try:
-            _ = None if row.experiment is None else experiment_file(row.experiment)
-        except UserError as error:
-            place = (
-                f" A path is one from {Path.cwd()} or from the folder of the table." if is_path(row.experiment) else ""
-            )
-            raise UserError(f"{definition.argument}: row {row.name}: {error}{place} Nothing was trained.") from None
 
 
 def _is_of_the_package(definition: TableDefinition, given: str) -> bool:
@@ -283,20 +272,14 @@ def make(
 
 
 def _age(job: Job) -> str:
-    """A word on a result of another configuration, other data, generation settings or weights than today's."""
+    """A word on a result that is out of date, or that began from other weights than this command names."""
     result = read_result(job.result)
-    if result.config_sha256 != job.config.digest:
-        asked = beginning_of(job.config)
-        if result.beginning is not None and asked != result.beginning:
-            return f" (begun from {result.beginning}, not from {asked}; --redo makes it again)"
-    if reason := outdated(job.config, [result]).get(result.seed):
-        return f" ({reason}; --redo makes it again)"
-    if result.generation is not None and result.generation != job.generation:
-        return " (made with other generation settings; --redo (or --remeasure) makes it again)"
-    run = finished_run(job)
-    if run is not None and result.weights_sha256 not in (None, file_sha256(best_checkpoint(run))):
-        return f" (of other weights than those of {run}; --remeasure measures these)"
-    return ""
+    if age := ages_of(job, [result]).get(result.seed):
+        return f" ({age})"
+    begun = beginning_of(job.config)
+    if result.beginning in (None, begun):
+        return ""
+    return f" (begun from {result.beginning}, not from {begun}; --redo makes it again)"
 
 
 def _kept(jobs: Sequence[Job]) -> Iterator[str]:

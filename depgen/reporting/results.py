@@ -111,13 +111,9 @@ class Result:
     def from_dict(cls, content: object, *, where: str) -> "Result":
         """The checked result, with the digest that its configuration has today.
 
-        Results of before call the size `profile`.
-
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
-        if isinstance(content, Mapping) and "profile" in content:
-            content = {"size" if name == "profile" else name: value for name, value in content.items()}
         result = read_as(cls, content, where, remedy=REMEDY)
         return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
 

@@ -164,11 +164,11 @@ def _escape(text: str) -> str:
 
 
 def _csv(layout: Layout) -> str:
-    """One number a line."""
+    """One number a line; the last column says why a number is out of date, and is empty where it is not."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     head = ["table", "size", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "mark"]
-    writer.writerow([*head, "word"])
+    writer.writerow([*head, "word", "out_of_date"])
     for line in layout.lines:
         for column, cell in zip(layout.definition.columns, line.cells, strict=True):
             if cell.value is None and not cell.word:
@@ -177,7 +177,7 @@ def _csv(layout: Layout) -> str:
             numbers = ["" if number is None else f"{number:.10g}" for number in values]
             seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
             place = [layout.definition.table, layout.size, line.row.name, line.numbers, column.key]
-            writer.writerow([*place, *numbers, seeds, cell.mark, cell.word])
+            writer.writerow([*place, *numbers, seeds, cell.mark, cell.word, "; ".join(line.outdated)])
     return stream.getvalue()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.aliases import settings_today
-from depgen.errors import UserError
+from depgen.errors import UserError, no_option
 from depgen.yaml_files import read_settings
 
 CHANGED_DEFAULTS: Mapping[str, int] = {}
@@ -100,9 +100,21 @@ def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments of a class, each as its type reads it; nested classes have theirs too."""
-    # whoever builds the class refuses what is missing
-    parsed = _parser(class_path).parse_object({"value": dict(arguments)}, _skip_required=True).as_dict()
+    """All arguments of a class, each as its type reads it; nested classes have theirs too.
+
+    Raises:
+        UserError: the class has not all of them.
+        ArgumentError: a value is refused.
+    """
+    parser = _parser(class_path)
+    try:
+        # whoever builds the class refuses what is missing
+        parsed = parser.parse_object({"value": dict(arguments)}, _skip_required=True).as_dict()
+    except ArgumentError as error:
+        known = _defaults(class_path)
+        for name in arguments.keys() - known.keys():
+            raise UserError(no_option(class_path, name, known)) from error
+        raise
     found: dict[str, Any] = parsed.get("value") or {}
     return found
 

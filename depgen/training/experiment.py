@@ -169,6 +169,8 @@ def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, wher
     """Settings with another value at a place, which is named level by level."""
     first, *below = names
     held = settings.get(first)
+    if _is_class(held) and below and below[0] not in (_CLASS, _ARGUMENTS):
+        below = [_ARGUMENTS, *below]  # `model.backbone` for `model.init_args.backbone`, as on the command line
     if below:
         if held is not None and not isinstance(held, Mapping):
             raise UserError(f"{where}: expected settings at {first}, found {held!r:.80}. Replace {first} as a whole.")

@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def is_own(path: Path) -> bool:
     if run is None or not path.is_file():
         return False
     notes = _notes(run)
-    return bool(notes) and any(_digest(path) in each for each in (notes or {}).values())
+    return bool(notes) and any(file_sha256(path) in each for each in (notes or {}).values())
 
 
 def _notes(run: Path) -> dict[str, list[str]] | None:
@@ -119,16 +119,6 @@ def _make_key(path: Path) -> None:
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
         stream.write(secrets.token_bytes(32))
     part.replace(path)
-
-
-def _digest(path: Path) -> str:
-    found = path.stat()
-    return _digest_of(path, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _digest_of(path: Path, inode: int, size: int, changed: int) -> str:
-    return file_sha256(path)
 
 
 def write_settings(run: Path, settings: Mapping[str, Any]) -> None:

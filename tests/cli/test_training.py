@@ -15,9 +15,9 @@ import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
-from depgen.cli.complaints import place_of, word
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.complaints import place_of, word
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel

@@ -119,7 +119,7 @@ Store = Callable[..., Result]
 def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Writes a result, with per-item scores, where `depgen reproduce` would; of no configuration and data of today."""
     for module in ("layout", "record"):
-        monkeypatch.setattr(f"depgen.reporting.{module}.outdated_of", lambda ours: {})
+        monkeypatch.setattr(f"depgen.reporting.{module}.ages_in", lambda ours: {})
 
     def write(
         row: str,

@@ -1,13 +1,24 @@
 """Results of another configuration or other data than today's are named, and marked in the table."""
 
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+import os
+
 import pytest
 import yaml
 
+from depgen.annotation.trivial import LeftChain
 from depgen.cli import main
 from depgen.data.experiment import data_of
 from depgen.data.source import source_of
+from depgen.locations import file_sha256
 from depgen.reporting.definition import load_definition
-from depgen.reporting.results import result_path, write_result
+from depgen.reporting.jobs import Job
+from depgen.reporting.numbers import Generation
+from depgen.reporting.results import read_result, result_path, write_result
 from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table
 from tests.reporting.conftest import make_result
@@ -103,3 +114,76 @@ def test_a_configuration_that_no_longer_reads_is_named_and_the_table_shown(made,
     assert "DM-Base, seeds 1, 2 are out of date: its configuration no longer reads" in found
     assert named in found
     assert "Base (out of date)" not in found.replace("DM-Base (out of date)", "")
+
+
+def result_of(row, seed, **changes):
+    """A stored result of a row with other entries."""
+    path = result_path("toy", row, size="small", seed=seed)
+    write_result(dataclasses.replace(read_result(path), **changes), path)
+
+
+def test_a_spreadsheet_says_what_is_out_of_date(made):
+    path = made / "experiments/dm_toy.yaml"
+    path.write_text(path.read_text().replace("max_documents: 1", "max_documents: 2"))
+    lines = list(csv.DictReader(io.StringIO(table("toy", size="small", format="csv"))))
+    old = {(line["system"], line["numbers"]) for line in lines if line["out_of_date"]}
+    assert old == {("DM-Base", "local")}
+    assert {line["system"] for line in lines} > {"DM-Base"}
+    (reason,) = {line["out_of_date"] for line in lines} - {""}
+    assert reason.startswith("seed 1: made before experiments/dm_toy.yaml")
+    assert "; seed 2: made before" in reason
+
+
+def test_other_generation_settings_are_marked_in_the_table_too(made, capsys):
+    result_of("DM-Base", 2, generation=Generation(top_p=0.3))
+    assert "--remeasure makes it again" in "".join(checked(capsys))
+    found = shown()
+    assert "DM-Base, seed 2 is out of date: made with other generation settings" in found
+    assert "--row ROW --remeasure`" in found
+
+
+def test_other_weights_are_marked_in_the_table_too(made, capsys):
+    definition = load_definition("toy")
+    training = Job(definition, definition.row("DM-Base"), "small", 1).training
+    run = training.root / "2026-01-01"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.yaml").write_text(yaml.safe_dump(training.experiment.settings))
+    (run / "run.json").write_text('{"finished": "2026-01-01"}')
+    (run / "checkpoints/best.ckpt").write_bytes(b"first")
+    result_of("DM-Base", 1, weights_sha256=file_sha256(run / "checkpoints/best.ckpt"))
+    assert checked(capsys) == []
+    assert "out of date" not in shown()
+    (run / "checkpoints/best.ckpt").write_bytes(b"other")
+    (line,) = checked(capsys)
+    assert "of other weights than those of" in line
+    assert "DM-Base, seed 1 is out of date: of other weights than those of" in shown()
+
+
+def test_a_parser_that_was_trained_again_is_named_and_marked(made, capsys):
+    path = made / "experiments/dm_toy.yaml"
+    settings = yaml.safe_load(path.read_text())
+    settings["data"]["init_args"]["annotator"] = "depgen.annotation.trivial.LeftChain"
+    path.write_text(yaml.safe_dump(settings))
+    digest = load_definition("toy").row("DM-Base").experiment_at("small").digest
+    run = made / "runs/dm_toy/small/seed1/2026-01-01"
+    run.mkdir(parents=True)
+    for seed in (1, 2):
+        result_of("DM-Base", seed, config_sha256=digest, run=str(run.relative_to(made / "runs")))
+    (run / "run.json").write_text(json.dumps({"trees_fingerprint": LeftChain().fingerprint()}))
+    assert checked(capsys) == []
+    (run / "run.json").write_text(json.dumps({"trees_fingerprint": "of the parser before"}))
+    assert all("--redo" in line and "(left chain)" in line for line in checked(capsys))
+    assert "DM-Base, seed 1, 2 is out of date: made from other trees" in shown()
+
+
+def test_a_file_is_read_once_for_all_rows_of_a_table(made, monkeypatch):
+    files = [made / f"data/mine/{split}.txt" for split in ("train", "valid", "test")]
+    for path in files:
+        os.utime(path, (1, 1))
+    read = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda stream, name: read.append(stream.name) or digest(stream, name))
+    shown()
+    assert sorted(read) == sorted(map(str, files))
+    files[0].write_text("he ran .\nshe won .\n")
+    assert shown().count("(out of date)") == 2

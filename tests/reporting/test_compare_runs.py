@@ -116,7 +116,11 @@ def test_seeds_of_one_configuration_are_one_system(runs, capsys):
         runs(f"transformer_toy/small/seed{seed}/2026-01-0{seed}", seed=seed, perplexity=first)
         runs(f"dmlm_toy/2026-01-0{seed}", kind="dmlm", seed=seed, perplexity=second)
     runs("dmlm_toy/2026-01-03", kind="udgn", seed=3, perplexity=30.0)  # another configuration in the same folder
-    found = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02", "--all-seeds")
+    one, other = (
+        [f"transformer_toy/small/seed{seed}" for seed in (1, 2)],
+        [f"dmlm_toy/2026-01-0{day}" for day in (1, 2)],
+    )
+    found = compared(capsys, *one, *other)
     measures = {each["system"]: each["measures"]["perplexity"] for each in found["systems"]}
     assert {name: (each["value"], round(each["deviation"], 4)) for name, each in measures.items()} == {
         "transformer_toy": (51.0, 1.4142), "dmlm_toy": (44.5, 0.7071),
@@ -126,22 +130,6 @@ def test_seeds_of_one_configuration_are_one_system(runs, capsys):
     assert "no per-item scores" in item["untested"]
     alone = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02")
     assert [each["measures"]["perplexity"]["by_seed"] for each in alone["systems"]] == [{"2": 52.0}, {"2": 45.0}]
-
-
-@pytest.mark.parametrize("place", ["small/seed1/2026-01-01", "2026-01-01"])
-def test_other_seeds_are_found_wherever_they_lie(runs, capsys, tmp_path, place):
-    runs(f"toy/{place}", perplexity=50.0)
-    runs("renamed/2026-01-02", seed=2, perplexity=52.0)
-    runs("toy--layers-2-abcdef/paper/seed3/2026-01-03", seed=3, perplexity=54.0)
-    damaged = runs("damaged/2026-01-04", seed=4, perplexity=54.0)
-    (damaged / "test.json").write_text("no JSON")
-    runs("other/2026-01-05", kind="dmlm", seed=2, perplexity=20.0)
-    found = compared(capsys, f"toy/{place}", "other", "--all-seeds")
-    by_seed = [each["measures"]["perplexity"]["by_seed"] for each in found["systems"]]
-    assert by_seed == [{"1": 50.0, "2": 52.0, "3": 54.0}, {"2": 20.0}]
-    shutil.move(tmp_path / "runs" / "toy", tmp_path / "elsewhere")
-    found = compared(capsys, str(tmp_path / "elsewhere" / place), "other", "--all-seeds")
-    assert [each["measures"]["perplexity"]["by_seed"] for each in found["systems"]] == by_seed
 
 
 def test_other_vocabularies_are_compared_per_word(runs, capsys):

@@ -291,9 +291,7 @@ def test_other_generation_settings_are_noticed(depgen, made):
     assert "generation settings" not in reproduce.make(made, depgen=depgen)
     change(Path("experiments/tables/toy.yaml"), measures=[TEXTS])
     changed = dataclasses.replace(made, definition=load_definition("toy"))
-    assert "(made with other generation settings; --redo (or --remeasure) makes it again)" in reproduce.make(
-        changed, depgen=depgen
-    )
+    assert "(made with other generation settings; --remeasure makes it again)" in reproduce.make(changed, depgen=depgen)
     reproduce.make(changed, depgen=depgen, remeasure=True)
     assert read_result(made.result).generation.top_p == 0.9
     assert len([*(finished_run(made) / "texts").iterdir()]) == 2

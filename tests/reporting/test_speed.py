@@ -7,7 +7,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
 from depgen.models.gilt import GiLT
 from depgen.reporting import speed
-from depgen.reporting.column_keys import check_keys
+from depgen.reporting.checks import check_keys
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.measurement import floor

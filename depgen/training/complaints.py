@@ -6,10 +6,11 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from depgen.errors import UserError, did_you_mean, nearest
+from depgen.errors import UserError, did_you_mean, nearest, no_option
 
 _KEY = re.compile(r'Parser key "([\w.]+)"')
 _CLASS = re.compile(r"class_path[ =]'([\w.]+)'")
@@ -28,17 +29,35 @@ def plain_complaint(message: str, given: Sequence[str]) -> str | None:
         message: of several lines, indented by the depth of the option.
         given: the command line, in whose options and YAML files the place is sought.
     """
+    found = complaint_in(message)
+    if found is None:
+        return None
+    place = place_of(found.pattern, given)
+    key = "" if place and place.startswith(_AN_OPTION) else f"{found.key}: "
+    return f"{place or 'settings'}: {key}{found.said}"
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What jsonargparse complains of, in our words.
+
+    Attributes:
+        pattern: how the mistake is written.
+        key: the dotted name of the option.
+        said: what was expected and found.
+    """
+
+    pattern: str
+    key: str
+    said: str
+
+
+def complaint_in(message: str) -> Complaint | None:
+    """The first complaint of a message of several lines, indented by the depth of the option; None of another kind."""
     lines = message.splitlines()
     for number, line in enumerate(lines):
-        found = _said(line, lines[: number + 1])
-        if found is not None:
-            pattern, said = found
-            key, place = ".".join(_keys(lines[: number + 1])), place_of(pattern, given)
-            return (
-                f"{place}: {said}"
-                if place and place.startswith(_AN_OPTION)
-                else f"{place or 'settings'}: {key}: {said}"
-            )
+        if (found := _said(line, lines[: number + 1])) is not None:
+            return Complaint(found[0], ".".join(_keys(lines[: number + 1])), found[1])
     return None
 
 
@@ -46,9 +65,7 @@ def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
     """How the mistake that a line is about is written, as a pattern, and what is to be said of it."""
     if (found := _OPTION.search(line)) is not None:
         name, owner = found[1].partition(".")[0], _owner(line, before)
-        known = sorted(_arguments(owner))
-        options = did_you_mean(name, known) or (f" It has {', '.join(known)}." if known else "")
-        return word(name), f"{owner or 'this class'} has no option {name!r}.{options}"
+        return word(name), no_option(owner, name, _arguments(owner))
     if (found := _NAME.search(line)) is not None:
         path = f"{found[1]}.{found[2]}"
         return word(path), f"there is no {path}.{did_you_mean(found[2], _names_in(found[1]))}"

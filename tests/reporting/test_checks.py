@@ -9,7 +9,7 @@ from depgen.cli import main
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.reporting import reproduce
-from depgen.reporting.column_keys import check_keys
+from depgen.reporting.checks import check_keys, check_options
 from depgen.reporting.definition import is_made, load_definition
 from depgen.reporting.experiments import table_names
 
@@ -23,6 +23,55 @@ def test_columns_of_all_tables_are_known():
         definition = load_definition(name)
         for size in definition.sizes:
             check_keys(definition, rows_of(definition, size), size=size)
+
+
+def test_options_of_all_tables_are_known():
+    for name in table_names():
+        definition = load_definition(name)
+        for size in definition.sizes:
+            check_options(definition, rows_of(definition, size), size=size)
+
+
+BACKBONE = "model.init_args.backbone.init_args"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "found"),
+    [
+        (f"{BACKBONE}.widht", 32, "Transformer has no option 'widht'. Did you mean 'width'?"),
+        ("model.backbone.widht", 32, "Transformer has no option 'widht'. Did you mean 'width'?"),
+        (f"{BACKBONE}.width", "wide", "expected int, found wide."),
+        ("trainer.max_epoch", 3, "Trainer has no option 'max_epoch'. Did you mean 'max_epochs'?"),
+        ("data.init_args.corpus.init_args.trian", 3, "has no option 'trian'. Did you mean 'train'?"),
+        ("modle.init_args.dropout", 0.1, "there is no option 'modle'. Did you mean 'model'?"),
+    ],
+)
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_a_misspelt_option_of_a_row_is_refused_before_training(
+    project, monkeypatch, capsys, option, value, found, check
+):
+    path = project / "experiments/tables/toy.yaml"
+    path.write_text(
+        path.read_text().replace("experiment: dm_toy\n", f"experiment: dm_toy\n    options:\n      {option}: {value}\n")
+    )
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if option in text)
+    monkeypatch.setattr(reproduce, "make_all", lambda *given, **options: pytest.fail("trained"))
+    assert main(["reproduce", "toy", "--size", "small", *check]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"tables/toy.yaml:{line}: row DM-Base: options: {option}: " in said
+    assert said.endswith(f"{found} Nothing was trained.")
+
+
+def test_options_that_belong_together_are_read_together(project):
+    path = project / "experiments/tables/toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    corpus = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "mine"}}
+    corpus["init_args"] |= {split: f"{split}.txt" for split in ("train", "valid", "test")}
+    row = next(row for row in content["rows"] if row["name"] == "DM-Base")
+    row["options"] = {"data.init_args.corpus": corpus, "data.init_args.corpus.init_args.folder": "ours"}
+    path.write_text(yaml.safe_dump(content))
+    definition = load_definition("toy")
+    check_options(definition, rows_of(definition, "small"), size="small")
 
 
 @pytest.mark.parametrize(
