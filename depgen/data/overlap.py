@@ -2,7 +2,8 @@
 
 Two documents are equal if their words are, once all blanks are removed; a document is a corpus's line, story or
 article. Readers of text leave such documents out of the training split and log how many. Corpora in `KEPT` keep them,
-and so do treebanks and datasets of the hub: their splits are official, and short sentences recur in them.
+and so do treebanks and datasets of the hub: their splits are official, and short sentences recur in them. A split of
+the same text as training, as a check of overfitting has it, drops nothing.
 """
 
 import json
@@ -42,7 +43,7 @@ class SplitReader(ABC):
 
     Attributes:
         name: what results call the corpus.
-        overlap: whether such documents are dropped; a split that is not at hand drops none.
+        overlap: what becomes of such documents; a split that is not at hand drops none.
     """
 
     name: str
@@ -67,13 +68,17 @@ class SplitReader(ABC):
     def fingerprint(self, split: Split) -> str:
         """The digest of `content`; of a training split that loses documents, that of all three splits."""
         own = self.content(split)
-        return lines_sha256([own, *self._held_out_content()]) if self._drops(split) and self.overlap_size() else own
+        return (
+            lines_sha256([own, *map(self.content, self._held_out())])
+            if self._drops(split) and self.overlap_size()
+            else own
+        )
 
     def overlap_size(self) -> int:
         """How many training documents are left out; counted once and kept in `$DEPGEN_CACHE/overlaps`."""
         if self.overlap == "keep":
             return 0
-        digest = lines_sha256([self.content("train"), *self._held_out_content()])
+        digest = lines_sha256(map(self.content, ("train", *self._held_out())))
         path = cache_root() / "overlaps" / f"{digest}.json"
         made_once(path.with_suffix(""), partial(self._count_into, path), is_made=path.is_file)
         return int(json_object(path, remedy=f"Delete {path}.")["documents"])
@@ -103,16 +108,16 @@ class SplitReader(ABC):
         write_atomically(path, json.dumps({"corpus": self.name, "documents": found}) + "\n")
 
     def _held_out_texts(self) -> frozenset[str]:
-        texts = set[str]()
-        for split in HELD_OUT:
-            with suppress(MissingDataError):
-                texts.update(map(_text, self.read_split(split)))
-        return frozenset(texts)
+        return frozenset(_text(document) for split in self._held_out() for document in self.read_split(split))
 
-    def _held_out_content(self) -> Iterator[str]:
+    def _held_out(self) -> list[Split]:
+        """The splits that training is compared with: those at hand, of other text."""
+        own, found = self.content("train"), list[Split]()
         for split in HELD_OUT:
             with suppress(MissingDataError):
-                yield f"{split} {self.content(split)}"
+                if self.content(split) != own:
+                    found.append(split)
+        return found
 
 
 def dropped_documents(corpus: Any) -> int:  # noqa: ANN401 - any corpus

@@ -107,9 +107,17 @@ def test_prepared_tables_follow(folder):
 
 
 def test_a_training_split_of_nothing_else_is_refused(folder):
-    corpus = TextLines(str(folder), train="test.txt")
+    (folder / "train.txt").write_text("it rained .\n")
+    corpus = TextLines(str(folder))
     with pytest.raises(UserError, match="set overlap: keep"):
         texts_of(corpus)
+
+
+def test_a_split_of_the_same_text_drops_nothing(folder):
+    corpus = TextLines(str(folder), valid="train.txt")
+    assert texts_of(corpus) == [" ".join(TEXTS["train"][i].split()) for i in (1, 2, 4)]  # test drops its own
+    assert corpus.overlap_size() == 2
+    assert len(texts_of(TextLines(str(folder), valid="train.txt", test="train.txt"))) == len(TEXTS["train"])
 
 
 def test_published_and_tracked_splits_stay_as_they_are():
