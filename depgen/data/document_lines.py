@@ -5,6 +5,7 @@ from pathlib import Path
 
 from depgen.data.corpus import Split
 from depgen.data.files import SplitFiles
+from depgen.data.overlap import Overlap
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
@@ -45,6 +46,7 @@ class DocumentLines(SplitFiles):
         test: the test split's file.
         lowercase: whether words are lower-cased.
         name: what results call the corpus; the folder's name if not given.
+        overlap: what becomes of training documents that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     how_to_get = "Put one tokenised sentence on each line of a UTF-8 file and a blank line between documents."
@@ -58,8 +60,10 @@ class DocumentLines(SplitFiles):
         test: str = "test.txt",
         lowercase: bool = False,
         name: str | None = None,
+        overlap: Overlap | None = None,
     ) -> None:
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, str] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap=overlap)
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
+from depgen.data.overlap import Overlap, SplitReader, overlap_of
 from depgen.errors import UserError
 from depgen.locations import file_sha256, find_file
 from depgen.trees.sentence import Document
@@ -17,7 +18,7 @@ from depgen.trees.sentence import Document
 logger = logging.getLogger(__name__)
 
 
-class SplitFiles(ABC):
+class SplitFiles(SplitReader):
     """A corpus in files that a folder holds for each split; a subclass reads a file.
 
     Args:
@@ -25,6 +26,8 @@ class SplitFiles(ABC):
         files: the names of each split's file or files.
         lowercase: whether words are lower-cased.
         name: what results call the corpus; the folder's name if not given.
+        overlap: what becomes of training documents that equal one of validation or test (`depgen.data.overlap`); None
+            for what that module says of the folder.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
@@ -32,17 +35,24 @@ class SplitFiles(ABC):
     """Where a user finds the files, for messages."""
 
     def __init__(
-        self, folder: str, files: Mapping[Split, str | Sequence[str]], *, lowercase: bool, name: str | None
+        self,
+        folder: str,
+        files: Mapping[Split, str | Sequence[str]],
+        *,
+        lowercase: bool,
+        name: str | None,
+        overlap: Overlap | None = None,
     ) -> None:
         self.folder, self.files, self.lowercase = folder, files, lowercase
         self.name = name or Path(folder).name
+        self.overlap = overlap or overlap_of(folder)
 
     @abstractmethod
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The documents of one of a split's files, with the identifiers that they have in results."""
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, in file order."""
+    def read_split(self, split: Split) -> Iterator[Document]:
+        """All documents of a split's files, in file order."""
         for path in self.paths(split):
             for document in self.read(path, split):
                 yield lowercased(document) if self.lowercase else document
@@ -51,7 +61,7 @@ class SplitFiles(ABC):
         """The reading options that the fingerprint covers."""
         return {"lowercase": self.lowercase}
 
-    def fingerprint(self, split: Split) -> str:
+    def content(self, split: Split) -> str:
         """A digest of the split's files and of the reading options."""
         return content_fingerprint(self.paths(split), reader=type(self).__name__, **self.options())
 

@@ -9,9 +9,10 @@ from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import log_left_out, lowercased
 from depgen.data.hub_files import Rows, rows_of
 from depgen.data.hub_rows import Columns, Root, RowReader, labels_of
+from depgen.data.overlap import Overlap, SplitReader
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.data.wikitext import articles
-from depgen.errors import UserError, check_one_of
+from depgen.errors import MissingDataError, UserError, check_one_of
 from depgen.hub import one_line
 from depgen.trees.sentence import Document, Sentence
 
@@ -23,7 +24,7 @@ USUAL_SPLITS: Mapping[Split, tuple[str, ...]] = {
 """What datasets call their splits."""
 
 
-class HubCorpus:
+class HubCorpus(SplitReader):
     """A dataset as a corpus: `Salesforce/wikitext`, treebanks in columns, or any dataset of texts or sentences.
 
     A dataset is a folder or a name on the hub (https://huggingface.co/datasets). A folder holds what
@@ -69,6 +70,8 @@ class HubCorpus:
         tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
         lowercase: whether words are lower-cased.
         name: what results call the corpus; by default the dataset and its configuration.
+        overlap: what becomes of training documents that equal one of validation or test (`depgen.data.overlap`). To
+            drop them, all rows are read before the first is given.
 
     Raises:
         UserError: columns of two kinds are named.
@@ -100,6 +103,7 @@ class HubCorpus:
         tokens: Literal["whitespace", "rules"] = "whitespace",
         lowercase: bool = False,
         name: str | None = None,
+        overlap: Overlap = "keep",
     ) -> None:
         check_one_of(root=(root, Root))
         self.dataset, self.configuration, self.revision = dataset, configuration, revision
@@ -113,18 +117,16 @@ class HubCorpus:
         self.articles = any(each.startswith("wikitext") for each in (title, configuration or ""))
         if articles is not None:
             self.articles = articles
-        self.lowercase = lowercase
+        self.lowercase, self.overlap = lowercase, overlap
         self.name = name or " ".join([title, configuration] if configuration else [title])
 
-    def documents(self, split: Split) -> Iterator[Document]:
+    def read_split(self, split: Split) -> Iterator[Document]:
         """The documents of a split, in the order of its rows.
 
         Raises:
             UserError: there is no such split or column, a file is damaged, a row can't be read, or no row has a token.
         """
-        rows = self._rows()
-        theirs = self._split_of(rows, split)
-        reader, numbered = self._opened(rows, theirs)
+        reader, numbered = self._opened(split)
         found = False
         for document in self._articles(reader, numbered) if self.articles else reader.documents(numbered):
             found = True
@@ -134,7 +136,7 @@ class HubCorpus:
         for what, count in reader.left_out.items():
             log_left_out(count, what, corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
+    def content(self, split: Split) -> str:
         """A digest of the split's files (on the hub, of their names and commit) and of the reading options."""
         rows = self._rows()
         options = {key: getattr(self, key) for key in ("root", "articles", "headings", "sentence_splitter", "tokens")}
@@ -152,16 +154,18 @@ class HubCorpus:
         wanted = USUAL_SPLITS[split] if named is None else (named,)
         found = next((name for name in wanted if name in rows.splits), None)
         if found is None:
-            raise UserError(
+            raise MissingDataError(
                 f"{self.name}: expected a split {' or '.join(wanted)}, found {', '.join(rows.splits) or 'none'}. Name "
                 f"one by `{split}`, such as {split}: {(rows.splits or ['train'])[-1]}."
             )
         return found
 
-    def _opened(self, rows: Rows, split: str) -> tuple[RowReader, Iterator[tuple[int, Mapping[str, Any]]]]:
+    def _opened(self, split: Split) -> tuple[RowReader, Iterator[tuple[int, Mapping[str, Any]]]]:
         """What reads the rows of a split, and these with their numbers, from 1."""
-        where = f"{self.name}, {split}"
-        numbered = enumerate(_values(rows, split, where), start=1)
+        rows = self._rows()
+        theirs = self._split_of(rows, split)
+        where = f"{self.name}, {theirs}"
+        numbered = enumerate(_values(rows, theirs, where), start=1)
         first = next(numbered, None)
         if first is None:
             raise UserError(f"{where}: expected rows, found none.")

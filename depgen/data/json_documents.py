@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from depgen.data.corpus import Split
 from depgen.data.files import SplitFiles, log_left_out
+from depgen.data.overlap import Overlap
 from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
 from depgen.errors import UserError
 from depgen.locations import json_value
@@ -32,6 +33,7 @@ class JsonDocuments(SplitFiles):
         tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
         lowercase: whether words are lower-cased.
         name: what results call the corpus.
+        overlap: what becomes of training documents that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     how_to_get = 'Put one JSON object on each line, such as {"id": "1", "text": "…"}; see the fields\' arguments.'
@@ -50,8 +52,10 @@ class JsonDocuments(SplitFiles):
         tokens: Literal["whitespace", "rules"] = "whitespace",
         lowercase: bool = False,
         name: str | None = None,
+        overlap: Overlap | None = None,
     ) -> None:
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, str] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap=overlap)
         self.text_field, self.sentences_field, self.identifier_field = text_field, sentences_field, identifier_field
         self.sentence_splitter, self.tokens = sentence_splitter, tokens
 
@@ -81,7 +85,7 @@ class JsonDocuments(SplitFiles):
 
     def options(self) -> dict[str, object]:
         """See `SplitFiles`."""
-        return {key: value for key, value in vars(self).items() if key not in ("folder", "files", "name")}
+        return {key: value for key, value in vars(self).items() if key not in ("folder", "files", "name", "overlap")}
 
     def _sentences(self, fields: dict[str, Any], where: str) -> list[Any]:
         name = self.sentences_field or self.text_field

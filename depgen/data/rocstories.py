@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, log_left_out
+from depgen.data.files import SplitFiles, log_left_out
+from depgen.data.overlap import Overlap
 from depgen.errors import UserError
-from depgen.locations import find_file
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FormName
@@ -19,7 +19,7 @@ HOW_TO_GET = (
 )
 
 
-class RocStories:
+class RocStories(SplitFiles):
     """Stories of five sentences (Mostafazadeh et al., 2016), delexicalised and split by Kong et al. (2021).
 
     A story is a document; other columns are ignored. Stories with an empty sentence are left out and counted.
@@ -29,6 +29,7 @@ class RocStories:
         additional_train: further files of the training split, in the same folder. Raw stories want
             `depgen.annotation.delexicalize` first.
         name: what results call the corpus.
+        overlap: what becomes of training stories that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     published: Mapping[Split, SplitStatistics] = {
@@ -37,33 +38,34 @@ class RocStories:
         "test": SplitStatistics(documents=9_816, sentences=5 * 9_816),
     }
     form: FormName = "stories"
+    how_to_get = HOW_TO_GET
 
     def __init__(
-        self, folder: str = "rocstories", additional_train: Sequence[str] = (), name: str = "ROCStories"
+        self,
+        folder: str = "rocstories",
+        additional_train: Sequence[str] = (),
+        name: str = "ROCStories",
+        overlap: Overlap | None = None,
     ) -> None:
-        self.folder = folder
-        self.additional_train = tuple(additional_train)
-        self.name = name
+        files: dict[Split, Sequence[str]] = {
+            "train": ["train.csv", *additional_train], "valid": ["valid.csv"], "test": ["test.csv"],
+        }  # fmt: skip
+        super().__init__(folder, files, lowercase=False, name=name, overlap=overlap)
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The stories of a split; identifiers are file and first line."""
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The stories of a file; identifiers are file and first line."""
         incomplete = 0
-        for path in self._paths(split):
-            for line, texts in read_stories(path):
-                sentences = tuple(Sentence(words) for text in texts if (words := tuple(text.split())))
-                if len(sentences) == len(COLUMNS):
-                    yield Document(sentences, f"{path.name}:{line}")
-                else:
-                    incomplete += 1
+        for line, texts in read_stories(path):
+            sentences = tuple(Sentence(words) for text in texts if (words := tuple(text.split())))
+            if len(sentences) == len(COLUMNS):
+                yield Document(sentences, f"{path.name}:{line}")
+            else:
+                incomplete += 1
         log_left_out(incomplete, "stories with an empty sentence", corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files."""
-        return content_fingerprint(self._paths(split), reader="RocStories")
-
-    def _paths(self, split: Split) -> list[Path]:
-        names = [f"{split}.csv", *(self.additional_train if split == "train" else ())]
-        return [find_file(Path(self.folder) / name, how_to_get=HOW_TO_GET) for name in names]
+    def options(self) -> dict[str, object]:
+        """None: see `SplitFiles`."""
+        return {}
 
 
 def read_stories(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -11,6 +11,7 @@ import lightning as L
 from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Split
 from depgen.data.documents import DocumentData
+from depgen.data.overlap import dropped_documents
 from depgen.data.source import DataSource, fingerprint_of, source_of
 from depgen.data.text import CorpusData
 from depgen.errors import MissingDataError, UserError
@@ -23,8 +24,9 @@ logger = logging.getLogger(__name__)
 class DataRecord(L.Callback):
     """Writes into a fresh run's `run.json` what it is trained on, as soon as the data are ready.
 
-    These are `data` (a `DataSource`), `tokens_per_epoch`, `trees` (their scheme, if the system learns from them) and
-    `trees_fingerprint`. A data module without a corpus leaves nothing.
+    These are `data` (a `DataSource`), `dropped_documents` (of training, see `depgen.data.overlap`), `tokens_per_epoch`,
+    `trees` (their scheme, if the system learns from them) and `trees_fingerprint`. A data module without a corpus
+    leaves nothing.
     """
 
     def __init__(self, run: Path) -> None:
@@ -49,6 +51,7 @@ def _record_of(data: Any, model: Any) -> dict[str, Any]:  # noqa: ANN401 - any d
     known = {split: data.documents(split) for split in read}
     return {
         "data": asdict(source_of(data.corpus, max_documents=limit, documents=known)),
+        "dropped_documents": dropped_documents(data.corpus),
         "tokens_per_epoch": tokens_per_epoch(data),
         "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
         "trees_fingerprint": _trees_of(data),

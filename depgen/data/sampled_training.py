@@ -19,7 +19,7 @@ class SampledTraining:
 
     def __init__(self, corpus: Corpus, samples: str) -> None:
         self.corpus = corpus
-        self.samples = TextLines("", train=samples, name=f"samples for {corpus.name}")
+        self.samples = TextLines("", train=samples, name=f"samples for {corpus.name}", overlap="keep")
         self.name = self.samples.name
 
     def documents(self, split: Split) -> Iterator[Document]:

@@ -5,11 +5,12 @@ from functools import cached_property
 
 from depgen.data.corpus import Corpus, Split, SplitStatistics, form_of
 from depgen.data.files import seeded_names
+from depgen.data.overlap import Overlap, SplitReader
 from depgen.locations import lines_sha256
 from depgen.trees.sentence import Document
 
 
-class SeededSplits:
+class SeededSplits(SplitReader):
     """All documents of one split of a corpus, drawn into three by their identifiers; see `depgen.data.files`.
 
     Args:
@@ -19,6 +20,7 @@ class SeededSplits:
         test_documents: size of the test split.
         seed: of the draw.
         name: what results call it; the corpus's name if not given.
+        overlap: what becomes of training documents that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
@@ -32,18 +34,19 @@ class SeededSplits:
         test_documents: int = 50,
         seed: int = 0,
         name: str | None = None,
+        overlap: Overlap = "drop",
     ) -> None:
         self.corpus, self.of = corpus, of
         self.valid_documents, self.test_documents, self.seed = valid_documents, test_documents, seed
-        self.name = name or corpus.name
+        self.name, self.overlap = name or corpus.name, overlap
         self.form = form_of(corpus)
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, in the corpus's order."""
+    def read_split(self, split: Split) -> Iterator[Document]:
+        """All documents of a split, in the corpus's order."""
         wanted = frozenset(self._parts[split])
         return (document for document in self.corpus.documents(self.of) if document.identifier in wanted)
 
-    def fingerprint(self, split: Split) -> str:
+    def content(self, split: Split) -> str:
         """A digest of the corpus and of the draw."""
         draw = f"{self.valid_documents} {self.test_documents} {self.seed}"
         parts = ["SeededSplits", split, draw, self.corpus.fingerprint(self.of)]

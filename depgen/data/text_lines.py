@@ -6,6 +6,7 @@ from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import SplitFiles, log_left_out
+from depgen.data.overlap import Overlap
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
@@ -47,6 +48,7 @@ class TextLines(SplitFiles):
         lowercase: whether words are lower-cased, as the paper's EMNLP news are.
         name: what results call the corpus; the folder's name if not given.
         published: the published statistics to compare with: those of Mikolov's Penn Treebank or of the EMNLP 2017 news.
+        overlap: what becomes of training documents that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     def __init__(
@@ -60,8 +62,11 @@ class TextLines(SplitFiles):
         lowercase: bool = False,
         name: str | None = None,
         published: PublishedLines | None = None,
+        overlap: Overlap | None = None,
     ) -> None:
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, str] = {"train": train, "valid": valid, "test": test}
+        overlap = overlap or ("keep" if published == "ptb" else None)
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap=overlap)
         self.sentence_splitter = sentence_splitter
         self.published = PUBLISHED[published] if published else {}
         self.form: FormName | None = "ptb" if published == "ptb" else None

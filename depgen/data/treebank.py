@@ -61,7 +61,8 @@ class ConlluTreebank(SplitFiles):
         if without and not graphs:
             raise UserError(f"without: {list(without)} leaves edges out of graphs: set graphs: true, or remove it.")
         name = name or ("UD English-EWT" if folder == EWT else None)
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap="keep")
         self.tags, self.documents_by = tags, documents_by
         self.graphs, self.empty_nodes, self.without = graphs, empty_nodes, tuple(without)
 
@@ -120,7 +121,8 @@ class SdpTreebank(SplitFiles):
         lowercase: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap="keep")
         self.documents_by = documents_by
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:

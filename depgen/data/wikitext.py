@@ -7,6 +7,7 @@ from pathlib import Path
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import SplitFiles, log_left_out
+from depgen.data.overlap import Overlap
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
@@ -31,6 +32,7 @@ class WikiText(SplitFiles):
         headings: whether an article's title and headings are sentences of it, without their `=`.
         lowercase: whether words are lower-cased.
         name: what results call the corpus.
+        overlap: what becomes of training documents that equal one of validation or test: see `depgen.data.overlap`.
     """
 
     how_to_get = "WikiText-2 is wikitext-2-v1.zip of Merity et al. (2017): wiki.{train,valid,test}.tokens."
@@ -46,8 +48,10 @@ class WikiText(SplitFiles):
         headings: bool = False,
         lowercase: bool = False,
         name: str = "WikiText-2",
+        overlap: Overlap | None = None,
     ) -> None:
-        super().__init__(folder, {"train": train, "valid": valid, "test": test}, lowercase=lowercase, name=name)
+        files: dict[Split, str] = {"train": train, "valid": valid, "test": test}
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap=overlap)
         self.sentence_splitter, self.headings = sentence_splitter, headings
         sizes: dict[Split, int] = {"train": 600, "valid": 60, "test": 60}
         official = folder == "wikitext2"

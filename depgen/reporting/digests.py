@@ -14,7 +14,8 @@ def digests_path() -> Path:
     """The tracked table of digests, an object of three.
 
     `today` maps a former digest to its successor. `of_no_file_today` maps those that no file of today has to the file
-    that had them. `before` maps a digest to the change since which its numbers are to be made again.
+    that had them. `before` maps a digest, of a configuration or of data, to the change since which its numbers are to
+    be made again.
     """
     return experiments_root() / "measured" / "digests.json"
 
@@ -38,7 +39,7 @@ def digest_today(digest: str) -> str:
 
 
 def change_since(digest: str) -> str | None:
-    """The change before which results of this configuration were made; None where nothing has changed its numbers.
+    """The change before which results of this configuration, or of these data, were made; None where there is none.
 
     Raises:
         UserError: the table is damaged.

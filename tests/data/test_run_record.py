@@ -41,6 +41,9 @@ EXPERIMENT = {
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     write_corpora(folder / "data")
+    stories = folder / "data" / "rocstories"
+    recurring = (stories / "valid.csv").read_text().splitlines()[1]
+    (stories / "train.csv").write_text((stories / "train.csv").read_text() + recurring + "\n")
     (folder / "stories.yaml").write_text(yaml.safe_dump(EXPERIMENT))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("cache", "data", "runs"):
@@ -71,6 +74,7 @@ def test_a_run_keeps_what_it_is_trained_on(run):
         "train_documents": 24,
         "fingerprint": source.fingerprint,
     }
+    assert record["dropped_documents"] == 1
     assert record["trees"] is None
     words = sum(len(list(document.words())) + 1 for document in RocStories().documents("train"))
     assert record["tokens_per_epoch"] == words
