@@ -55,7 +55,7 @@ def stack_attention(
     """
     places = torch.arange(popped.size(1), device=popped.device)
     queries, until = places[:, None], popped[:, None]
-    joined = composes[:, :, None] & (until == queries)
+    joined = until == queries  # of others than COMPOSE, themselves alone
     on_stack = ~composes[:, :, None] & (until > queries)
     visible = ((places < queries) & (joined | on_stack)) | (places == queries)
     distances = depths[:, :, None] - depths[:, None]
