@@ -50,8 +50,8 @@ def test_distances_are_clipped_and_those_of_joined_positions_may_be_given():
     found = stack_attention(popped, composes, depths)
     assert found.distances[0, :, 0].tolist() == [0, 62, 3, 0]
     assert found.distances[0, 0].tolist() == [0, -1, -1, 0]
-    given = stack_attention(popped, composes, depths, composed_distances=torch.tensor([[0, 0, 0, 0]]))
-    assert given.distances[0, 3].tolist() == [0, -1, 0, 0]
+    given = stack_attention(popped, composes, depths, composed_distances=torch.tensor([[0, 0, 5, 0]]))
+    assert given.distances[0, 3].tolist() == [0, -1, 5, 0]
 
 
 def sinusoid(distance: int) -> torch.Tensor:
