@@ -36,8 +36,8 @@ from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
-from tests.models.projective_trees import all_beginnings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.models.projective_trees import all_beginnings
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
 
