@@ -67,8 +67,8 @@ class Strings(Batch):
     places: Int[Tensor, "batch positions"]
 
     @classmethod
-    def of(cls, strings: Sequence[Int[np.ndarray, "columns positions"]]) -> "Strings":
-        """Padded; a position of padding sees itself alone."""
+    def of(cls, strings: Sequence[np.ndarray]) -> "Strings":
+        """The strings of `string_of`, padded; a position of padding sees itself alone."""
         longest = max(each.shape[1] for each in strings)
         whole = np.zeros((len(COLUMNS), len(strings), longest), np.int64)
         whole[[1, 6]] = NOTHING
@@ -123,7 +123,8 @@ class _String:
             self.rows[position][5] = 1
         self.stack[-2:] = [([here], head[1], action == RIGHT)]
         depth = len(self.stack) - 1
-        self.rows.append([symbol, head[1], NEVER, 1, depth, 0, NOTHING, 0, 0, 0])
+        until = here if action == ROOT else NEVER
+        self.rows.append([symbol, head[1], until, 1, depth, 0, NOTHING, 0, 0, 0])
         if action != ROOT:
             self.rows.append([symbol, head[1], here + 1, 0, depth, 0, NOTHING, 0, 0, 0])
 

@@ -224,11 +224,13 @@ class DTG(LeftToRight):
             strings.symbols, stack=strings.attention, added_embedding=self._of_heads(strings.heads)
         ).hidden
         may_join = torch.stack([(strings.possible & bit) > 0 for bit in (1, 2)], -1)
-        actions, ends = self.action_log_probs(hidden, may_join), strings.possible
-        found = actions.gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
-        tokens = self.token_log_probs(hidden, strings.targets, (ends & 12) > 0, strings.symbols[0, :1])
-        follows, is_token = strings.actions != NOTHING, strings.actions == SHIFT
-        return found.masked_fill(~follows, 0), tokens.masked_fill(~is_token, 0)
+        actions = self.action_log_probs(hidden, may_join).gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
+        is_token, may_end = strings.actions == SHIFT, (strings.possible & 12) > 0
+        tokens = self.token_log_probs(
+            hidden[is_token], strings.targets[is_token], may_end[is_token], strings.symbols[0, :1]
+        )  # a third of all positions
+        whole = tokens.new_zeros(is_token.shape).masked_scatter(is_token, tokens)
+        return actions.masked_fill(strings.actions == NOTHING, 0), whole
 
     def _of_heads(self, heads: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
         """What the heads of arcs add to their embeddings."""
@@ -523,7 +525,8 @@ class DTG(LeftToRight):
         seeds: Sequence[int],
         max_new_tokens: int,
         number: int = 1,
-        **others: Any,  # noqa: ANN401, of the base
+        batch_size: int = 64,
+        progress: bool = False,
     ) -> list[Generated]:
         """Texts with the tree over prompt and text as one sentence; see `LeftToRight.generate`.
 
@@ -537,16 +540,15 @@ class DTG(LeftToRight):
             for ids, tree in zip(prompts, trees, strict=True)
         ]
         most = 2 + -(-(max(map(len, prompts), default=0) + 2) // max_new_tokens)  # choices a token, with all arcs
-        common = {"eos": self._eos, "max_new_tokens": max_new_tokens, "device": self.device, **others}
+        common: dict[str, Any] = {
+            "eos": self._eos, "max_new_tokens": max_new_tokens, "choices_per_token": most, "device": self.device,
+            "batch_size": batch_size, "progress": progress,
+        }  # fmt: skip
         if options.beam_size is not None:
-            found = likeliest_texts(
-                self.generation_step, begun, options=options, number=number, choices_per_token=most, **common
-            )
+            found = likeliest_texts(self.generation_step, begun, options=options, number=number, **common)
         else:
             begun_texts = [each for each in begun for _ in range(number)]
-            found = generate(
-                self.generation_step, begun_texts, sampling=options, seeds=list(seeds), choices_per_token=most, **common
-            )
+            found = generate(self.generation_step, begun_texts, sampling=options, seeds=list(seeds), **common)
         return [self._with_tree(text, trees[k // number]) for k, text in enumerate(found)]
 
     def _with_tree(self, text: Generated, actions: Sequence[int]) -> Generated:

@@ -59,17 +59,16 @@ def sinusoid(distance: int) -> torch.Tensor:
     return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)]).double()
 
 
-def literal(model, row, visible, distances):
-    """The hidden states of one text by loops over layers, heads, queries and keys; only seen keys are looked at."""
-    hidden = model.embedding.weight[row]
+def literal(model, hidden, visible, distances):
+    """The hidden states of embeddings by loops over layers, heads, queries and keys; only seen keys are looked at."""
     for index, layer in enumerate(model.layers):
         queries, keys, values = (hidden @ block.T for block in layer.attention.projection.weight.chunk(3))
         mixed = torch.zeros_like(hidden)
         for head in range(HEADS):
             part = slice(head * SIZE, (head + 1) * SIZE)
             u, v = model.content_bias[head], model.position_bias[head]
-            for i in range(len(row)):
-                seen, q = [j for j in range(len(row)) if visible[i][j]], queries[i, part]
+            for i in range(len(hidden)):
+                seen, q = [j for j in range(len(hidden)) if visible[i][j]], queries[i, part]
                 far = [model.position_weight(index)[part] @ sinusoid(int(distances[i][j])) for j in seen]
                 scores = [(q + u) @ keys[j, part] + (q + v) @ each for j, each in zip(seen, far, strict=True)]
                 weights = (torch.stack(scores) / math.sqrt(SIZE)).softmax(0)
@@ -95,7 +94,11 @@ def test_states_and_steps_equal_the_formula_in_loops(attention_layer):
     stack = some_stack(2, 7)
     found = model(tokens, stack=stack, attention_layer=attention_layer).hidden
     for row in range(2):
-        close(found[row], literal(model, tokens[row], stack.visible[row], stack.distances[row]), atol=1e-6)
+        close(
+            found[row],
+            literal(model, model.embedding.weight[tokens[row]], stack.visible[row], stack.distances[row]),
+            atol=1e-6,
+        )
     for sizes in ([3, 1, 2, 1], [1] * 7):
         state, hidden, start = None, [], 0
         for part in tokens.split(sizes, 1):
