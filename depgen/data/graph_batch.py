@@ -89,8 +89,8 @@ def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
         UserError: rows of a stream, or a word with more arcs than `tapes.max_count`.
     """
     tokens = collate_tokens(batch)
-    items = [_only_item(stretch) for stretch in batch.stretches]
-    words = [_words_of(item, batch.vocabulary) for item in items]
+    items = [only_item(stretch) for stretch in batch.stretches]
+    words = [words_of(item, batch.vocabulary) for item in items]
     edges = [_edges_of(item, word) for item, word in zip(items, words, strict=True)]
     word, first, word_lengths = _aligned(words, tokens.inputs.shape)
     whole = GraphBatch(**vars(tokens), word=word, first=first, word_lengths=word_lengths)
@@ -135,7 +135,7 @@ def with_graphs(
     return graphs
 
 
-def _only_item(stretch: Stretch) -> TokenItem:
+def only_item(stretch: Stretch) -> TokenItem:
     """The sentence that a row is.
 
     Raises:
@@ -143,13 +143,13 @@ def _only_item(stretch: Stretch) -> TokenItem:
     """
     if len(stretch.items) > 1 or stretch.start or stretch.stop != len(stretch.items[0].ids) + 1:
         raise UserError(
-            "GiLT reads sentences one by one, found rows of a stream: take depgen.data.text.TextData instead of "
-            "depgen.data.stream.StreamData."
+            "Graphs and trees are read sentence by sentence, found rows of a stream: take depgen.data.text.TextData "
+            "instead of depgen.data.stream.StreamData."
         )
     return stretch.items[0]
 
 
-def _words_of(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
+def words_of(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
     """The number of the word that each token belongs to, from 1."""
     if item.word_ends is not None:
         return np.concatenate([[0], np.cumsum(item.word_ends)[:-1]]).astype(np.int64)[: len(item.ids)] + 1

@@ -25,6 +25,7 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
+from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
@@ -36,6 +37,7 @@ from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.models.projective_trees import all_beginnings
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
 
@@ -145,6 +147,11 @@ SYSTEMS: dict[str, System] = {
         partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"),
         BUILDER,
         lambda model, ids: all_bracketings(len(ids)),
+    ),
+    "DTG": System(
+        partial(DTG, TRANSFORMER_XL, beam_size=3, word_beam_size=None),
+        BUILDER,
+        lambda model, ids: all_beginnings(len(ids)),
     ),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),

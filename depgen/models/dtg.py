@@ -1,0 +1,563 @@
+"""Dependency Transformer Grammars. Zhao, Lou & Tu (2024), ACL, "Dependency Transformer Grammars: Integrating Dependency
+Structures into Transformer Language Models".
+
+A Transformer that writes a sentence and its projective dependency tree together, as one string of arc-standard actions:
+
+    the dog barks         ->    <bos> the dog LEFT LEFT' barks LEFT LEFT' ROOT    and then <eos>
+
+A token is put on the stack. LEFT makes the word on top the head of the one below it, RIGHT the one below the head of
+the word on top. An arc is read twice. The first copy, COMPOSE, sees the tokens of both words, takes them off the stack,
+and is put there as the head. The second copy, STACK (LEFT'), sees the stack and predicts. ROOT takes the last word off.
+
+    paper             here
+    string, stack     `strings`: a position for each token, two for each arc; `ArcStack` while a text is read
+    attention mask    `stack_attention`: COMPOSE sees two words, all else sees the stack; each position sees itself
+    r_{i-j}           distances: how many words deeper a key lies on the stack than the query; in COMPOSE 0 for the head
+                      and -1 for the dependent; from -1 to 62
+    x_i               emb(token); of arcs emb(arc) + emb(last token of the head); of ROOT the head is <bos>
+    p(a_i | s)        softmax of an MLP of the last hidden state: LEFT, RIGHT or a token
+    p(x_i | s)        p(token) p(x_i | token): `string_log_probs`
+    L                 the sum of both cross-entropies over the string
+    p(x)              `log_probs`: sums over the trees that a word-synchronous beam holds, so lower bounds
+
+Deviations
+    D1. Probabilities are over what is possible: arcs with two words at least, ROOT (a token in the authors' code) with
+        one word at most, `<eos>` after ROOT alone. In the authors' code they are over four actions, one of them for
+        padding, and over all token types (`only_possible=False`): what the impossible gets is lost.
+    D2. A tree has one string: words take dependents on the left first. The authors train on such strings, too; their
+        beam also holds others. A piece that continues a word can't follow an arc; its probability there is lost.
+    D3. Trees that are not projective are lifted (`non_projective="lift"`); the authors leave them out (`"leave_out"`).
+        Of several roots, the later ones depend on the first.
+    D4. The end of a sentence may take more than `max_arcs` arcs: one for each word on the stack.
+    D5. The token types of LEFT, RIGHT and ROOT follow those of the vocabulary; `<eos>` is also the beginning.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import Parameter
+
+from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
+from depgen.data.derivations import (
+    NEVER,
+    NOTHING,
+    DerivationBatch,
+    Strings,
+    choices_of_text,
+    collate_derivations,
+    edges_of_actions,
+    heads_of_text,
+    string_of,
+)
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.arc_stack import WAIT, ArcStack
+from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
+from depgen.decoding.generated import Generated
+from depgen.decoding.generation import generate
+from depgen.decoding.settings import StructureOptions
+from depgen.decoding.text_search import likeliest_texts
+from depgen.errors import UserError, check_at_least
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.item_scores import ItemScores
+from depgen.nn.dropout import Dropout
+from depgen.nn.precise import precise
+from depgen.nn.stack_attention import StackAttention
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.training.hyper_parameters import factory
+from depgen.trees.arc_standard import LEFT, RIGHT, ROOT, SHIFT, arc_actions
+from depgen.trees.sentence import Edge
+
+logger = logging.getLogger(__name__)
+
+NonProjective = Literal["lift", "leave_out"]
+
+# -- The system ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DerivationState:
+    """The state of each hypothesis.
+
+    Attributes:
+        backbone: keys and values of all columns.
+        stack: which of them are on the stack.
+        hidden: after the last column that predicts.
+        ended: True after `ROOT`.
+        read: number of new tokens of a text that is generated.
+    """
+
+    backbone: TransformerState | None
+    stack: ArcStack
+    hidden: Float[Tensor, "rows width"]
+    ended: Bool[Tensor, " rows"]
+    read: Int[Tensor, " rows"]
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "DerivationState":
+        """Some hypotheses, in the order given."""
+        assert self.backbone is not None
+        own = self.hidden[rows], self.ended[rows], self.read[rows]
+        return DerivationState(self.backbone.select(rows), self.stack.select(rows), *own)
+
+
+class DTG(LeftToRight):
+    """A Transformer-XL over strings of arc-standard actions.
+
+    Args:
+        backbone: makes the Transformer, with relative positions, from the number of token types.
+        vocabulary_size: number of token types of the text; linked from the data.
+        only_possible: probabilities are over what is possible (D1).
+        non_projective: whether trees that are not projective are lifted or left out of training (D3).
+        action_dropout: within the MLP of actions.
+        embedding_learning_rate: of token embeddings (the authors' is twice the others'); None: that of the optimiser.
+        beam_size: hypotheses of a sentence while arcs are built (authors 100).
+        word_beam_size: hypotheses of a sentence once each has its next token (authors 10); None: as `beam_size`.
+        fast_track: hypotheses with the next token that are kept at each action in addition (authors 0).
+        max_arcs: the most arcs between two tokens (authors 14: with the token 15 actions).
+        kwargs: see `LeftToRight`.
+    """
+
+    likelihood = "bound"
+    generation_options = StructureOptions
+    backbone: Transformer
+
+    def __init__(
+        self,
+        backbone: TransformerFactory,
+        vocabulary_size: int,
+        *,
+        only_possible: bool = True,
+        non_projective: NonProjective = "lift",
+        action_dropout: float = 0.0,
+        embedding_learning_rate: float | None = None,
+        beam_size: int = 100,
+        word_beam_size: int | None = 10,
+        fast_track: int = 0,
+        max_arcs: int = 14,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, beam_size=beam_size, word_beam_size=word_beam_size)
+        check_at_least(0, fast_track=fast_track, max_arcs=max_arcs)
+        self.save_hyperparameters()
+        self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size + 3))
+        if self.backbone.relative is None:
+            raise UserError(
+                "DTG tells words on its stack apart by distances: set model.backbone's positions: relative."
+            )
+        width = self.backbone.width
+        self.action_network = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(), Dropout(action_dropout), nn.Linear(width, 4)
+        )  # padding, LEFT, RIGHT, token
+        self.size, self.only_possible, self.non_projective = vocabulary_size, only_possible, non_projective
+        self.embedding_learning_rate = embedding_learning_rate
+        self.beam_size, self.word_beam_size, self.fast_track = beam_size, word_beam_size, fast_track
+        self.max_arcs = max_arcs
+        self._named = False
+        self._opens_word, self._most, self._eos = (
+            torch.ones(vocabulary_size, dtype=torch.bool),
+            NEVER,
+            0,
+        )  # of texts now
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], DerivationBatch]:
+        """Padded sequences with strings."""
+        return partial(collate_derivations, size=self.size)
+
+    def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
+        """The parameters, the embedding with its own learning rate."""
+        if self.embedding_learning_rate is None:
+            return super().parameter_groups()
+        embedding = self.backbone.embedding.weight
+        others = [each for each in self.trained_parameters() if each is not embedding]
+        groups: list[dict[str, Any]] = [{"params": others}, {"params": [embedding]}]
+        groups[1]["lr"] = self.embedding_learning_rate
+        return groups
+
+    # -- the two distributions ------------------------------------------------------------------------------------
+
+    def action_log_probs(
+        self, hidden: Float[Tensor, "*positions width"], may_join: Bool[Tensor, "*positions 2"]
+    ) -> Float[Tensor, "*positions 3"]:
+        """Log-probabilities (nats) of `SHIFT`, `LEFT` and `RIGHT`; -inf for arcs that are not possible."""
+        logits = full_precision(self.action_network(hidden))
+        impossible = F.pad(~may_join, (1, 0))
+        if not self.only_possible:
+            return logits.log_softmax(-1)[..., [3, 1, 2]].masked_fill(impossible, -torch.inf)
+        return logits[..., [3, 1, 2]].masked_fill(impossible, -torch.inf).log_softmax(-1)
+
+    def token_log_probs(
+        self,
+        hidden: Float[Tensor, "*positions width"],
+        targets: Int[Tensor, "*positions"],
+        may_end: Bool[Tensor, "*positions"],
+        eos: Int[Tensor, " one"],
+    ) -> Float[Tensor, "*positions"]:
+        """Log-probabilities (nats) of tokens, given that one follows; the type after the vocabulary's is `ROOT`.
+
+        `<eos>`, which follows `ROOT` alone, has 0 there where nothing else is possible.
+        """
+        weight, bias, end = self.backbone.output_weight, self.backbone.output_bias, torch.full_like(targets, self.size)
+        scores = word_scores(hidden, weight, bias, targets)
+        if not self.only_possible:
+            return (scores - vocabulary_logsumexp(hidden, weight, bias)).masked_fill(
+                ~may_end & (targets == end), -torch.inf
+            )
+        open_bias = weight.new_zeros(self.size) if bias is None else bias[: self.size]
+        total = vocabulary_logsumexp(hidden, weight[: self.size], open_bias.index_fill(0, eos, -torch.inf))
+        total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, end)), total)
+        found = (scores - total).masked_fill(~may_end & (targets == end), -torch.inf)
+        return found.masked_fill(targets == eos, 0)
+
+    def string_log_probs(self, strings: Strings) -> tuple[Float[Tensor, "batch positions"], ...]:
+        """Log-probabilities (nats) of the action and of the token that follow each position; 0 where none does."""
+        hidden = self.backbone(
+            strings.symbols, stack=strings.attention, added_embedding=self._of_heads(strings.heads)
+        ).hidden
+        may_join = torch.stack([(strings.possible & bit) > 0 for bit in (1, 2)], -1)
+        actions = self.action_log_probs(hidden, may_join).gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
+        is_token, may_end = strings.actions == SHIFT, (strings.possible & 12) > 0
+        tokens = self.token_log_probs(
+            hidden[is_token], strings.targets[is_token], may_end[is_token], strings.symbols[0, :1]
+        )  # a third of all positions
+        whole = tokens.new_zeros(is_token.shape).masked_scatter(is_token, tokens)
+        return actions.masked_fill(strings.actions == NOTHING, 0), whole
+
+    def _of_heads(self, heads: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
+        """What the heads of arcs add to their embeddings."""
+        found: Tensor = self.backbone.embedding(heads.clamp_min(0)) * self.backbone.embedding_scale
+        return found * (heads != NOTHING)[..., None]
+
+    # -- losses ---------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: DerivationBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """The sum of both cross-entropies, nats per token of the global batch.
+
+        Raises:
+            UserError: the data have no trees.
+        """
+        if batch.strings is None or batch.changed is None:
+            raise UserError(
+                "DTG trains on dependency trees, and at least one sentence of a batch has none: set "
+                "data.init_args.annotator to one that gives every sentence a tree."
+            )
+        actions, tokens = (-each.sum(1) for each in self.string_log_probs(batch.strings))
+        if self._attached is not None:
+            self._count(batch)
+        kept = torch.ones_like(batch.changed) if self.non_projective == "lift" else ~batch.changed
+        actions, tokens = (each.masked_fill(~kept, 0).sum() for each in (actions, tokens))
+        self.log_train(actions, batch.global_tokens, name="action_loss")
+        return self.log_train(actions + tokens, batch.global_tokens)
+
+    def _count(self, batch: DerivationBatch) -> None:
+        """Log how many trees of an epoch are not projective, and name the first."""
+        assert batch.changed is not None
+        found = batch.changed.sum().float()
+        self.log("train/non_projective", found, on_step=False, on_epoch=True, reduce_fx="sum", batch_size=1,
+                 sync_dist=self.processes > 1)  # fmt: skip
+        if not self._named and bool(found):
+            self._named = True
+            what = "is lifted" if self.non_projective == "lift" else "is left out"
+            logger.warning(
+                "Sentence %d of the training split: its tree is not projective and %s; train/non_projective counts "
+                "such trees.", int(batch.items[batch.changed.cpu()][0]) + 1, what,
+            )  # fmt: skip
+
+    def item_scores(self, batch: TokenBatch) -> ItemScores:
+        """The scores of a batch's items: with trees, of tokens and arcs; without, the bound of the tokens."""
+        assert isinstance(batch, DerivationBatch)
+        if batch.strings is None:
+            return super().item_scores(batch)
+        actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings))
+        return self.scores_of_items(batch, actions + tokens)
+
+    def test_step(self, batch: DerivationBatch, batch_idx: int) -> None:
+        """The bound of the tokens, also where trees are known."""
+        super().test_step(replace(batch, strings=None, changed=None), batch_idx)
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """Log-probabilities (nats) of the targets and the arcs before them, given edges `(head, dependent, label)`.
+
+        Words may lack a head, as in a text that was cut; such a text has no end.
+
+        Raises:
+            UserError: a word with two heads, or arcs that cross.
+        """
+        assert isinstance(batch, DerivationBatch)
+        eos, strings = int(batch.inputs[0, 0]), []
+        for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
+            ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
+            heads = heads_of_text(document, graphs, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
+            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=eos, size=self.size))
+        whole = Strings.of(strings).to(self.device)
+        actions, tokens = self.string_log_probs(whole)
+        ended = (whole.possible & 8).any(1)
+        last = F.one_hot(batch.lengths.to(self.device) - 1, batch.inputs.size(1)).bool()
+        found = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, whole.places, actions + tokens)
+        return found.masked_fill(last & ~ended[:, None], -torch.inf)
+
+    # -- beams ----------------------------------------------------------------------------------------------------
+
+    def beginning(self, eos: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"] | None = None) -> DerivationState:
+        """The state after the beginnings of texts."""
+        nothing = torch.zeros_like(eos)
+        stack = ArcStack.empty(len(eos), device=eos.device)
+        hidden = self.backbone.embedding.weight.new_zeros(len(eos), self.backbone.width)
+        state = DerivationState(None, stack, hidden, nothing.bool(), nothing)
+        actions = nothing if is_token is None else torch.where(is_token, SHIFT, WAIT)
+        return self._stacked(state, actions, eos, ~nothing.bool())
+
+    def step(
+        self,
+        state: DerivationState,
+        actions: Int[Tensor, " rows"],
+        tokens: Int[Tensor, " rows"],
+        opens: Bool[Tensor, " rows"],
+    ) -> DerivationState:
+        """The state after one action a row; with `SHIFT` a token, which may continue a word."""
+        stack = state.stack.recorded(actions, opens)
+        state = replace(state, stack=stack, ended=state.ended | (actions == ROOT))
+        joins = (actions != WAIT) & (actions != SHIFT)
+        if bool(joins.any()):
+            attention, heads, stack = state.stack.composing(actions)
+            symbols = torch.where(actions == ROOT, 0, actions).clamp_min(0) + self.size
+            state = self._column(
+                replace(state, stack=stack), symbols, heads.where(joins, NOTHING), attention, actions == ROOT
+            )
+        if bool(((actions != WAIT) & (actions != ROOT)).any()):
+            state = self._stacked(state, actions, tokens, opens)
+        return state
+
+    def _stacked(self, state: DerivationState, actions: Tensor, tokens: Tensor, opens: Tensor) -> DerivationState:
+        """The state after tokens and second copies of arcs."""
+        attention, stack = state.stack.stacking(actions, tokens, opens)
+        is_arc, predicts = (actions == LEFT) | (actions == RIGHT), (actions != WAIT) & (actions != ROOT)
+        top = state.stack.words[:, None].clamp_min(0)
+        heads = state.stack.last.gather(1, top)[:, 0] if bool(is_arc.any()) else tokens
+        symbols = torch.where(is_arc, self.size + actions, tokens)
+        return self._column(replace(state, stack=stack), symbols, heads.where(is_arc, NOTHING), attention, predicts)
+
+    def _column(
+        self, state: DerivationState, symbols: Tensor, heads: Tensor, attention: StackAttention, predicts: Tensor
+    ) -> DerivationState:
+        """The state after one more column; rows that do not predict keep their hidden state."""
+        output = self.backbone(
+            symbols[:, None], state=state.backbone, carry=True, stack=attention,
+            added_embedding=self._of_heads(heads[:, None]),
+        )  # fmt: skip
+        hidden = torch.where(predicts[:, None], output.hidden[:, -1], state.hidden)
+        return replace(state, backbone=output.state, hidden=hidden)
+
+    def search(
+        self, batch: DerivationBatch, *, beam_size: int, with_end: bool = True
+    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
+        """What each target adds to the log-probability of its text, and the actions of each text's likeliest tree.
+
+        Arcs count at the target after them, so that the sum up to a target is that of a prefix.
+
+        Args:
+            batch: the texts.
+            beam_size: hypotheses of a text while arcs are built.
+            with_end: whether texts end after their last token.
+        """
+        items, lengths, device = batch.inputs.size(0), batch.lengths - int(not with_end), batch.inputs.device
+        beam = Beam.of(self.beginning(batch.inputs[:, 0]), items, device=device)
+        sums, best = [beam.scores.new_zeros(items)], [list[int]() for _ in range(items)]
+        for k in range(batch.inputs.size(1)):
+            goes_on = (lengths > k).to(device)
+            if not bool(goes_on.any()):
+                break
+            beam = self._with_token(beam.only(goes_on[beam.items]), batch, k, beam_size=beam_size)
+            sums.append(torch.where(goes_on, beam.marginals(items), sums[-1]))
+            for row in beam.best().tolist() if bool((lengths == k + 1).any()) else []:
+                best[int(beam.items[row])] = [each for each in beam.state.stack.actions[row].tolist() if each != WAIT]
+        found = torch.stack(sums, 1).diff(dim=1)
+        return F.pad(found, (0, batch.inputs.size(1) - found.size(1))).to(beam.state.hidden.dtype), best
+
+    def _with_token(
+        self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int
+    ) -> Beam[DerivationState]:
+        """The hypotheses with any arcs and target k, after the next input; the last target is `ROOT` and `<eos>`."""
+        eos, device = batch.inputs[:1, 0], batch.inputs.device
+        ends = (batch.lengths == k + 1).to(device)
+        targets = batch.targets[:, k]
+        targets = torch.where(targets == eos, self.size, targets)
+        tokens, opens = (F.pad(each, (0, 1))[:, k + 1] for each in (batch.inputs, batch.opens))
+        most = torch.where(targets == self.size, NEVER, self.max_arcs).masked_fill(~opens & ~ends, 0)
+
+        def expand(now: Beam[DerivationState], waits: Tensor) -> Expansion:
+            rows = (~waits).nonzero()[:, 0]
+            hidden, stack, items = now.state.hidden[rows], now.state.stack.select(rows), now.items[rows]
+            log_probs = self.action_log_probs(hidden, stack.may_join)
+            log_probs[:, 0] += self.token_log_probs(hidden, targets[items], stack.may_end, eos)
+            log_probs[:, 1:].masked_fill_((stack.arcs >= most[items])[:, None], -torch.inf)
+            whole = log_probs.new_zeros(len(waits), 3).index_copy(0, rows, log_probs)
+            return Expansion(whole, torch.tensor([[True, False, False]], device=device))
+
+        def build(state: DerivationState, rows: Tensor, actions: Tensor) -> DerivationState:
+            actions = actions.masked_fill(actions == SHIFT, WAIT)  # the token is encoded once arcs are done
+            return self.step(state.select(rows), actions, torch.zeros_like(actions), actions == WAIT)
+
+        beam = with_next_word(
+            beam, expand, build, beam_size=beam_size, word_beam_size=self.word_beam_size, fast_track=self.fast_track,
+            max_actions=int(beam.state.stack.words.max()) + 2,
+        )  # fmt: skip
+        actions = torch.where(ends, ROOT, SHIFT)[beam.items]
+        state = self.step(beam.state, actions, tokens[beam.items], opens[beam.items])
+        last = self._end_log_probs(state, eos)
+        return beam.scored(torch.where(state.ended, last, 0), state)
+
+    def _end_log_probs(self, state: DerivationState, eos: Tensor) -> Float[Tensor, " rows"]:
+        """Log-probabilities (nats) of `<eos>` after `ROOT`."""
+        never = torch.zeros_like(state.ended)
+        actions = self.action_log_probs(state.hidden, never[:, None].expand(-1, 2))[:, 0]
+        return actions + self.token_log_probs(state.hidden, eos.expand(len(never)), never, eos)
+
+    # -- scores ---------------------------------------------------------------------------------------------------
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """What each target adds to the log-probability (nats) of the beam's trees with all tokens up to it."""
+        assert isinstance(batch, DerivationBatch)
+        return self._searched(batch, self.beam_size)[0]
+
+    def _searched(
+        self, batch: DerivationBatch, beam_size: int, *, with_end: bool = True
+    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
+        """What `search` returns of a batch, which is searched in parts."""
+        (items, length), sums, trees = batch.inputs.shape, [], list[list[int]]()
+        for rows in search_parts(items, length=4 * length, beam_size=beam_size, device=batch.inputs.device):
+            names = ("inputs", "targets", "lengths", "words", "items", "opens")
+            part = DerivationBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=1)
+            found, best = self.search(part, beam_size=beam_size, with_end=with_end)
+            sums.append(found)
+            trees += best
+        return torch.cat(sums), trees
+
+    def _likeliest(
+        self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, beam_size: int, *, with_end: bool
+    ) -> list[list[int]]:
+        """The actions of the likeliest tree of each sentence, which may be empty."""
+        if not sentences:
+            return []
+        items = [TokenItem(place, np.asarray(ids, np.int64)) for place, ids in enumerate(sentences)]
+        batch = self.collate(ItemBatch(items, 1, vocabulary)).to(self.device)
+        return self._searched(batch, beam_size, with_end=with_end)[1]
+
+    @torch.inference_mode()
+    def parse(
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
+    ) -> list[tuple[Edge, ...]]:
+        """The arcs of the likeliest tree of each sentence; see `depgen.language_models.left_to_right.GraphNetwork`."""
+        return [edges_of_actions(each) for each in self._likeliest(sentences, vocabulary, beam_size, with_end=True)]
+
+    # -- generation -----------------------------------------------------------------------------------------------
+
+    def generation_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: DerivationState | None,
+    ) -> tuple[Float[Tensor, "batch choices"], DerivationState]:
+        """Log-probabilities of what follows: tokens, then `ROOT`, `LEFT`, `RIGHT`, and nothing where a text is cut."""
+        is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
+        begins = state is None
+        for column in range(tokens.size(1)):
+            if state is None:
+                state = self.beginning(tokens[:, column], is_token[:, column])
+            else:
+                state = self._written(state, tokens[:, column], is_token[:, column])
+        assert state is not None
+        state = replace(state, read=torch.zeros_like(state.read)) if begins else state
+        return self._choices(state), state
+
+    def _written(self, state: DerivationState, ids: Tensor, is_token: Tensor) -> DerivationState:
+        """The state after one more choice a row."""
+        arcs = (ids > self.size) & (ids < self.size + 3)
+        actions = torch.where(arcs, ids - self.size, torch.where(ids == self.size, ROOT, SHIFT))
+        actions = torch.where(is_token & ~state.ended & (ids < self.size + 3), actions, WAIT)
+        tokens = ids.clamp_max(self.size - 1)
+        opens = self._opens_word.to(ids.device)[tokens] | (state.stack.words < 1)
+        state = self.step(state, actions, tokens, opens)
+        return replace(state, read=state.read + (actions == SHIFT))
+
+    def _choices(self, state: DerivationState) -> Float[Tensor, "rows choices"]:
+        """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and of nothing once a text is cut."""
+        hidden, stack, eos = state.hidden, state.stack, torch.tensor([self._eos], device=state.hidden.device)
+        actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
+        scores = full_precision(F.linear(hidden, self.backbone.output_weight, bias))
+        impossible = torch.zeros_like(scores, dtype=torch.bool)
+        impossible[:, [self._eos, self.size + 1, self.size + 2]] = True
+        impossible[:, self.size] = ~stack.may_end
+        if self.only_possible:
+            scores = scores.masked_fill(impossible, -torch.inf)
+        log_probs = scores.log_softmax(-1).masked_fill(impossible, -torch.inf)
+        continues = F.pad(~self._opens_word.to(hidden.device), (0, 3)) & (stack.arcs > 0)[:, None]
+        log_probs = actions[:, :1] + log_probs.masked_fill(continues, -torch.inf)
+        whole = torch.cat(
+            (log_probs[:, : self.size + 1], actions[:, 1:], torch.full_like(actions[:, :1], -torch.inf)), 1
+        )
+        cut = ~state.ended & (state.read >= self._most)
+        whole = whole.masked_fill((state.ended | cut)[:, None], -torch.inf)
+        whole[:, -1].masked_fill_(cut, 0)
+        whole[:, self._eos] = torch.where(state.ended, self._end_log_probs(state, eos), whole[:, self._eos])
+        return whole
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        options: Any,  # noqa: ANN401, `StructureOptions`
+        seeds: Sequence[int],
+        max_new_tokens: int,
+        number: int = 1,
+        batch_size: int = 64,
+        progress: bool = False,
+    ) -> list[Generated]:
+        """Texts with the tree over prompt and text as one sentence; see `LeftToRight.generate`.
+
+        In a text that is cut, some words have no head yet.
+        """
+        self._opens_word, self._most = torch.from_numpy(vocabulary.opens_word), max_new_tokens
+        self._eos = vocabulary.eos
+        trees = self._likeliest(prompts, vocabulary, options.prompt_beam_size, with_end=False)
+        begun = [
+            [self._eos, *choices_of_text(ids, tree, vocabulary, size=self.size)]
+            for ids, tree in zip(prompts, trees, strict=True)
+        ]
+        most = 2 + -(-(max(map(len, prompts), default=0) + 2) // max_new_tokens)  # choices a token, with all arcs
+        common: dict[str, Any] = {
+            "eos": self._eos, "max_new_tokens": max_new_tokens, "choices_per_token": most, "device": self.device,
+            "batch_size": batch_size, "progress": progress,
+        }  # fmt: skip
+        if options.beam_size is not None:
+            found = likeliest_texts(self.generation_step, begun, options=options, number=number, **common)
+        else:
+            begun_texts = [each for each in begun for _ in range(number)]
+            found = generate(self.generation_step, begun_texts, sampling=options, seeds=list(seeds), **common)
+        return [self._with_tree(text, trees[k // number]) for k, text in enumerate(found)]
+
+    def _with_tree(self, text: Generated, actions: Sequence[int]) -> Generated:
+        """The tokens alone, and the tree of prompt and text, from all choices and the actions of the prompt."""
+        whole = list(actions)
+        for choice in text.ids:
+            if self.size < choice < self.size + 3:
+                whole.append(choice - self.size)
+            elif choice < self.size and (not whole or self._opens_word[choice]):
+                whole.append(SHIFT)
+        tree = edges_of_actions(whole, ended=self.size in text.ids)
+        return replace(text, ids=[each for each in text.ids if each < self.size], structure=tree)

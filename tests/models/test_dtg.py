@@ -1,0 +1,504 @@
+"""DTG against tables written by hand, loops over its equations, and all trees over short sentences."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer, TransformerXLInit
+from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
+from depgen.data.derivations import Strings, choices_of_text, edges_of_actions, string_of
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.beam import SLOTS
+from depgen.decoding.settings import StructureOptions
+from depgen.errors import UserError
+from depgen.models.dtg import DTG
+from depgen.trees.arc_standard import arc_actions, heads_of_actions
+from tests.contract.batches import PLAIN
+from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
+from tests.models.projective_trees import all_beginnings, all_heads, all_trees, edges_of_heads
+from tests.nn.test_relative_positions import HEADS, WIDTH
+from tests.nn.test_stack_attention import literal, table
+
+EXACT = {"rtol": 0, "atol": 1e-8}
+ROOT, LEFT, RIGHT = VOCABULARY, VOCABULARY + 1, VOCABULARY + 2
+WIDE = {"beam_size": 1000, "word_beam_size": None}
+PAPER = {
+    "layers": 16, "width": 1024, "attention_heads": 8, "feedforward": 4096, "positions": "relative",
+    "norm_first": False, "attention_bias": False, "output_bias": True, "scale_embedding": False, "dropout": 0.0,
+}  # fmt: skip
+POST_LN = {**PAPER, "layers": 2, "width": WIDTH, "attention_heads": HEADS, "feedforward": 20}
+
+
+def made(**options) -> DTG:
+    return built(System(partial(DTG, TRANSFORMER_XL, **options)))
+
+
+@pytest.fixture
+def model():
+    return made(**WIDE)
+
+
+def item_of(index, ids, heads=None, ends=None, memo=None):
+    """A sentence; heads are of words, and `ends` says where these end."""
+    if heads is not None and ends is not None:
+        starts, last = np.flatnonzero(np.append(True, ends[:-1])), np.flatnonzero(ends) + 1
+        pieces = np.arange(len(ids))
+        pieces[starts] = [last[head - 1] if head else 0 for head in heads]
+        heads = pieces
+    heads, ends = (None if each is None else np.array(each) for each in (heads, ends))
+    return TokenItem(index, np.array(ids, np.int64), heads, ends, memo=memo)
+
+
+def batch_of(model, items):
+    return model.collate(ItemBatch(items, sum(len(item.ids) + 1 for item in items), PLAIN))
+
+
+def joint(model, ids, structures):
+    """The joint log-probabilities of the tokens of a sentence, with each of some structures."""
+    found = model.sentence_log_probs(
+        [[ids]] * len(structures), vocabulary=PLAIN, structure=[[each] for each in structures]
+    )
+    return np.stack([each[0] for each in found])
+
+
+# -- strings ----------------------------------------------------------------------------------------------------------
+
+# the dog chas·ed a cat: the <- dog <- chased -> cat -> a
+IDS, OPENS, TREE = [3, 4, 5, 6, 7, 8], [True, True, True, False, True, True], [2, 3, 0, 5, 3]
+STRING = "<bos> the dog LEFT LEFT chas ed LEFT LEFT a cat LEFT LEFT RIGHT RIGHT ROOT"
+SEEN = table(
+    """0 . . . . . . . . . . . . . . .
+1 0 . . . . . . . . . . . . . .
+2 1 0 . . . . . . . . . . . . .
+. -1 0 0 . . . . . . . . . . . .
+1 . . 0 0 . . . . . . . . . . .
+2 . . 1 . 0 . . . . . . . . . .
+2 . . 1 . 0 0 . . . . . . . . .
+. . . -1 . 0 0 0 . . . . . . . .
+1 . . . . . . 0 0 . . . . . . .
+2 . . . . . . 1 . 0 . . . . . .
+3 . . . . . . 2 . 1 0 . . . . .
+. . . . . . . . . -1 0 0 . . . .
+2 . . . . . . 1 . . . 0 0 . . .
+. . . . . . . 0 . . . -1 . 0 . .
+1 . . . . . . . . . . . . 0 0 .
+0 . . . . . . . . . . . . -1 . 0"""
+)
+
+
+def five_words():
+    return string_of(IDS, OPENS, arc_actions(TREE), eos=0, size=VOCABULARY)
+
+
+def test_the_mask_and_the_distances_of_five_words_are_those_of_the_table():
+    found = Strings.of([five_words()]).attention
+    assert torch.equal(found.visible[0], SEEN > -9)
+    assert torch.equal(found.distances[0].where(found.visible[0], -9), SEEN)
+
+
+def test_the_string_of_five_words():
+    numbers = {"<bos>": 0, "the": 3, "dog": 4, "chas": 5, "ed": 6, "a": 7, "cat": 8, "LEFT": LEFT, "RIGHT": RIGHT,
+               "ROOT": ROOT}  # fmt: skip
+    found = Strings.of([five_words()])
+    assert found.symbols[0].tolist() == [numbers[each] for each in STRING.split()]
+    last_of_heads = [-1, -1, -1, 4, 4, -1, -1, 6, 6, -1, -1, 8, 8, 6, 6, 0]
+    assert found.heads[0].tolist() == last_of_heads
+    actions, nothing = found.actions[0].tolist(), -1
+    assert actions == [0, 0, 1, nothing, 0, 0, 1, nothing, 0, 0, 1, nothing, 2, nothing, 0, 0]
+    tokens = [each for each, action in zip(found.targets[0].tolist(), actions, strict=True) if action == 0]
+    assert tokens == [3, 4, 5, 6, 7, 8, ROOT, 0]
+    # LEFT 1, RIGHT 2, ROOT 4, <eos> alone 8; RIGHT alone where the word on top has dependents on its right
+    follows = [found.possible[0, k].item() for k, action in enumerate(actions) if action != nothing]
+    assert follows == [4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4, 8]
+    assert found.places[0, [k for k, each in enumerate(actions) if each != nothing]].tolist() == [
+        0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 6
+    ]  # fmt: skip
+
+
+def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
+    found = Strings.of([string_of([3, 4, 5], [True] * 3, [0, 0, 0, 2], eos=0, size=VOCABULARY)])
+    assert found.possible[0, -1] == 0  # several words are left, so that the text goes on
+    assert found.actions[0].tolist() == [0, 0, 0, 2, -1, -1]
+    ids = [3, 4, 5]
+    model = made(**WIDE)
+    right_first = edges_of_actions([0, 0, 0, 2, 2])
+    assert right_first == edges_of_heads([0, 1, 2])
+    assert joint(model, ids, [right_first]).sum() > -math.inf
+
+
+def test_padding_sees_itself_alone_and_predicts_nothing():
+    found = Strings.of([five_words(), string_of([], [], [], eos=0, size=VOCABULARY)])
+    assert found.symbols[1, :3].tolist() == [0, ROOT, 0]
+    assert torch.equal(found.attention.visible[1, 2:], torch.eye(16, dtype=torch.bool)[2:])
+    assert (found.actions[1, 2:] == -1).all()
+    assert found.attention.visible[1, :2, :2].tolist() == [[True, False], [True, True]]
+
+
+def test_choices_and_actions_of_a_text_are_one_another():
+    vocabulary = Vocabulary.of_words("abcdefghijk")
+    for edges in all_trees(4):
+        heads = [head for head, *_ in edges]
+        actions = arc_actions(heads)
+        choices = choices_of_text([3, 4, 5, 6], actions, vocabulary, size=VOCABULARY)
+        assert [max(0, each - VOCABULARY) for each in choices] == actions
+        assert edges_of_actions(actions) == tuple(sorted(edges, key=lambda edge: edge[1]))
+        assert edges_of_actions(actions, ended=False) == tuple(each for each in edges if each[0])
+
+
+def test_strings_are_computed_once_and_trees_that_are_not_projective_are_lifted():
+    model, memo = made(), Memo()
+    crossing = [3, 4, 0, 3]
+    items = [item_of(0, [3, 4, 5, 6], crossing, memo=memo), item_of(1, [3, 4], [0, 1], memo=memo)]
+    batch = batch_of(model, items)
+    assert batch.changed.tolist() == [True, False]
+    lifted = batch_of(model, [item_of(0, [3, 4, 5, 6], [3, 3, 0, 3])])
+    assert torch.equal(batch.strings.symbols[0], lifted.strings.symbols[0])
+    again = batch_of(model, [replace(items[0], heads=np.array([0, 1, 2, 3])), items[1]])
+    assert torch.equal(again.strings.symbols, batch.strings.symbols)
+
+
+def test_later_roots_depend_on_the_first():
+    found = batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 0])])
+    assert found.changed.tolist() == [False]
+    assert torch.equal(found.strings.symbols, batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 1])]).strings.symbols)
+
+
+# -- equations --------------------------------------------------------------------------------------------------------
+
+
+def order_of(heads):
+    """The actions of a tree by recursion: dependents on the left, the word, its arcs to them; those on the right."""
+
+    def visit(word):
+        before, after = ([k for k in range(1, len(heads) + 1) if heads[k - 1] == word and (k < word) is left]
+                         for left in (True, False))  # fmt: skip
+        yield from (each for dependent in before for each in visit(dependent))
+        yield word
+        yield from ("LEFT" for _ in before)
+        for dependent in after:
+            yield from visit(dependent)
+            yield "RIGHT"
+
+    return list(visit(heads.index(0) + 1))
+
+
+def naive_nll(model, words, heads):
+    """The nats of arcs and tokens of a sentence (lists of pieces) by loops, from the embedding on."""
+    embedding, weight, bias = model.backbone.embedding.weight, model.backbone.output_weight, model.backbone.output_bias
+    vectors, seen, far, stack, events = [], [], [], [], []
+
+    def new(vector, keys, distance):
+        vectors.append(vector)
+        seen.append([k in keys or k == len(vectors) - 1 for k in range(100)])
+        far.append([distance(k) if k in keys else 0 for k in range(100)])
+        return len(vectors) - 1
+
+    def on_stack():
+        return {k: len(stack) - 1 - height for height, (columns, *_) in enumerate(stack) for k in columns}
+
+    def possible():
+        arcs = [*(["LEFT"] if len(stack) > 2 and not stack[-1][2] else []), *(["RIGHT"] if len(stack) > 2 else [])]
+        return arcs, len(stack) <= 2
+
+    def piece(token):
+        stack[-1][0].append(len(vectors))
+        stack[-1][1] = token
+        keys = on_stack()
+        return new(embedding[token], keys, keys.get)
+
+    stack.append([[], 0, False])
+    at = piece(0)
+    for action in order_of(heads):
+        if action in ("LEFT", "RIGHT"):
+            events.append((at, action, None, *possible()))
+            top, below = stack.pop(), stack.pop()
+            head, dependent = (top, below) if action == "LEFT" else (below, top)
+            vector = embedding[LEFT if action == "LEFT" else RIGHT] + embedding[head[1]]
+            keys = {**dict.fromkeys(head[0], 0), **dict.fromkeys(dependent[0], -1)}
+            stack.append([[new(vector, keys, keys.get)], head[1], action == "RIGHT"])
+            keys = on_stack()
+            at = new(vector, keys, keys.get)
+        else:
+            for place, token in enumerate(words[action - 1]):
+                events.append((at, "token", token, *possible()))
+                if not place:
+                    stack.append([[], token, False])
+                at = piece(token)
+    events.append((at, "token", ROOT, *possible()))
+    keys = {**dict.fromkeys(stack[0][0], 0), **dict.fromkeys(stack[1][0], -1)}
+    at = new(embedding[ROOT] + embedding[0], keys, keys.get)
+    events.append((at, "token", 0, [], None))
+    hidden, nats = literal(model.backbone, torch.stack(vectors), seen, far), 0.0
+    for at, action, token, arcs, ends in events:
+        logits = dict(
+            zip(("padding", "LEFT", "RIGHT", "token"), model.action_network(hidden[at]).tolist(), strict=True)
+        )
+        allowed = ["token", *arcs] if model.only_possible else [*logits]
+        nats -= logits[action] - math.log(sum(math.exp(logits[each]) for each in allowed))
+        if token is not None:
+            scores = (weight @ hidden[at] + bias).tolist()
+            kinds = [0] if ends is None else [*range(1, VOCABULARY), *([ROOT] if ends else [])]
+            kinds = kinds if model.only_possible else range(VOCABULARY + 3)
+            nats -= scores[token] - math.log(sum(math.exp(scores[each]) for each in kinds))
+    return nats
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("only_possible", [True, False])
+def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
+    model = built(System(partial(DTG, partial(Transformer, **POST_LN), only_possible=only_possible)))
+    cases = [
+        ([[3], [4, 5], [6], [7], [8, 9, 3]], [2, 3, 0, 5, 3]),
+        ([[3]], [0]),
+        ([[4], [3], [7]], [2, 0, 2]),
+        ([[4, 4], [3], [7], [11]], [0, 1, 2, 1]),
+    ]
+    items = []
+    for index, (words, heads) in enumerate(cases):
+        ends = [place == len(word) - 1 for word in words for place in range(len(word))]
+        items.append(item_of(index, [token for word in words for token in word], heads, ends))
+    batch = batch_of(model, items)
+    expected = [naive_nll(model, words, heads) for words, heads in cases]
+    assert model.training_step(batch, 0).item() * batch.global_tokens == pytest.approx(sum(expected), abs=2e-5)
+    found = model.item_scores(batch)
+    np.testing.assert_allclose(found.nll[:, 0], expected, atol=1e-5)
+    assert found.tokens[:, 0].tolist() == [9, 2, 4, 6]
+
+
+def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():
+    network = partial(Transformer, **PAPER, init=TransformerXLInit())
+    with torch.device("meta"):
+        model = DTG(network, 32772)
+    of_actions = 1024 * 1024 + 1024 + 4 * 1024 + 4
+    assert sum(each.numel() for each in model.parameters()) == 251_844_612 + 3 * (1024 + 1) + of_actions
+
+
+def test_all_parameters_are_trained_and_the_embedding_at_its_own_rate():
+    model = made(embedding_learning_rate=0.25)
+    model.training_step(batch_of(model, [item_of(0, [3, 4, 5, 3], [2, 0, 2, 3])]), 0).backward()
+    assert not {name for name, each in model.named_parameters() if each.grad is None}
+    others, embedding = model.parameter_groups()
+    assert embedding == {"params": [model.backbone.embedding.weight], "lr": 0.25}
+    assert "lr" not in others
+    assert len(others["params"]) == len(list(model.parameters())) - 1
+    assert len(made().parameter_groups()) == len(list(model.parameters()))
+
+
+def test_trees_that_are_not_projective_may_be_left_out(caplog, monkeypatch):
+    items = [item_of(5, [3, 4, 5, 6], [3, 4, 0, 3]), item_of(6, [3, 4], [0, 1])]
+    losses, logged = {}, {}
+    for treatment in ("lift", "leave_out"):
+        model = made(non_projective=treatment)
+        monkeypatch.setattr(DTG, "_attached", property(lambda self: object()))
+        monkeypatch.setattr(DTG, "processes", 1)
+        monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: float(value)}))
+        both = batch_of(model, items)
+        caplog.clear()
+        model.training_step(both, 0)
+        losses[treatment] = float(model.training_step(both, 0)) * 8
+        assert logged["train/non_projective"] == 1
+        assert caplog.text.count("Sentence 6 of the training split") == 1
+        assert ("lifted" if treatment == "lift" else "left out") in caplog.text
+    alone = batch_of(made(), items[1:])
+    assert losses["leave_out"] == pytest.approx(float(made().training_step(alone, 0)) * 3, abs=1e-9)
+    assert losses["lift"] > losses["leave_out"] + 1
+
+
+def test_what_cannot_be_read_is_refused(model):
+    with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
+        model.training_step(batch_of(model, [item_of(0, [3, 4])]), 0)
+    part = Stretch(0, (item_of(0, [3, 4]),), 1, 3)
+    with pytest.raises(UserError, match=r"depgen\.data\.text\.TextData"):
+        model.collate(ItemBatch([part], 3, PLAIN, segment=0))
+    with pytest.raises(UserError, match="positions: relative"):
+        DTG(ONE_LAYER, VOCABULARY)
+    for edges, remedy in (
+        ([(2, 1, "dep"), (3, 1, "dep")], "two of word 1"),
+        ([(3, 1, "dep"), (4, 2, "dep"), (0, 3, "root"), (3, 4, "dep")], "projective tree"),
+        ([(2, 1, "dep"), (1, 2, "dep")], "projective tree"),
+        ([(9, 1, "dep")], "between 4 words"),
+    ):
+        with pytest.raises(UserError, match=f"text 1: .*{remedy}"):
+            joint(model, [3, 4, 5, 6], [edges])
+
+
+# -- beams ------------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("only_possible", [True, False])
+def test_a_wide_beam_holds_every_tree_with_its_score(only_possible):
+    model, ids = made(**WIDE, only_possible=only_possible), [8, 9, 3]
+    expected = joint(model, ids, all_trees(3)).sum(1)
+    assert len(expected) == 7
+    batch = batch_of(model, [item_of(0, ids)])
+    found = model.log_probs(batch)
+    assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
+    model.word_beam_size = None
+    bounds = []
+    for model.beam_size in (1, 2, 3, 4, 7):
+        bounds.append(float(model.log_probs(batch).sum()))
+    assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
+    assert bounds[0] < bounds[-1] - 1e-6
+    assert bounds[-1] == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
+
+
+@torch.no_grad()
+def test_words_of_several_pieces_are_joined_when_they_are_whole(model):
+    words, ids, ends = [[8, 9], [3], [4, 5]], [8, 9, 3, 4, 5], [False, True, True, False, True]
+    expected = []
+    for heads in all_heads(3):
+        whole = batch_of(model, [item_of(0, ids, heads, ends)])
+        expected.append(-float(model.item_scores(whole).nll))
+    batch = batch_of(model, [item_of(0, ids, None, ends)])
+    assert float(model.log_probs(batch).sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
+    assert len(words) == int(batch.opens.sum())
+
+
+@torch.no_grad()
+def test_the_score_of_a_prefix_is_the_sum_over_what_may_be_built_before_it(model):
+    ids = [8, 9, 3, 4]
+    found = model.log_probs(batch_of(model, [item_of(0, ids)]))[0].cumsum(0)
+    assert (found.diff() < 0).all()
+    for words in range(1, 4):
+        edges = [[each for each in tree if each[0]] for tree in all_beginnings(words)]
+        totals = joint(model, ids[: words + 1], edges)[:, : words + 1].sum(1)
+        assert np.logaddexp.reduce(totals) == pytest.approx(float(found[words]), abs=1e-8)
+
+
+SENTENCES = [[4, 3, 7, 9, 5], [5], [], [8, 9, 3], [3, 3]]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{"word_beam_size": 2}, {"word_beam_size": 2, "fast_track": 1}, {}])
+def test_sentences_are_searched_alike_in_a_batch_in_parts_and_one_by_one(options, monkeypatch):
+    model = made(beam_size=4, **{"word_beam_size": None, **options})
+    batch = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)])
+    whole, trees = model.search(batch, beam_size=4)
+    for number, ids in enumerate(SENTENCES):
+        alone, tree = model.search(batch_of(model, [item_of(0, ids)]), beam_size=4)
+        torch.testing.assert_close(whole[number, : len(ids) + 1], alone[0], **EXACT)
+        assert tree[0] == trees[number]
+        assert len(tree[0]) == max(0, 2 * len(ids) - 1)
+    monkeypatch.setitem(SLOTS, "cpu", 2 * 4 * 4 * 6)
+    torch.testing.assert_close(model.log_probs(batch) * batch.is_word, whole * batch.is_word, **EXACT)
+
+
+@torch.no_grad()
+def test_no_search_ends_without_a_hypothesis():
+    ids = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
+    for options in ({"beam_size": 1}, {"beam_size": 2, "word_beam_size": 1}, {"beam_size": 3, "max_arcs": 0}):
+        model = made(**{"word_beam_size": None, **options})
+        model.action_network[-1].bias.copy_(torch.tensor([0.0, -9.0, -9.0, 9.0]))  # all words onto the stack
+        found, (tree,) = model.search(batch_of(model, [item_of(0, ids)]), beam_size=model.beam_size)
+        assert found.isfinite().all()
+        assert heads_of_actions(tree).count(-1) == 1
+        assert "max_arcs" not in options or tree[:40] == [0] * 40
+
+
+@torch.no_grad()
+def test_arcs_between_tokens_are_at_most_as_many_as_allowed():
+    model, ids = made(**WIDE), [8, 9, 3, 4]
+    model.max_arcs = 1
+    trees = [each for each in all_trees(4) if most_arcs(each) <= 1]
+    assert 0 < len(trees) < 30
+    expected = np.logaddexp.reduce(joint(model, ids, trees).sum(1))
+    assert float(model.log_probs(batch_of(model, [item_of(0, ids)])).sum()) == pytest.approx(expected, abs=1e-8)
+
+
+def most_arcs(edges):
+    """The most arcs between two words of a tree."""
+    actions = "".join(map(str, arc_actions([head for head, *_ in edges])))
+    return max(len(each) for each in actions.split("0")[:-1])
+
+
+@torch.no_grad()
+def test_the_tree_of_a_sentence_is_the_likeliest(model):
+    for ids in ([8, 9, 3], [4, 3, 7, 9]):
+        trees = all_trees(len(ids))
+        best = trees[int(joint(model, ids, trees).sum(1).argmax())]
+        expected = tuple(sorted(best, key=lambda edge: edge[1]))
+        assert model.parse([ids, [5], ids], vocabulary=PLAIN, beam_size=50) == [expected, ((0, 1, "root"),), expected]
+
+
+def test_an_arc_moves_nothing_before_what_follows_it(model):
+    ids = [8, 9, 3, 4, 5]
+    first, other = joint(model, ids, [edges_of_heads([2, 0, 4, 2, 2]), edges_of_heads([2, 0, 2, 2, 2])])
+    moved = np.abs(first - other) > 1e-9
+    assert moved.tolist() == [False, False, False, True, True, True]
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def test_texts_are_written_with_trees_as_they_are_scored(model):
+    prompts, cut = [[4, 3, 7], [], [5, 5]], 0
+    model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY + 3).double())
+    model.backbone.bias.data[ROOT] = 4.0
+    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
+        texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
+        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
+            assert len(text.ids) <= 3
+            if not (prompt or text.ids):
+                continue
+            found = joint(model, [*prompt, *text.ids], [text.structure])[0][len(prompt) :]
+            cut += len(text.ids) == 3
+            expected = found[: 3 if len(text.ids) == 3 else None].sum()
+            assert expected == pytest.approx(text.log_prob, abs=1e-8)
+            assert any(each[0] == 0 for each in text.structure) is (len(text.ids) < 3)
+    assert 0 < cut < 12
+
+
+def test_the_length_of_a_text_counts_tokens_and_not_arcs(caplog):
+    model = made(beam_size=3)
+    with torch.no_grad():
+        model.backbone.embedding.weight[ROOT] *= 0
+        model.action_network[-1].bias.copy_(torch.tensor([0.0, 3.0, 3.0, 0.0]))
+    model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY + 3).double())
+    model.backbone.bias.data[ROOT] = -1e4
+    for kind in (StructureOptions(), StructureOptions(beam_size=4)):
+        caplog.clear()
+        texts = model.generate([[4, 3], [2]], vocabulary=PLAIN, options=kind, seeds=range(2), max_new_tokens=4)
+        assert [len(text.ids) for text in texts] == [4, 4]
+        assert all(len(text.structure) >= 3 for text in texts)
+        assert "2 of 2 texts were cut at 4 new tokens" in caplog.text
+
+
+def test_a_piece_that_continues_a_word_follows_no_arc():
+    model = made(beam_size=3)
+    vocabulary = PLAIN
+    opens = np.array([index % 2 == 0 for index in range(VOCABULARY)])
+    model._opens_word, model._most, model._eos = torch.from_numpy(opens), 100, vocabulary.eos
+    choices, state = model.generation_step(torch.tensor([[0, 4, 6], [0, 4, 5]]), None, None)
+    assert state.stack.words.tolist() == [2, 1]
+    assert choices.isfinite()[:, :VOCABULARY].sum(1).tolist() == [VOCABULARY - 1] * 2
+    choices, state = model.generation_step(torch.tensor([[LEFT], [7]]), None, state)
+    assert state.stack.words.tolist() == [1, 1]
+    found = choices.isfinite()[:, 1:VOCABULARY]
+    assert found[0].tolist() == opens[1:].tolist()
+    assert found[1].all()
+
+
+def test_it_learns_the_trees_of_eight_sentences():
+    torch.manual_seed(1)
+    model = DTG(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=30, word_beam_size=None)
+    generator = np.random.default_rng(1)
+    sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
+    heads = [all_heads(5)[k] for k in generator.integers(0, 143, 8)]
+    batch = batch_of(model, [item_of(k, ids, of) for k, (ids, of) in enumerate(zip(sentences, heads, strict=True))])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = model.training_step(batch, 0)
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    assert loss.item() < 0.8
+    assert model.parse(sentences, vocabulary=PLAIN) == [edges_of_heads(each) for each in heads]
+    bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=PLAIN)
+    assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05
