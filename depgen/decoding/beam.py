@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -67,6 +68,8 @@ def pruned(
     items: Int[Tensor, " rows"],
     *,
     beam_size: int,
+    also: Bool[Tensor, "#rows candidates"] | None = None,
+    also_size: int = 0,
 ) -> Survivors:
     """The `beam_size` best candidates of each item; of equal ones the earlier row's, then the earlier candidate.
 
@@ -77,6 +80,8 @@ def pruned(
         log_probs: of each candidate of each hypothesis.
         items: the item of each hypothesis.
         beam_size: the most candidates of an item.
+        also: candidates of which the best survive in any case.
+        also_size: how many of these.
 
     Raises:
         UserError: all candidates of an item have -inf, or one has NaN.
@@ -87,13 +92,15 @@ def pruned(
     ([0, 1], [0, 0], [-1.0, -2.0])
     """
     possible = log_probs.masked_fill(scores.isneginf()[:, None], -torch.inf)
-    rows, candidates = _best_of_rows(possible, min(beam_size, log_probs.size(1)))
+    most = log_probs.size(1) if also_size else min(beam_size, log_probs.size(1))
+    rows, candidates = _best_of_rows(possible, most)
     totals = scores[rows] + log_probs[rows, candidates].to(scores.dtype)
     order = totals.sort(descending=True, stable=True).indices
     order = order[items[rows[order]].sort(stable=True).indices]
     of_items = items[rows[order]]
     sizes = torch.bincount(of_items, minlength=int(items.max()) + 1 if len(items) else 0)
-    place = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[of_items]
+    before_item = sizes.cumsum(0) - sizes
+    place = torch.arange(len(order), device=order.device) - before_item[of_items]
     before = torch.bincount(items, minlength=len(sizes))
     if bool(((sizes == 0) & (before > 0)).any()):
         empty = int(((sizes == 0) & (before > 0)).nonzero()[0])
@@ -101,7 +108,12 @@ def pruned(
             f"item {empty}: all candidates of its {int(before[empty])} hypotheses have the log-probability -inf, so "
             "that its beam would be empty. Widen the beam, or leave the item out."
         )
-    order = order[place < beam_size]
+    stays = place < beam_size
+    if also is not None and also_size:
+        named = also.expand(log_probs.shape)[rows[order], candidates[order]]
+        among = F.pad(named.cumsum(0), (1, 0))
+        stays |= named & (among[1:] - among[before_item[of_items]] <= also_size)
+    order = order[stays]
     return Survivors(rows[order], candidates[order], items[rows[order]], totals[order])
 
 
@@ -215,10 +227,12 @@ def with_next_word(
     beam_size: int,
     max_actions: int,
     word_beam_size: int | None = None,
+    fast_track: int = 0,
 ) -> Beam[State]:
     """The hypotheses once each has produced its next word, by any structural actions before it (Stern et al. 2017).
 
-    Those that have produced their word wait for the others with the score that they have, and compete with them.
+    Those that have produced their word wait for the others with the score that they have, and compete with them. A
+    hypothesis is dropped once `word_beam_size` others have their word and a better score: it can't overtake them.
 
     Args:
         beam: hypotheses that have all produced as many words.
@@ -228,6 +242,8 @@ def with_next_word(
         beam_size: the most hypotheses of an item while actions are taken.
         max_actions: the most candidates up to the word, the word included; hypotheses without it are then dropped.
         word_beam_size: the most hypotheses of an item once all have their word; None: as `beam_size`.
+        fast_track: the most candidates an action that produce the word and are kept for it, in addition to those that
+            `beam_size` allows.
 
     Raises:
         UserError: all candidates of an item have -inf, or none of its hypotheses has produced a word.
@@ -236,7 +252,7 @@ def with_next_word(
     for _ in range(max_actions):
         if bool(now.waits.all()):
             break
-        now = _one_action(now, expand(now.beam, now.waits), build, beam_size)
+        now = _one_action(now, expand(now.beam, now.waits), build, (beam_size, fast_track, word_beam_size))
     without = {*beam.items.tolist()} - {*now.beam.items[now.waits].tolist()}
     if without:
         raise UserError(
@@ -244,7 +260,7 @@ def with_next_word(
             "actions, or widen the beam."
         )
     waiting = now.beam if bool(now.waits.all()) else now.beam.only(now.waits)
-    if word_beam_size is None or word_beam_size >= beam_size:
+    if word_beam_size is None or (word_beam_size >= beam_size and not fast_track):
         return waiting
     kept = pruned(waiting.scores, waiting.scores.new_zeros(len(waiting.scores), 1), waiting.items,
                   beam_size=word_beam_size)  # fmt: skip
@@ -252,16 +268,31 @@ def with_next_word(
 
 
 def _one_action(
-    now: _Waiting, expansion: Expansion, build: Callable[[Any, Tensor, Tensor], Any], beam_size: int
+    now: _Waiting,
+    expansion: Expansion,
+    build: Callable[[Any, Tensor, Tensor], Any],
+    sizes: tuple[int, int, int | None],
 ) -> _Waiting:
-    """One candidate more for the rows that do not wait."""
+    """One candidate more for the rows that do not wait; `sizes`: beam, fast track, word beam."""
+    beam_size, fast_track, word_beam_size = sizes
     log_probs, waits = expansion.log_probs.to(now.beam.scores.dtype), now.waits[:, None]
     stay = torch.where(waits, 0.0, -torch.inf).to(log_probs)
     log_probs = torch.cat((log_probs.masked_fill(waits, -torch.inf), stay), 1)
-    kept = pruned(now.beam.scores, log_probs, now.beam.items, beam_size=beam_size)
-    waited = kept.candidates == log_probs.size(1) - 1
-    candidates = kept.candidates.masked_fill(waited, WAIT)
-    produces = expansion.produces.expand(len(log_probs), -1)
-    produced = produces[kept.rows, candidates.clamp_min(0)] & ~waited
-    state = build(now.beam.state, kept.rows, candidates)
-    return _Waiting(Beam(state, kept.items, kept.scores), waited | produced)
+    produces = F.pad(expansion.produces.expand(len(log_probs), -1), (0, 1), value=True)
+    kept = pruned(
+        now.beam.scores, log_probs, now.beam.items, beam_size=beam_size, also=produces, also_size=fast_track
+    )  # fmt: skip
+    waits = produces[kept.rows, kept.candidates]
+    if word_beam_size is not None:
+        least = _score_at(kept.of(waits), word_beam_size, items=int(kept.items.max()) + 1)
+        hopeful = kept.scores >= least[kept.items]
+        kept, waits = kept.of(hopeful), waits[hopeful]
+    candidates = kept.candidates.masked_fill(kept.candidates == log_probs.size(1) - 1, WAIT)
+    return _Waiting(Beam(build(now.beam.state, kept.rows, candidates), kept.items, kept.scores), waits)
+
+
+def _score_at(found: Survivors, place: int, *, items: int) -> Float[Tensor, " items"]:
+    """The score of the survivor of each item at a place, from 1; -inf where there are fewer."""
+    sizes = torch.bincount(found.items, minlength=items)
+    index = (sizes.cumsum(0) - sizes + place - 1).clamp_max(len(found.scores))
+    return torch.where(sizes >= place, F.pad(found.scores, (0, 1))[index], -torch.inf)

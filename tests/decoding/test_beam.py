@@ -300,6 +300,51 @@ def test_words_are_searched_together_as_alone(names, beam_size, word_beam_size):
         assert all(history[-1] >= 2 for history in hypotheses)
 
 
+def naive_words(name, words, most, *, beam_size, word_beam_size, fast_track):
+    """A beam of lists: of each action the best hypotheses, and the best words in addition; no one is dropped early."""
+    beam = [(0.0, ())]
+    for _ in range(words):
+        waiting, active = [], beam
+        for _ in range(most):
+            if not active:
+                break
+            longer = [
+                (score + log_prob, (*history, action), action >= 2)
+                for score, history in active
+                for action, log_prob in enumerate(action_log_probs(name, history).tolist())
+                if log_prob > -INF
+            ] + [(score, history, True) for score, history in waiting]
+            longer.sort(key=lambda each: -each[0])
+            kept = set(longer[:beam_size]) | {*[each for each in longer if each[2]][:fast_track]}
+            waiting = [(score, history) for score, history, done in longer if done and (score, history, True) in kept]
+            active = [
+                (score, history) for score, history, done in longer if (score, history, done) in kept and not done
+            ]
+        beam = sorted(waiting, reverse=True)[:word_beam_size]
+    return {history: score for score, history in beam}
+
+
+@given(st.integers(0, 999), st.integers(2, 5), st.integers(1, 5), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_words_on_the_fast_track_are_kept_and_no_hopeless_hypothesis_matters(name, beam_size, word_beam_size, track):
+    options = {"beam_size": beam_size, "word_beam_size": word_beam_size, "fast_track": track}
+    found, _ = searched([name, name + 1], 2, 12, **options)
+    assert found == [pytest.approx(naive_words(each, 2, 12, **options), abs=1e-9) for each in (name, name + 1)]
+
+
+def test_hypotheses_that_can_reach_no_word_beam_are_not_continued():
+    log_probs, rows = torch.tensor([[-0.1, -5.0, -0.2]]).double(), []
+
+    def expand(beam, waits):
+        rows.append(len(waits))
+        return Expansion(log_probs.expand(len(waits), -1), torch.tensor([[False, False, True]]))
+
+    beam = Beam.of(Choices([()]), 1)
+    found = with_next_word(beam, expand, Choices.chosen, beam_size=9, max_actions=50, word_beam_size=2)
+    assert found.scores.tolist() == pytest.approx([-0.2, -0.3])
+    assert rows == [1, 3, 3, 3]
+
+
 def test_a_word_that_is_not_produced_is_named():
     def expand(beam, waits):
         words = torch.tensor([-0.1, -INF])[beam.items]
