@@ -22,6 +22,7 @@ from depgen.nn.attention import Keys, KeyValues, Visibility
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions, counted_positions
 from depgen.nn.relative_positions import RelativePositions, RelativeScores
+from depgen.nn.stack_attention import StackAttention
 
 ScoreFunction = Callable[[int, Tensor, Keys], Tensor | None]
 """From a layer (0-based), queries [batch heads length size] and keys (`keys.context` is their number, `keys.tensor` is
@@ -286,6 +287,7 @@ class Transformer(EmbeddingBackbone):
         weigh: WeighFunction | None = None,
         after_layer: AfterLayer | None = None,
         added_embedding: Float[Tensor, "batch length width"] | None = None,
+        stack: StackAttention | None = None,
     ) -> BackboneOutput:
         """Hidden states of every position; at padding they are finite and mean nothing.
 
@@ -305,6 +307,7 @@ class Transformer(EmbeddingBackbone):
             weigh: what makes weights of each layer's scores, before dropout, instead of the softmax.
             after_layer: may replace the hidden states after each layer.
             added_embedding: added to token and position embeddings, before dropout.
+            stack: with relative positions, which keys are seen and how far they are; padding is then given by it alone.
 
         Raises:
             ValueError: for a state in a network that sees both sides, or an attention layer that does not exist or has
@@ -321,8 +324,9 @@ class Transformer(EmbeddingBackbone):
         context = length if state is None else length + state.length
         whole_padding = joined_padding(padding, state, tokens)
         visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
+        visibility = visibility if stack is None else Visibility(stack.visible[:, None], causal=False)
         hidden = self._embed(tokens, whole_padding, context, added_embedding)
-        relative = self._relative_scores(length, context, whole_padding, state)
+        relative = self._relative_scores(length, context, whole_padding, state, stack)
         scores = score_function if relative is None else relative.added_to(score_function)
         carried: list[KeyValues] = []  # not list[KeyValues](), which torch.compile can't trace
         every, attention = [hidden], None
@@ -355,13 +359,18 @@ class Transformer(EmbeddingBackbone):
         )
 
     def _relative_scores(
-        self, length: int, context: int, padding: Tensor | None, state: TransformerState | None
+        self,
+        length: int,
+        context: int,
+        padding: Tensor | None,
+        state: TransformerState | None,
+        stack: StackAttention | None,
     ) -> RelativeScores | None:
         if self.relative is None:
             return None
-        known = None if state is None else state.position_keys
         # Without a state there is padding at the ends alone, so that columns are as far apart as their tokens.
-        scores: RelativeScores = self.relative(length, context, padding=None if state is None else padding, known=known)
+        between, known = (None, None) if state is None else (padding, state.position_keys)
+        scores: RelativeScores = self.relative(length, context, padding=between, known=known, stack=stack)
         return scores
 
     def _embed(self, tokens: Tensor, padding: Tensor | None, context: int, added: Tensor | None) -> Tensor:
@@ -369,9 +378,7 @@ class Transformer(EmbeddingBackbone):
         hidden = self.embedding(tokens) * self.embedding_scale
         if self.positions is not None:
             hidden = hidden + self.positions(counted_positions(length, padding, context=context), stop=context)
-        if added is not None:
-            hidden = hidden + added
-        embedded: Tensor = self.embedding_dropout(hidden)
+        embedded: Tensor = self.embedding_dropout(hidden if added is None else hidden + added)
         return embedded
 
 

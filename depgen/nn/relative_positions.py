@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from depgen.nn.attention import Keys
 from depgen.nn.positions import SinusoidalPositions
+from depgen.nn.stack_attention import FARTHEST, StackAttention
 
 LayerScores = Callable[[int, Tensor, Keys], Tensor | None]
 """From a layer, its queries and its keys to what is added to the scaled scores."""
@@ -27,14 +28,16 @@ class RelativeScores:
     """The scores of distances in one pass of a network.
 
     Attributes:
-        position_keys: W r/√size of each layer, by falling distance: at least the number of keys, then 0 and a filler.
+        position_keys: W r/√size of each layer, by falling distance, down to 0 and -1: at least the number of keys.
         bias: v - u. Queries come with u, and (q + v)·p = (q + u)·p + (v - u)·p.
         distances: of each query to each key, where padding lies between tokens; None: as the columns say.
+        farthest: the largest of these distances, where they do not count tokens; None: as many as there are keys.
     """
 
     position_keys: tuple[Float[Tensor, "attention_heads distances size"], ...]
     bias: Float[Tensor, "attention_heads size"]
     distances: Int[Tensor, "batch length context"] | None
+    farthest: int | None = None
 
     def scores(
         self, layer: int, queries: Float[Tensor, "batch attention_heads length size"], context: int
@@ -50,14 +53,15 @@ class RelativeScores:
             context: number of keys.
         """
         batch, heads, length, size = queries.shape
-        known = self.position_keys[layer][:, -context - 1 :].to(queries.dtype).transpose(1, 2)
+        span = context if self.farthest is None else self.farthest + 1
+        known = self.position_keys[layer][:, -span - 1 :].to(queries.dtype).transpose(1, 2)
         bias = self.bias[:, None].to(queries.dtype) @ known
         by_distance = torch.baddbmm(bias, queries.transpose(0, 1).reshape(heads, batch * length, size), known)
-        by_distance = by_distance.view(heads, batch, length, context + 1)
+        by_distance = by_distance.view(heads, batch, length, span + 1)
         if self.distances is None:
             found = shifted(by_distance)
         else:
-            columns = (context - 1 - self.distances).expand(heads, -1, -1, -1)
+            columns = (span - 1 - self.distances).expand(heads, -1, -1, -1)
             found = by_distance.gather(-1, columns)
         return found.transpose(0, 1)
 
@@ -114,6 +118,7 @@ class RelativePositions(nn.Module):
         *,
         padding: Bool[Tensor, "batch context"] | None = None,
         known: tuple[Tensor, ...] | None = None,
+        stack: StackAttention | None = None,
     ) -> RelativeScores:
         """The scores of the last `length` of `context` positions.
 
@@ -122,19 +127,25 @@ class RelativePositions(nn.Module):
             context: number of keys.
             padding: positions that are no tokens and are not counted; not needed where they are at either end.
             known: position keys of an earlier pass of the same text, used as far as they reach.
+            stack: gives distances that do not count tokens.
         """
+        bias = self.position_bias - self.content_bias
+        if stack is not None:
+            known = self._position_keys(FARTHEST + 1) if known is None else known
+            return RelativeScores(known, bias, stack.distances, FARTHEST)
         if known is None:
             known = self._position_keys(context)
         elif known[0].size(1) <= context:
             known = self._position_keys(2 * context)  # for as many tokens again
         distances = None if padding is None else token_distances(padding, length)
-        return RelativeScores(known, self.position_bias - self.content_bias, distances)
+        return RelativeScores(known, bias, distances)
 
     def _position_keys(self, largest: int) -> tuple[Tensor, ...]:
-        """W r/√size of each layer for distances `largest` - 1 … 0 and a filler."""
+        """W r/√size of each layer for distances `largest` - 1 … 0 and -1."""
         heads, size = self.content_bias.shape
-        distances = torch.arange(largest - 1, -2, -1, device=self.content_bias.device).clamp_min(0)
-        sinusoids = self.sinusoids(distances[None], stop=largest)[0] * size**-0.5
+        distances = torch.arange(largest - 1, -2, -1, device=self.content_bias.device)
+        sinusoids = self.sinusoids(distances.abs()[None], stop=largest + 1)[0] * size**-0.5
+        sinusoids[-1, : sinusoids.size(1) // 2] *= -1  # the sines of -1
         return tuple(projection(sinusoids).view(-1, heads, size).transpose(0, 1) for projection in self.projections)
 
 
