@@ -5,6 +5,7 @@ covers the whole sentence: its closing bracket is the end.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Int
@@ -69,7 +70,9 @@ def symbols_of(spans: Iterable[LabelledSpan], length: int, *, root: int = 0) -> 
         while begun < len(given) and given[begun][0] == word:
             start, end, label = given[begun]
             if end <= start or end > (around[-1][1] if around else length):
-                raise UserError(f"Expected a tree over {length} words, found {(start, end)}, which crosses or is empty.")
+                raise UserError(
+                    f"Expected a tree over {length} words, found {(start, end)}, which crosses or is empty."
+                )
             around.append(given[begun])
             symbols.append(opening(label))
             begun += 1
@@ -140,7 +143,7 @@ def positions_of(symbols: Sequence[int]) -> Int[np.ndarray, "rows positions"]:
     """
     found = [[NOTHING, symbols[0], 0, NEVER, NOTHING, 0, 0]]
     stack, around, openings, words = [0], list[int](), 0, 0
-    for symbol, target in zip(symbols[:-1], symbols[1:], strict=True):
+    for symbol, target in pairwise(symbols):
         closes = symbol > WORD and not is_opening(symbol)
         if closes:
             first, place = around.pop(), len(found)
