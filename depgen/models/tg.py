@@ -230,7 +230,7 @@ class TransformerGrammar(LeftToRight):
         """
         words, word_bias, brackets, bias = self._weights(eos)
         normaliser = vocabulary_logsumexp(hidden, words, word_bias)
-        scores: Tensor = torch.cat((normaliser[:, None], full_precision(F.linear(hidden, brackets, bias))), 1)
+        scores = torch.cat((normaliser[:, None], full_precision(F.linear(hidden, brackets, bias))), 1)
         opens = (openings < self.max_openings)[:, None].expand(-1, self.labels)
         closes = torch.arange(self.labels, device=hidden.device) == closable[:, None]
         possible = torch.cat((in_tree[:, None], opens, closes), 1)
@@ -256,7 +256,8 @@ class TransformerGrammar(LeftToRight):
         weight, bias, *_ = self._weights(batch.eos)
         of_words = word_scores(states[is_word], weight, bias, tokens) - normaliser[is_word]
         found = found.index_add(0, is_word.nonzero()[:, 0], of_words)
-        return hidden.new_zeros(places.shape, dtype=found.dtype).masked_scatter(places, found)
+        log_probs: Tensor = hidden.new_zeros(places.shape, dtype=found.dtype).masked_scatter(places, found)
+        return log_probs
 
     def target_log_probs(self, batch: TreeBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target together with the brackets before it."""

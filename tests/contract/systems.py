@@ -100,7 +100,7 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
 TREES = TreeRegularization(layer=1)
-GRAMMAR = {"labels": 2, "max_openings": 1, "beam_size": 4, "word_beam_size": None}
+GRAMMAR = {"labels": 1, "max_openings": 1, "beam_size": 4, "word_beam_size": None}
 SYSTEMS: dict[str, System] = {
     "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
     "Transformer, trees": System(partial(CausalLM, TRANSFORMER, tree_regularization=TREES), WRITER),

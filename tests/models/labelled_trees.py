@@ -4,7 +4,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-LABELS = ["TOP", "NP"]
+LABELS = ["TOP"]
+"""Of the contract."""
 
 
 def all_strings(length, *, labels, max_openings):
