@@ -345,10 +345,7 @@ def test_scores_of_prefixes_sum_over_their_trees(one_model):
     for length in (1, 2, 3):
         trees = all_trees(length, labels=NAMES, max_openings=2)
         expected = joint(one_model, ids[:length], trees)[:, :length].sum(1)
-        same = {}  # trees that differ in what comes after the last word only
-        for tree, score in zip(trees, expected, strict=True):
-            same[tuple(tree)] = score
-        assert float(found[length - 1]) == pytest.approx(np.logaddexp.reduce([*same.values()]), abs=1e-8)
+        assert float(found[length - 1]) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
 
 
 @torch.no_grad()
@@ -407,13 +404,13 @@ def test_texts_are_written_with_trees_as_they_are_scored(model, caplog):
 def test_it_learns_the_trees_of_eight_sentences():
     torch.manual_seed(1)
     network = partial(ONE_LAYER, width=32, attention_heads=4, feedforward=32, positions="relative", dropout=0.0)
-    model = TransformerGrammar(network, VOCABULARY, labels=2, beam_size=20)
+    model = TransformerGrammar(network, VOCABULARY, labels=2, beam_size=6, word_beam_size=3, fast_track=1)
     generator = np.random.default_rng(1)
     sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
     trees = [each for each in all_trees(5, labels=NAMES[1:], max_openings=1) if len(each) == 3]
     chosen = [trees[k] for k in generator.integers(0, len(trees), 8)]
     batch, optimizer = batch_of(model, sentences, chosen), torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
+    for _ in range(100):
         optimizer.zero_grad()
         loss = model.training_step(batch, 0)
         loss.backward()
