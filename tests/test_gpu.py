@@ -54,7 +54,7 @@ def test_a_system_trains_and_is_tested(kind, inputs):
     assert all(value == value and abs(value) < 1e9 for value in figures.values())
 
 
-@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "gilt", "pushdown"])
+@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "gilt", "pushdown", "tg"])
 def test_lengths_stay_on_the_cpu_and_batches_come_from_pinned_memory(kind, inputs):
     _, _, data, batch = trained(kind, inputs / "run")
     assert batch.lengths.device.type == batch.items.device.type == "cpu"
@@ -91,7 +91,7 @@ def test_bf16_stays_near_fp32(inputs):
 
 
 @pytest.mark.parametrize(
-    "name", ["Transformer", "DM-Transformer", "UDGN, kirchhoff", "StructFormer", "GiLT", "Pushdown"]
+    "name", ["Transformer", "DM-Transformer", "UDGN, kirchhoff", "StructFormer", "GiLT", "Pushdown", "TG"]
 )
 def test_float64_is_computed_on_the_device(name):
     from depgen.nn.precise import precise_device

@@ -18,10 +18,11 @@ from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.nn.lengths import mask_of
 from tests.contract.systems import VOCABULARY, writes_levels
 from tests.contract.trees import TREES, levels_of
+from tests.models.labelled_trees import LABELS
 
 LETTERS = "abcdefghijk"
 PLAIN, STARTING, MASKING = (
-    Vocabulary.of_words(LETTERS),
+    Vocabulary.of_words(LETTERS, tables={"labels": LABELS}),
     Vocabulary.of_words(LETTERS[1:], specials=["start"]),
     Vocabulary.of_words(LETTERS[1:], specials=["mask_id"]),
 )

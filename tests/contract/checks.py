@@ -216,7 +216,8 @@ def total_of(model: LanguageModel, ids: Sequence[int], structure: object = None)
 def tokens_have_at_most_a_distribution(model: LanguageModel, folder: Path) -> None:
     """What the tokens at a position have sums to 1 as long as no structure was left out, and to less afterwards."""
     model, below = copy.deepcopy(model), False
-    for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8, 3]], len(model.structures([7, 8, 3])))):
+    wide = len(model.structures([7, 8, 3]))  # the structure of a word may come before it
+    for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8]], wide)):
         model.beam_size = beam_size
         batch = batch_of(model, [document] * VOCABULARY)
         for number, place in enumerate(batch.is_word[0].nonzero()[:, 0]):

@@ -31,12 +31,14 @@ from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
+from depgen.models.tg import TransformerGrammar
 from depgen.models.udgn import UDGN
 from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.models.labelled_trees import LABELS, all_trees
 from tests.models.projective_trees import all_beginnings
 from tests.toys.graph_lm import GraphLM, all_graphs
 from tests.toys.level_writer import LevelWriter
@@ -100,6 +102,7 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
 
 TREES = TreeRegularization(layer=1)
+GRAMMAR = {"labels": 1, "max_openings": 1, "beam_size": 4, "word_beam_size": None}
 SYSTEMS: dict[str, System] = {
     "Transformer": System(partial(CausalLM, TRANSFORMER), WRITER),
     "Transformer, trees": System(partial(CausalLM, TRANSFORMER, tree_regularization=TREES), WRITER),
@@ -152,6 +155,11 @@ SYSTEMS: dict[str, System] = {
         partial(DTG, TRANSFORMER_XL, beam_size=3, word_beam_size=None),
         BUILDER,
         lambda model, ids: all_beginnings(len(ids)),
+    ),
+    "TG": System(
+        partial(TransformerGrammar, TRANSFORMER_XL, **GRAMMAR),
+        BUILDER,
+        lambda model, ids: all_trees(len(ids), labels=LABELS, max_openings=1),
     ),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),

@@ -23,6 +23,7 @@ from depgen.models.dmlm import DMLM
 from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
+from depgen.models.tg import TransformerGrammar
 from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
 
@@ -106,12 +107,12 @@ def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
     assert frame["rank"].tolist() == [word.rank for word in words]
 
 
-@pytest.mark.parametrize("make", [GiLT, Pushdown])
+@pytest.mark.parametrize("make", [GiLT, Pushdown, partial(TransformerGrammar, labels=1)])
 def test_a_system_that_draws_a_structure_has_no_next_word(make):
     backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
     system = system_of(partial(make, backbone, beam_size=2))
     assert system.score(["cat ran"])[0].log_prob < 0
-    with pytest.raises(UserError, match=rf"{make.__name__} draws a structure.*leave out next_words"):
+    with pytest.raises(UserError, match=rf"{type(system.model).__name__} draws a structure.*leave out next_words"):
         system.score(["cat ran"], next_words=True)
 
 

@@ -1,0 +1,573 @@
+"""Transformer Grammars. Sartran, Barrett, Kuncoro, Stanojević, Blunsom & Dyer (2022), TACL, "Transformer Grammars:
+Augmenting Transformer Language Models with Syntactic Inductive Biases at Scale".
+
+A Transformer-XL that writes a sentence and its constituency tree as one string of words and labelled brackets. A mask
+lets each symbol see what is on the stack alone: a constituent that is closed is composed into one position, and what is
+within it is never seen again.
+
+    paper                         here
+    a_1 … a_T                     `symbols` of `depgen.trees.tree_strings`: (S (NP the dog NP) (VP barks VP) S)
+    generation of a'              `positions_of`: each closing bracket is read twice, X) for COMPOSE and X) for STACK
+    A_ij, STACK and COMPOSE       `attention_of`; one column at a time, `BracketState.seen`
+    R_ij = depth_i - depth_j      the same, and `BracketState.distances`
+    p(a_i | a_<i)                 `symbol_log_probs`
+    p(x, y) = Π p(a_i | a_<i)     `joint_log_probs`
+    p(x) ≥ Σ_{y in beam} p(x, y)  `log_probs`, by a word-synchronous beam (Stern et al., 2017)
+
+    p(a_i | a_<i) = softmax(W h_i + b) over words, opening and closing brackets, where h_i is the state of position i:
+    of a word, an opening bracket, the beginning, or the second copy of a closing bracket. First copies predict nothing.
+
+    COMPOSE sees its opening bracket, what is above that on the stack, and itself; all that is taken off, and it is put
+    there. STACK sees the stack and itself, and is not put there. All else sees the stack and itself, and is put there.
+
+There are no tags, and no end: the bracket that closes the whole sentence is the last symbol. It stands in the place of
+`<eos>` among the targets. Position 0 is the beginning, `<eos>` as an input.
+
+Deviations
+    D1. Probabilities are over the symbols that may come next: no word outside the brackets, no closing bracket but that
+        of the innermost constituent, and none of an empty one. In the authors' code they are over all symbols
+        (`only_possible=False`): what impossible symbols get is lost.
+    D2. Between two words at most `max_openings` brackets are opened, so that the number of trees of a sentence is
+        finite, and the sum over them can be 1.
+    D3. Where no constituent covers a sentence, one with the first label does.
+    D4. Pieces of words are treated as words, by the search too: brackets between them are possible.
+    D5. The authors' perplexities sum over trees that another parser proposes; here over those that the beam finds.
+    D6. Searches drop hypotheses that can no longer reach the beam of words. This changes no result.
+    D7. The authors' options of other layers for COMPOSE, and of memory between segments, are absent.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
+from depgen.data.batch import ItemBatch, TokenBatch
+from depgen.data.constituent_labels import LABELS
+from depgen.data.tree_batch import TreeBatch, attention_of, collate_trees, label_numbers, string_positions, with_strings
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
+from depgen.decoding.bracket_state import BracketState
+from depgen.decoding.generated import Generated
+from depgen.decoding.settings import Sampling, StructureOptions
+from depgen.errors import UserError, check_at_least
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.item_scores import ItemScores
+from depgen.nn.attention import KeyValues
+from depgen.nn.precise import precise
+from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.training.hyper_parameters import factory
+from depgen.trees.constituency import Span
+from depgen.trees.tree_strings import NOTHING, WORD, LabelledSpan, closing, spans_of
+
+logger = logging.getLogger(__name__)
+
+COLUMNS = 64
+"""Columns that a hypothesis is taken to hold: those on its stack, and those since the last word."""
+
+
+# -- 1. Hypotheses ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GrammarState:
+    """The state of each hypothesis after some symbols.
+
+    Attributes:
+        backbone: keys and values of its columns.
+        brackets: the stack, in the same columns.
+        hidden: the state that predicts the next symbol.
+        words: how many were written after the prompt, in texts that are generated.
+    """
+
+    backbone: TransformerState
+    brackets: BracketState
+    hidden: Float[Tensor, "rows width"]
+    words: Int[Tensor, " rows"]
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "GrammarState":
+        """The state of some rows, in the order given."""
+        return GrammarState(self.backbone.select(rows), self.brackets.select(rows), self.hidden[rows], self.words[rows])
+
+    def compacted(self) -> "GrammarState":
+        """The state without the columns that no symbol sees from here on."""
+        brackets, kept = self.brackets.compacted()
+        columns = kept[:, None, :, None]
+        layers = tuple(
+            KeyValues.of(
+                *(each.gather(2, columns.expand(-1, each.size(1), -1, each.size(3))) for each in (kv.keys, kv.values))
+            )
+            for kv in self.backbone.layers
+        )
+        return replace(self, backbone=replace(self.backbone, layers=layers, length=kept.size(1)), brackets=brackets)
+
+
+# -- 2. The system ----------------------------------------------------------------------------------------------------
+
+
+class TransformerGrammar(LeftToRight):
+    """A Transformer-XL over words and labelled brackets, with attention to what is on the stack.
+
+    Validation scores words and trees where trees are given. Scores of texts, and of the test split, are lower bounds:
+    sums over the trees that a beam holds.
+
+    Args:
+        backbone: makes the Transformer, with `positions: relative`, from the number of words and brackets.
+        vocabulary_size: number of token types without brackets; linked from the data.
+        labels: how many labels constituents have; None: as the vocabulary's table says.
+        only_possible: probabilities are over the symbols that may come next (D1).
+        max_openings: the most brackets that are opened between two words (D2).
+        beam_size: hypotheses of a text up to its next word.
+        word_beam_size: those that are kept once all have the word; None: as `beam_size`.
+        fast_track: hypotheses that have the word and are kept in addition, at each symbol.
+        kwargs: see `LeftToRight`.
+    """
+
+    likelihood = "bound"
+    generation_options = StructureOptions
+    table_sizes: Mapping[str, str] = {"labels": LABELS}
+    backbone: Transformer
+
+    def __init__(
+        self,
+        backbone: TransformerFactory,
+        vocabulary_size: int,
+        *,
+        labels: int | None = None,
+        only_possible: bool = True,
+        max_openings: int = 15,
+        beam_size: int = 100,
+        word_beam_size: int | None = 10,
+        fast_track: int = 5,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, labels=labels, max_openings=max_openings, beam_size=beam_size, word_beam_size=word_beam_size)
+        check_at_least(0, fast_track=fast_track)
+        self.save_hyperparameters()
+        self.vocabulary_size, self.only_possible, self.max_openings = vocabulary_size, only_possible, max_openings
+        self.beam_size, self.word_beam_size, self.fast_track = beam_size, word_beam_size, fast_track
+        self.choices_per_token = 1 + 2 * max_openings
+        self._longest, self._eos = 0, 0  # of the texts generated now: words, 0 for any number, and the id of the end
+        self._make_backbone = factory(backbone, TransformerFactory)
+        if labels is not None:
+            self._with_labels(labels)
+
+    def configure_model(self) -> None:
+        """Make the backbone, once the number of labels is known."""
+        super().configure_model()
+        if not hasattr(self, "backbone"):
+            self._with_labels(self.hparams["labels"])
+
+    def _with_labels(self, labels: int) -> None:
+        self.labels = labels
+        self.use_backbone(self._make_backbone(self.vocabulary_size + 2 * labels))
+        if not isinstance(self.backbone, Transformer) or self.backbone.relative is None:
+            raise UserError(
+                "TransformerGrammar has positions by depth: set model.init_args.backbone to "
+                "depgen.backbones.transformer.Transformer with positions: relative."
+            )
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], TreeBatch]:
+        """Padded sequences with their trees as strings."""
+        return partial(collate_trees, max_openings=self.max_openings)
+
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """That of words, where there is one."""
+        bias = super().output_bias
+        return None if bias is None else bias[: self.vocabulary_size]
+
+    # -- the distribution of the next symbol ------------------------------------------------------------------------
+
+    def ids_of(self, symbols: Int[Tensor, "*positions"], words: Int[Tensor, "*positions"]) -> Int[Tensor, "*positions"]:
+        """Ids in the backbone's vocabulary: of words, then of opening brackets, then of closing ones.
+
+        Args:
+            symbols: of each position.
+            words: the id where the symbol is a word, or `NOTHING`.
+        """
+        labels = (symbols - 1) // 2
+        return torch.where(symbols > WORD, self.vocabulary_size + labels + self.labels * (symbols % 2 == 0), words)
+
+    def _weights(self, eos: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Output matrix and bias of words, among which `<eos>` is none, and of brackets."""
+        weight, size = self.backbone.output_weight, self.vocabulary_size
+        bias = self.backbone.output_bias
+        bias = weight.new_zeros(len(weight)) if bias is None else bias
+        of_words = bias[:size]
+        if self.only_possible:
+            of_words = of_words.masked_fill(torch.arange(size, device=bias.device) == eos, -torch.inf)
+        return weight[:size], of_words, weight[size:], bias[size:]
+
+    def kind_log_probs(
+        self,
+        hidden: Float[Tensor, "rows width"],
+        eos: int,
+        *,
+        in_tree: Bool[Tensor, " rows"],
+        openings: Int[Tensor, " rows"],
+        closable: Int[Tensor, " rows"],
+    ) -> tuple[Float[Tensor, "rows kinds"], Float[Tensor, " rows"]]:
+        """Log-probabilities (nats) of any word, each opening and each closing bracket; and the normaliser of words.
+
+        Args:
+            hidden: the states that predict.
+            eos: the id that begins every text, which is no word.
+            in_tree: whether a bracket is open.
+            openings: brackets opened since the last word.
+            closable: the label that may be closed, or `NOTHING`.
+        """
+        words, word_bias, brackets, bias = self._weights(eos)
+        normaliser = vocabulary_logsumexp(hidden, words, word_bias)
+        scores = torch.cat((normaliser[:, None], full_precision(F.linear(hidden, brackets, bias))), 1)
+        opens = (openings < self.max_openings)[:, None].expand(-1, self.labels)
+        closes = torch.arange(self.labels, device=hidden.device) == closable[:, None]
+        possible = torch.cat((in_tree[:, None], opens, closes), 1)
+        if self.only_possible:
+            scores = scores.masked_fill(~possible, -torch.inf)
+        return scores.log_softmax(1).masked_fill(~possible, -torch.inf), normaliser
+
+    def symbol_log_probs(self, batch: TreeBatch) -> Float[Tensor, "batch positions"]:
+        """The log-probability (nats) of the symbol after each position of the strings; 0 where none is predicted."""
+        symbols, words, targets = (batch.row(name) for name in ("symbols", "words", "targets"))
+        ids = self.ids_of(symbols, batch.inputs.gather(1, words))
+        hidden = self.backbone(ids, stack=attention_of(batch)).hidden
+        places = targets > NOTHING
+        states, target = hidden[places], targets[places]
+        kinds, normaliser = self.kind_log_probs(
+            states, batch.eos, in_tree=symbols[places] > NOTHING, openings=batch.row("openings")[places],
+            closable=batch.row("closable")[places],
+        )  # fmt: skip
+        columns = torch.where(target > WORD, 1 + (target - 1) // 2 + self.labels * (target % 2 == 0), 0)
+        found = kinds.gather(1, columns[:, None])[:, 0]
+        is_word = target == WORD
+        tokens = batch.targets.gather(1, words)[places][is_word]
+        weight, bias, *_ = self._weights(batch.eos)
+        of_words = word_scores(states[is_word], weight, bias, tokens) - normaliser[is_word]
+        found = found.index_add(0, is_word.nonzero()[:, 0], of_words)
+        log_probs: Tensor = hidden.new_zeros(places.shape, dtype=found.dtype).masked_scatter(places, found)
+        return log_probs
+
+    def target_log_probs(self, batch: TreeBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target together with the brackets before it."""
+        found = self.symbol_log_probs(batch)
+        return found.new_zeros(batch.targets.shape).scatter_add(1, batch.row("words"), found)
+
+    def training_step(self, batch: TreeBatch, batch_idx: int) -> Float[Tensor, ""]:
+        """The negative log-likelihood of words and brackets, nats per token of the global batch.
+
+        Raises:
+            UserError: the data have no constituents.
+        """
+        if batch.strings is None:
+            raise UserError(
+                "TransformerGrammar trains on constituents, and these data have none: set data.init_args.annotator to "
+                "one that gives constituents, and the corpus or trees_for so that the training split gets them."
+            )
+        return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
+
+    def item_scores(self, batch: TokenBatch) -> ItemScores:
+        """The scores of a batch's items: of words and brackets where trees are given, else the bound of the words."""
+        assert isinstance(batch, TreeBatch)
+        if batch.strings is None:
+            return super().item_scores(batch)
+        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1))
+
+    def test_step(self, batch: TreeBatch, batch_idx: int) -> None:
+        """The bound of the words, also where trees are known."""
+        super().test_step(replace(batch, strings=None), batch_idx)
+
+    # -- search (Section 4.1) ---------------------------------------------------------------------------------------
+
+    def beginning(self, tokens: Int[Tensor, " rows"]) -> GrammarState:
+        """The state after the token that begins each text."""
+        brackets = BracketState.beginning(len(tokens), device=tokens.device)
+        backbone, hidden = self._column(tokens, brackets, None)
+        return GrammarState(backbone, brackets, hidden, torch.zeros_like(tokens))
+
+    def _column(
+        self, ids: Int[Tensor, " rows"], brackets: BracketState, state: TransformerState | None
+    ) -> tuple[TransformerState, Float[Tensor, "rows width"]]:
+        """The backbone's state and output after the last column of each stack."""
+        stack = StackAttention(brackets.seen[:, None], brackets.distances.clamp(NEAREST, FARTHEST)[:, None])
+        output = self.backbone(ids[:, None], state=state, carry=True, stack=stack)
+        assert isinstance(output.state, TransformerState)
+        return output.state, output.hidden[:, 0]
+
+    def step(self, state: GrammarState, symbols: Int[Tensor, " rows"], words: Int[Tensor, " rows"]) -> GrammarState:
+        """The state after one more symbol.
+
+        Args:
+            state: before.
+            symbols: of each row; `NOTHING` for none.
+            words: the id where the symbol is a word; any other id elsewhere.
+        """
+        backbone, brackets, ids = state.backbone, state.brackets, self.ids_of(symbols, words)
+        closes = (symbols > WORD) & (symbols % 2 == 0)
+        if bool(closes.any()):
+            brackets = brackets.composed(closes)
+            backbone, _ = self._column(ids, brackets, backbone)
+        brackets = brackets.pushed(symbols)
+        backbone, hidden = self._column(ids, brackets, backbone)
+        hidden = torch.where((symbols > NOTHING)[:, None], hidden, state.hidden)
+        return GrammarState(backbone, brackets, hidden, state.words + (symbols == WORD))
+
+    def _kinds(self, state: GrammarState, eos: int) -> tuple[Tensor, Tensor]:
+        """See `kind_log_probs`."""
+        brackets = state.brackets
+        return self.kind_log_probs(
+            state.hidden, eos, in_tree=brackets.open_brackets > 0, openings=brackets.openings,
+            closable=brackets.closable,
+        )  # fmt: skip
+
+    def _with_target(self, beam: Beam[GrammarState], batch: TreeBatch, column: int, beam_size: int) -> Beam[Any]:
+        """The hypotheses with the target of a column, which their states do not hold yet, and the brackets before it.
+
+        A hypothesis may open a bracket of each label, close one, take the word, or end.
+        """
+        eos, labels = batch.eos, self.labels
+        produces = torch.arange(labels + 3, device=self.device)[None] > labels
+
+        def expand(beam: Beam[GrammarState], waits: Tensor) -> Expansion:
+            targets = batch.targets[beam.items, column]
+            kinds, normaliser = self._kinds(beam.state, eos)
+            weight, bias, *_ = self._weights(eos)
+            word = kinds[:, 0] + word_scores(beam.state.hidden, weight, bias, targets) - normaliser
+            closes, is_last = kinds[:, 1 + labels :].amax(1), beam.state.brackets.open_brackets == 1
+            ends = targets == eos
+            columns = (kinds[:, 1 : 1 + labels], closes[:, None], word[:, None], closes[:, None])
+            possible = (~ends[:, None].expand(-1, labels), ~is_last[:, None], ~ends[:, None], (is_last & ends)[:, None])
+            return Expansion(torch.cat(columns, 1).masked_fill(~torch.cat(possible, 1), -torch.inf), produces)
+
+        def build(state: GrammarState, rows: Tensor, candidates: Tensor) -> GrammarState:
+            state = state.select(rows)
+            symbols = torch.where(candidates < labels, 2 * candidates + 1, 2 * state.brackets.closable + 2)
+            symbols = torch.where((candidates >= 0) & (candidates <= labels), symbols, NOTHING)
+            return state if bool((symbols == NOTHING).all()) else self.step(state, symbols, torch.zeros_like(symbols))
+
+        most = self.max_openings + int(beam.state.brackets.open_brackets.max()) + 1
+        return with_next_word(
+            beam, expand, build, beam_size=beam_size, max_actions=most, word_beam_size=self.word_beam_size,
+            fast_track=self.fast_track,
+        )  # fmt: skip
+
+    def search(
+        self, batch: TreeBatch, *, beam_size: int, ends: bool = True
+    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
+        """What each target adds to the log-probability of its text, and the symbols of each text's likeliest tree.
+
+        The brackets before a target count at the target. The last target is the bracket that closes the whole.
+
+        Args:
+            batch: the texts.
+            beam_size: hypotheses of a text up to its next word.
+            ends: whether the texts end after their last token; without, the last target adds nothing.
+        """
+        items, length = batch.inputs.shape
+        beam = Beam.of(self.beginning(batch.inputs[:, 0]), items, device=self.device)
+        is_empty = batch.targets[:, 0] == batch.eos  # of no word: it has no tree
+        counted = (batch.lengths.to(self.device) - (0 if ends else 1)).masked_fill(is_empty, 0)
+        sums = beam.scores.new_zeros(items, length + 1)
+        found: list[list[int]] = [[] for _ in range(items)]
+        for column in range(length):
+            goes_further = counted > column
+            sums[:, column + 1] = sums[:, column]
+            if not bool(goes_further[beam.items].all()):
+                beam = beam.only(goes_further[beam.items])
+            if not len(beam.items):
+                continue
+            if column:
+                words = batch.inputs[beam.items, column]
+                beam = replace(beam, state=self.step(beam.state.compacted(), torch.full_like(words, WORD), words))
+            beam = self._with_target(beam, batch, column, beam_size)
+            sums[:, column + 1] = torch.where(goes_further, beam.marginals(items), sums[:, column])
+            for row in beam.best().tolist():
+                item = int(beam.items[row])
+                if counted[item] == column + 1:
+                    found[item] = _symbols(beam.state.brackets.symbols[row], ends=ends)
+        log_probs = sums.diff(dim=1)
+        log_probs[is_empty, :1] = -torch.inf if ends else 0.0
+        return log_probs.to(self.backbone.output_weight.dtype), found
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """What each target adds to the log-probability (nats) of the beam's trees with all tokens up to it."""
+        assert isinstance(batch, TreeBatch)
+        return self._found(batch, self.beam_size)[0]
+
+    def _found(self, batch: TreeBatch, beam_size: int, *, ends: bool = True) -> tuple[Tensor, list[list[int]]]:
+        """What `search` returns of a batch, which is searched in parts."""
+        sums, symbols = [], list[list[int]]()
+        names = ("inputs", "targets", "lengths", "words", "items")
+        for rows in search_parts(len(batch.inputs), length=COLUMNS, beam_size=beam_size, device=self.device):
+            part = TreeBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=1, eos=batch.eos)
+            log_probs, found = self.search(part, beam_size=beam_size, ends=ends)
+            sums.append(log_probs)
+            symbols += found
+        return torch.cat(sums), symbols
+
+    # -- trees that are given or found --------------------------------------------------------------------------------
+
+    def sentence_log_probs(
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        *,
+        vocabulary: Vocabulary,
+        structure: Sequence[Sequence[Any]] | None = None,
+    ) -> list[list[Float[np.ndarray, " tokens"]]]:
+        """See `LeftToRight`; `structure`: of each sentence, spans (start, end, label), 0-based, top-down."""
+        if structure is not None:
+            numbers = label_numbers(vocabulary)
+            structure = [
+                [[(start, end, numbers.get(label, 0)) for start, end, label in sentence] for sentence in document]
+                for document in structure
+            ]
+        return super().sentence_log_probs(documents, vocabulary=vocabulary, structure=structure)
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target, that of a token together with the brackets before it."""
+        assert isinstance(batch, TreeBatch)
+        strings = []
+        for number, (document, of_document) in enumerate(zip(documents, structure, strict=True)):
+            spans, before = list[LabelledSpan](), 0
+            for ids, of_sentence in zip(document, of_document, strict=True):
+                spans += [(before + start, before + end, label) for start, end, label in of_sentence]
+                before += len(ids)
+            where = f"document {number + 1}"
+            strings.append(string_positions(spans, before, max_openings=self.max_openings, where=where))
+        return self.target_log_probs(with_strings(batch, strings).to(self.device))
+
+    @torch.inference_mode()
+    def best_symbols(
+        self, sentences: Sequence[Sequence[int]], *, eos: int, beam_size: int, ends: bool = True
+    ) -> list[list[int]]:
+        """The string of the likeliest tree of each sentence.
+
+        Args:
+            sentences: token ids; some may be empty.
+            eos: the id that begins a text.
+            beam_size: see `search`.
+            ends: whether the sentences end after their last token; if not, brackets may be left open.
+        """
+        lengths = torch.tensor([len(ids) + 1 for ids in sentences])
+        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
+        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
+        batch = TreeBatch(
+            inputs=inputs, targets=targets, lengths=lengths, words=lengths, items=lengths, global_tokens=1, eos=eos
+        )
+        return self._found(batch, beam_size, ends=ends)[1]
+
+    def bracketings(
+        self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        eos: int,
+        word_starts: Sequence[Bool[np.ndarray, " tokens"]],
+        beam_size: int | None = None,
+    ) -> list[list[Span]]:
+        """The spans of the likeliest tree of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        found = self.best_symbols(sentences, eos=eos, beam_size=beam_size or self.beam_size)
+        return [sorted({(start, end) for start, end, _ in spans_of(each) if end - start > 1}) for each in found]
+
+    # -- generation ---------------------------------------------------------------------------------------------------
+
+    def generation_step(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: GrammarState | None,
+    ) -> tuple[Float[Tensor, "batch choices"], GrammarState]:
+        """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end."""
+        if state is None:
+            padding = torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding
+            skipped = padding.sum(1)
+            state = self.beginning(torch.full_like(skipped, self._eos))
+            for column in range(1, tokens.size(1)):
+                symbols = torch.where(column > skipped, self._symbols_of(tokens[:, column]), NOTHING)
+                state = self.step(state, symbols, tokens[:, column])
+            state = replace(state, words=torch.zeros_like(state.words))
+        else:
+            symbols = torch.where(tokens[:, 0] == self._eos, NOTHING, self._symbols_of(tokens[:, 0]))
+            state = self.step(state, symbols, tokens[:, 0]).compacted()
+        return self._choices(state), state
+
+    def _symbols_of(self, ids: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """The symbols of ids."""
+        bracket = ids - self.vocabulary_size
+        labels = bracket % self.labels
+        return torch.where(bracket < 0, WORD, 2 * labels + 1 + (bracket >= self.labels))
+
+    def _choices(self, state: GrammarState) -> Float[Tensor, "batch choices"]:
+        """Log-probabilities of ids; texts that are as long as they may be end."""
+        kinds, normaliser = self._kinds(state, self._eos)
+        weight, bias, *_ = self._weights(self._eos)
+        words = full_precision(F.linear(state.hidden, weight, bias)) - normaliser[:, None] + kinds[:, :1]
+        opens, closes = kinds[:, 1:].chunk(2, 1)
+        is_last = (state.brackets.open_brackets == 1)[:, None]
+        end = closes.amax(1, keepdim=True).masked_fill(~is_last, -torch.inf)
+        log_probs = torch.cat((words, opens, closes.masked_fill(is_last, -torch.inf)), 1)
+        is_end = torch.arange(log_probs.size(1), device=log_probs.device) == self._eos
+        log_probs = torch.where(is_end, end, log_probs)
+        is_full = (state.words >= self._longest)[:, None] & (self._longest > 0)
+        return torch.where(is_full, torch.where(is_end, 0.0, -torch.inf), log_probs)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        options: Sampling,
+        max_new_tokens: int,
+        **others: Any,  # noqa: ANN401, of the base
+    ) -> list[Generated]:
+        """Continuations with the tree of prompt and text: spans (start, end, label); see `LeftToRight.generate`.
+
+        Brackets that are open when the text is cut are closed there.
+        """
+        assert isinstance(options, StructureOptions)
+        names = list(label_numbers(vocabulary))
+        strings = self.best_symbols(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size, ends=False)
+        begun = [self._ids(string, prompt) for string, prompt in zip(strings, prompts, strict=True)]
+        number, self._longest, self._eos = others.get("number", 1), max_new_tokens, vocabulary.eos
+        texts = super().generate(begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, **others)
+        self._longest = 0
+        found = []
+        for place, text in enumerate(texts):
+            written = self._symbols_of(torch.tensor(text.ids, dtype=torch.long)).tolist()
+            spans = spans_of([*strings[place // number], *written])
+            ids = [each for each in text.ids if each < self.vocabulary_size]
+            structure = tuple((start, end, names[label]) for start, end, label in spans)
+            found.append(replace(text, ids=ids, structure=structure))
+        cut = sum(len(text.ids) >= max_new_tokens for text in found)
+        if cut:
+            logger.warning("%d of %d texts were cut at %d new tokens", cut, len(found), max_new_tokens)
+        return found
+
+    def _ids(self, symbols: Sequence[int], words: Sequence[int]) -> list[int]:
+        """The ids of a string."""
+        places = np.cumsum(np.array(symbols) == WORD)
+        return [
+            words[place - 1] if symbol == WORD else int(self.ids_of(torch.tensor(symbol), torch.tensor(0)))
+            for symbol, place in zip(symbols, places.tolist(), strict=True)
+        ]
+
+
+def _symbols(row: Int[Tensor, " steps"], *, ends: bool) -> list[int]:
+    """The string of a hypothesis that has its last target: with its last word, or with the bracket that ends it."""
+    symbols = [symbol for symbol in row.tolist() if symbol > NOTHING]
+    return [*symbols, closing((symbols[0] - 1) // 2) if ends else WORD]

@@ -1,0 +1,423 @@
+"""Transformer Grammars against tables written by hand, loops over the equations, and all trees of short sentences."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.backbones.transformer import Transformer, TransformerXLInit
+from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.data.tree_batch import attention_of
+from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.settings import StructureOptions
+from depgen.errors import UserError
+from depgen.models.tg import TransformerGrammar
+from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
+from tests.models.labelled_trees import all_trees
+
+NAMES = ["TOP", "NP"]
+WORDS = Vocabulary.of_words("abcdefghijk", tables={"labels": NAMES})
+SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
+TREES = [
+    [(0, 4, "TOP"), (0, 2, "NP"), (2, 4, "NP"), (3, 4, "TOP")],
+    [(0, 1, "NP")],
+    [(0, 3, "NP"), (0, 3, "TOP"), (1, 2, "NP")],
+    [(0, 2, "TOP")],
+]
+EXACT = {"rtol": 0, "atol": 1e-10}
+POST_NORM = partial(
+    TRANSFORMER_XL, norm_first=False, attention_bias=False, scale_embedding=False, output_bias=True
+)  # fmt: skip
+KINDS = {
+    "possible": partial(TransformerGrammar, TRANSFORMER_XL),
+    "all symbols": partial(TransformerGrammar, POST_NORM, only_possible=False),
+}
+
+
+def made(kind, **options):
+    """A system in double precision that holds every hypothesis unless options say otherwise."""
+    options = {"labels": 2, "max_openings": 2, "beam_size": 10_000, "word_beam_size": None, "fast_track": 0, **options}
+    return built(System(partial(KINDS[kind], **options)))
+
+
+@pytest.fixture(params=KINDS)
+def model(request):
+    return made(request.param)
+
+
+@pytest.fixture
+def one_model():
+    return made("possible")
+
+
+def batch_of(model, sentences, trees=None, vocabulary=WORDS, **columns):
+    items = [TokenItem(k, np.array(ids), **columns) for k, ids in enumerate(sentences)]
+    if trees is not None:
+        items = [
+            replace(
+                item,
+                spans=np.array([each[:2] for each in tree], dtype=np.int64).reshape(-1, 2),
+                span_labels=np.array([each[2] for each in tree]),
+            )
+            for item, tree in zip(items, trees, strict=True)
+        ]
+    return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), vocabulary))
+
+
+def joint(model, ids, trees):
+    """The joint log-probabilities of the tokens of a sentence, with each of some trees."""
+    found = model.sentence_log_probs([[ids]] * len(trees), vocabulary=WORDS, structure=[[each] for each in trees])
+    return np.stack([each[0] for each in found])
+
+
+# -- attention --------------------------------------------------------------------------------------------------------
+
+# the dog saw a cat: (S (NP the dog NP) (VP saw (NP (NP a NP) cat NP) VP) S)
+TREE = [(0, 5, "TOP"), (0, 2, "NP"), (2, 5, "TOP"), (3, 5, "NP"), (3, 4, "NP")]
+# what each position sees, and how much deeper it is; a dot: not seen
+TABLE = """
+<eos>   0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
+(S      1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
+(NP     2  1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
+the     3  2  1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
+dog     3  2  1  0  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .
+NP)     .  .  0 -1 -1  0  .  .  .  .  .  .  .  .  .  .  .  .  .
+NP)     2  1  .  .  .  0  0  .  .  .  .  .  .  .  .  .  .  .  .
+(VP     2  1  .  .  .  0  .  0  .  .  .  .  .  .  .  .  .  .  .
+saw     3  2  .  .  .  1  .  1  0  .  .  .  .  .  .  .  .  .  .
+(NP     3  2  .  .  .  1  .  1  0  0  .  .  .  .  .  .  .  .  .
+(NP     4  3  .  .  .  2  .  2  1  1  0  .  .  .  .  .  .  .  .
+a       5  4  .  .  .  3  .  3  2  2  1  0  .  .  .  .  .  .  .
+NP)     .  .  .  .  .  .  .  .  .  .  0 -1  0  .  .  .  .  .  .
+NP)     4  3  .  .  .  2  .  2  1  1  .  .  0  0  .  .  .  .  .
+cat     4  3  .  .  .  2  .  2  1  1  .  .  0  .  0  .  .  .  .
+NP)     .  .  .  .  .  .  .  .  .  0  .  . -1  . -1  0  .  .  .
+NP)     3  2  .  .  .  1  .  1  0  .  .  .  .  .  .  0  0  .  .
+VP)     .  .  .  .  .  .  .  0 -1  .  .  .  .  .  . -1  .  0  .
+VP)     2  1  .  .  .  0  .  .  .  .  .  .  .  .  .  .  .  0  0
+"""
+
+
+def test_a_sentence_of_five_words_sees_what_the_table_says(one_model):
+    rows = [line.split()[1:] for line in TABLE.strip().splitlines()]
+    found = attention_of(batch_of(one_model, [[3, 4, 5, 6, 7], [3]], [TREE, []]))
+    for query, row in enumerate(rows):
+        for key, cell in enumerate(row):
+            assert bool(found.visible[0, query, key]) == (cell != "."), (query, key)
+            assert cell == "." or int(found.distances[0, query, key]) == int(cell), (query, key)
+    assert found.visible.shape == (2, len(rows), len(rows))
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first(one_model):
+    found = batch_of(one_model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
+    assert found.row("targets").tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
+    assert found.row("words")[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
+
+
+def test_strings_are_computed_once(one_model):
+    memo = Memo()
+    first = batch_of(one_model, SENTENCES[:1], TREES[:1], memo=memo)
+    again = batch_of(one_model, SENTENCES[:1], [[(0, 4, "NP")]], memo=memo)
+    assert torch.equal(first.strings, again.strings)
+
+
+def test_what_cannot_be_read_is_refused(one_model):
+    assert batch_of(one_model, SENTENCES).strings is None
+    with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
+        one_model.training_step(batch_of(one_model, SENTENCES), 0)
+    with pytest.raises(UserError, match="ConstituentLabels"):
+        batch_of(one_model, SENTENCES, TREES, Vocabulary.of_words("abcdefghijk"))
+    deep = [*TREES[:2], [(0, 3, "NP")] * 3, TREES[3]]
+    with pytest.raises(UserError, match=r"sentence 3.* 2 .* found 3.*max_openings"):
+        batch_of(one_model, SENTENCES, deep)
+    with pytest.raises(UserError, match="positions: relative"):
+        TransformerGrammar(partial(Transformer, layers=1, width=8, attention_heads=2), VOCABULARY, labels=1)
+
+
+# -- equations --------------------------------------------------------------------------------------------------------
+
+
+def naive_log_prob(model, ids, tree):
+    """The log-probability of a sentence and its tree, by lists and loops; of a post-norm network without dropout."""
+    backbone, labels = model.backbone, len(NAMES)
+    heads, size = backbone.content_bias.shape
+    opens, closes = (
+        (lambda name: VOCABULARY + NAMES.index(name)),
+        (lambda name: VOCABULARY + labels + NAMES.index(name)),
+    )
+    # symbols: token, depth, role
+    string, around = [(0, 0, "shift")], []
+    for place, token in enumerate(ids):
+        for start, end, name in tree:
+            if start == place:
+                around.append((end, name))
+                string.append((opens(name), len(around), "open"))
+        string.append((token, len(around) + 1, "shift"))
+        while around and around[-1][0] == place + 1:
+            _, name = around.pop()
+            string += [(closes(name), len(around) + 1, "compose"), (closes(name), len(around) + 1, "stack")]
+    stack, seen = [], []
+    for place, (_, _, role) in enumerate(string):
+        if role == "compose":
+            last = max(k for k in stack if string[k][2] == "open")
+            seen.append([*(k for k in stack if k >= last), place])
+            stack = [*(k for k in stack if k < last), place]
+        else:
+            seen.append([*stack, place])
+            if role != "stack":
+                stack.append(place)
+
+    def sinusoid(distance):
+        angles = [distance / 10000 ** (2 * k / backbone.width) for k in range(backbone.width // 2)]
+        return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)]).double()
+
+    hidden = [backbone.embedding.weight[token] for token, *_ in string]
+    for index, layer in enumerate(backbone.layers):
+        w_q, w_k, w_v = layer.attention.projection.weight.chunk(3)
+        following = []
+        for place, state in enumerate(hidden):
+            mixed = []
+            for head in range(heads):
+                part, u, v = (
+                    slice(head * size, (head + 1) * size),
+                    backbone.content_bias[head],
+                    backbone.position_bias[head],
+                )
+                q, scores = w_q[part] @ state, []
+                for key in seen[place]:
+                    distance = min(max(string[place][1] - string[key][1], -1), 62)
+                    r = backbone.position_weight(index)[part] @ sinusoid(distance)
+                    scores.append(((q + u) @ (w_k[part] @ hidden[key]) + (q + v) @ r) / math.sqrt(size))
+                weights = torch.stack(scores).softmax(0)
+                mixed.append(sum(w * (w_v[part] @ hidden[key]) for w, key in zip(weights, seen[place], strict=True)))
+            state = layer.attention_norm(state + layer.attention.output.weight @ torch.cat(mixed))
+            inner = torch.relu(layer.expand.weight @ state + layer.expand.bias)
+            following.append(layer.feedforward_norm(state + layer.contract.weight @ inner + layer.contract.bias))
+        hidden = following
+    total, opened = 0.0, []
+    for place, ((_, _, role), (target, *_)) in enumerate(pairwise(string)):
+        if role == "compose":
+            continue
+        if role == "open":
+            opened.append(string[place][0])
+        logits = backbone.output_weight @ hidden[place] + backbone.output_bias
+        if model.only_possible:
+            logits = masked(logits, string, place, model.max_openings, labels)
+        total = total + logits.log_softmax(0)[target]
+    return total
+
+
+def masked(logits, string, place, max_openings, labels):
+    """The logits of what may come after a place of a string, by its definition."""
+    before = [each for each in string[: place + 1] if each[2] != "compose"]
+    around, fresh, opened = [], True, 0
+    for token, _, role in before[1:]:
+        if role == "open":
+            around.append(token)
+            fresh, opened = True, opened + 1
+        else:
+            around = around[:-1] if role == "stack" else around
+            fresh, opened = False, 0 if role == "shift" else opened
+    possible = set(range(1, VOCABULARY)) if around else set()
+    possible |= {VOCABULARY + k for k in range(labels)} if opened < max_openings else set()
+    possible |= set() if fresh or not around else {around[-1] + labels}
+    return logits.masked_fill(torch.tensor([k not in possible for k in range(len(logits))]), -torch.inf)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("only_possible", [True, False])
+def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
+    model = built(System(partial(TransformerGrammar, POST_NORM, labels=2, max_openings=2, only_possible=only_possible)))
+    expected = sum(naive_log_prob(model, ids, tree) for ids, tree in zip(SENTENCES, TREES, strict=True))
+    loss = model.training_step(batch_of(model, SENTENCES, TREES), 0)
+    torch.testing.assert_close(loss, -expected / 14, rtol=0, atol=1e-6)  # sinusoids are single precision
+
+
+def test_the_loss_reaches_every_parameter(model):
+    model.train()
+    loss = model.training_step(batch_of(model, SENTENCES, TREES), 0)
+    loss.backward()
+    assert not {name for name, each in model.named_parameters() if each.grad is None}
+    assert all(each.grad.isfinite().all() for each in model.parameters())
+
+
+def test_the_number_of_parameters_is_that_of_transformer_xl_and_two_symbols_a_label():
+    network = partial(
+        Transformer, layers=16, width=1024, attention_heads=8, feedforward=4096, dropout=0.0, norm_first=False,
+        positions="relative", scale_embedding=False, output_bias=True, attention_bias=False, init=TransformerXLInit(),
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = TransformerGrammar(network, 32_772, labels=26)
+        authors = TransformerGrammar(network, 32_768 - 52, labels=26)  # their 32,768 symbols include the brackets
+    layer = 3 * 1024**2 + 1024**2 + 1024**2 + 2 * 1024 * 4096 + 4096 + 1024 + 4 * 1024
+    assert sum(each.numel() for each in model.parameters()) == 251_844_612 + 52 * 1025
+    assert sum(each.numel() for each in authors.parameters()) == 16 * layer + 2 * 1024 + 32_768 * 1025
+
+
+# -- teacher forcing --------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_padding_and_the_batch_change_no_score_of_trees(model):
+    batch = batch_of(model, SENTENCES, TREES)
+    found = model.target_log_probs(batch)
+    assert (found[~batch.is_word] == 0).all()
+    for row, (ids, tree) in enumerate(zip(SENTENCES, TREES, strict=True)):
+        alone = model.target_log_probs(batch_of(model, [ids], [tree]))
+        torch.testing.assert_close(found[row, : len(ids) + 1], alone[0], **EXACT)
+    torch.testing.assert_close(model.item_scores(batch).nll[:, 0], -found.sum(1), **EXACT)
+
+
+@torch.no_grad()
+def test_a_symbol_moves_nothing_before_it(one_model):
+    ids, tree = [8, 9, 3, 4, 5], TREE
+    before = one_model.target_log_probs(batch_of(one_model, [ids], [tree]))[0]
+    for place in range(5):
+        other = [10 if k == place else each for k, each in enumerate(ids)]
+        moved = (one_model.target_log_probs(batch_of(one_model, [other], [tree]))[0] - before).abs() > 1e-9
+        assert not moved[:place].any()
+        assert moved[place]
+        assert moved[place + 1]
+    first = [(0, 5, "TOP"), (0, 2, "NP"), (3, 5, "NP")]
+    later = [(0, 5, "TOP"), (0, 2, "NP"), (3, 5, "TOP")]
+    batch = batch_of(one_model, [ids, ids], [first, later])
+    symbols = one_model.symbol_log_probs(batch)
+    moved = (symbols[0] - symbols[1]).abs() > 1e-9
+    predicts = batch.row("targets")[0] >= 0
+    assert not moved[:7].any(), "the bracket is predicted at position 7"
+    assert torch.equal(moved[7:], predicts[7:])
+
+
+@torch.no_grad()
+def test_what_is_within_a_constituent_is_seen_by_its_composition_alone(one_model):
+    tree = [(0, 4, "TOP"), (0, 2, "NP")]
+    found = attention_of(batch_of(one_model, [[3, 4, 5, 6]], [tree]))
+    within = [3, 4]  # (TOP (NP . . NP) NP) . .
+    assert found.visible[0, 5, within].all()
+    assert not found.visible[0, 6:, within].any()
+
+
+@torch.no_grad()
+def test_validation_scores_trees_and_a_test_the_bound(one_model):
+    one_model.beam_size = 2
+    batch = batch_of(one_model, SENTENCES, TREES)
+    kept = []
+    one_model._measure = lambda stage, figures, batch: kept.append(one_model.item_scores(batch).nll)
+    one_model.validation_step(batch, 0)
+    one_model.test_items.update = lambda scores: None
+    one_model.test_step(batch, 0)
+    torch.testing.assert_close(kept[0][:, 0], -one_model.target_log_probs(batch).sum(1), **EXACT)
+    bound = (one_model.log_probs(batch) * batch.is_word).sum(1)
+    torch.testing.assert_close(kept[1][:, 0], -bound, **EXACT)
+
+
+# -- beams ------------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("labels", "max_openings", "ids"), [(2, 2, [8, 9]), (1, 2, [8, 9, 3]), (2, 1, [8, 9, 3])])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wide_beam_sums_over_every_tree(kind, labels, max_openings, ids):
+    model = made(kind, labels=labels, max_openings=max_openings)
+    trees = all_trees(len(ids), labels=NAMES[:labels], max_openings=max_openings)
+    expected = joint(model, ids, trees).sum(1)
+    found, (symbols,) = model.search(batch_of(model, [ids]), beam_size=model.beam_size)
+    assert len(trees) == {(2, 2): 70, (1, 2): 63, (2, 1): 30}[labels, max_openings]
+    assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
+    best = trees[int(expected.argmax())]
+    assert joint(model, ids, [best]).sum() == pytest.approx(expected.max(), abs=1e-10)
+    assert model.best_symbols([ids], eos=0, beam_size=9999) == [symbols]
+    spans = sorted({each[:2] for each in best if each[1] - each[0] > 1})
+    assert model.bracketings([ids, [5]], eos=0, word_starts=[]) == [spans, []]
+
+
+@torch.no_grad()
+def test_scores_of_prefixes_sum_over_their_trees(one_model):
+    ids, found = [8, 9, 3], one_model.log_probs(batch_of(one_model, [[8, 9, 3]]))[0].cumsum(0)
+    assert (found.diff() < 0).all()
+    for length in (1, 2, 3):
+        trees = all_trees(length, labels=NAMES, max_openings=2)
+        expected = joint(one_model, ids[:length], trees)[:, :length].sum(1)
+        assert float(found[length - 1]) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
+
+
+@torch.no_grad()
+def test_bounds_do_not_fall_as_the_beam_grows(one_model):
+    batch, bounds = batch_of(one_model, [[8, 9, 3]]), []
+    for size in (1, 4, 30, 10_000):
+        one_model.beam_size = size
+        bounds.append(float(one_model.log_probs(batch).sum()))
+    assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
+    assert bounds[0] < bounds[-1] - 1e-6
+
+
+@torch.no_grad()
+def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
+    model.word_beam_size, model.fast_track = 3, 2
+    batch = batch_of(model, SENTENCES)
+    found, symbols = model.search(batch, beam_size=5)
+    for row, ids in enumerate(SENTENCES):
+        alone, (own,) = model.search(batch_of(model, [ids]), beam_size=5)
+        torch.testing.assert_close(found[row, : len(ids) + 1], alone[0], **EXACT)
+        assert symbols[row] == own
+    model.beam_size = 5
+    assert model.best_symbols(SENTENCES, eos=0, beam_size=5) == symbols
+
+
+@torch.no_grad()
+def test_a_sentence_without_words_has_no_probability(one_model):
+    one_model.beam_size = 3
+    batch = batch_of(one_model, [[3, 4], [5]])
+    batch = replace(batch, targets=torch.tensor([[3, 4, 0], [0, 0, 0]]))
+    found = one_model.log_probs(batch)
+    assert found[0].isfinite().all()
+    assert found[1, 0] == -torch.inf
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def test_texts_are_written_with_trees_as_they_are_scored(model, caplog):
+    prompts = [[4, 3, 7], [], [5, 5]]
+    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
+        caplog.clear()
+        texts = model.generate(prompts, vocabulary=WORDS, options=options, seeds=range(6), max_new_tokens=3, number=2)
+        cut = sum(len(text.ids) == 3 for text in texts)
+        assert (f"{cut} of 6 texts were cut at 3 new tokens" in caplog.text) is (cut > 0)
+        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
+            whole = [*prompt, *text.ids]
+            assert text.structure[0][:2] == (0, len(whole))
+            assert {label for *_, label in text.structure} <= set(NAMES)
+            found = joint(model, whole, [text.structure])[0]
+            written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
+            assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
+    assert model._longest == 0
+
+
+def test_it_learns_the_trees_of_eight_sentences():
+    torch.manual_seed(1)
+    network = partial(ONE_LAYER, width=32, attention_heads=4, feedforward=32, positions="relative", dropout=0.0)
+    model = TransformerGrammar(network, VOCABULARY, labels=2, beam_size=6, word_beam_size=3, fast_track=1)
+    generator = np.random.default_rng(1)
+    sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
+    trees = [each for each in all_trees(5, labels=NAMES[1:], max_openings=1) if len(each) == 3]
+    chosen = [trees[k] for k in generator.integers(0, len(trees), 8)]
+    batch, optimizer = batch_of(model, sentences, chosen), torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = model.training_step(batch, 0)
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    assert loss.item() < 1
+    found = model.bracketings(sentences, eos=0, word_starts=[])
+    assert found == [sorted({each[:2] for each in tree if each[1] - each[0] > 1}) for tree in chosen]
+    bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=WORDS)
+    assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05
