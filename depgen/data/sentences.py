@@ -17,6 +17,8 @@ class SingleSentences:
         min_words: shorter ones are left out and counted, as headlines and credits often are.
         max_words: longer ones are left out and counted; None for any length.
         max_documents: number of training documents, from the first on, whose sentences are taken; None for all.
+        skipped_documents: number of training documents, from the first on, that others learn from: they are left out
+            before `max_documents` counts.
         name: what results call it; by default the other corpus's name and "sentences".
 
     Raises:
@@ -32,22 +34,24 @@ class SingleSentences:
         min_words: int = 1,
         max_words: int | None = None,
         max_documents: int | None = None,
+        skipped_documents: int = 0,
         name: str | None = None,
     ) -> None:
         if max_words is not None and max_words < max(1, min_words):
             raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
         if max_documents is not None and max_documents < 1:
             raise UserError(f"SingleSentences: expected max_documents of 1 or more, found {max_documents}.")
+        if skipped_documents < 0:
+            raise UserError(f"SingleSentences: expected skipped_documents of 0 or more, found {skipped_documents}.")
         self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
-        self.max_documents = max_documents
+        self.max_documents, self.skipped_documents = max_documents, skipped_documents
         self.name = name or f"{corpus.name} sentences"
         self.form = form_of(corpus)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number, from 1."""
         left_out = 0
-        most = self.max_documents if split == "train" else None
-        for document in islice(self.corpus.documents(split), most):
+        for document in islice(self.corpus.documents(split), *self._part(split)):
             for number, sentence in enumerate(document.sentences, start=1):
                 if len(sentence) < self.min_words or (self.max_words is not None and len(sentence) > self.max_words):
                     left_out += 1
@@ -57,8 +61,16 @@ class SingleSentences:
 
     def fingerprint(self, split: Split) -> str:
         """The other corpus's, and the limits."""
-        first = f" first {self.max_documents}" if split == "train" and self.max_documents is not None else ""
-        return f"sentences {self.min_words} {self.max_words}{first} {self.corpus.fingerprint(split)}"
+        first, end = self._part(split)
+        part = f" after {first}" * bool(first) + ("" if end is None else f" first {end - first}")
+        return f"sentences {self.min_words} {self.max_words}{part} {self.corpus.fingerprint(split)}"
+
+    def _part(self, split: Split) -> tuple[int, int | None]:
+        """The first document of a split that is taken, and the one after the last; None: all to the end."""
+        if split != "train":
+            return 0, None
+        first = self.skipped_documents
+        return first, None if self.max_documents is None else first + self.max_documents
 
 
 def rewritten_documents(
