@@ -288,11 +288,17 @@ class GiLT(LeftToRight):
         embedding: Any = self.backbone.embedding
         return torch.cat((states, F.embedding(tokens, embedding.weight)), -1)
 
-    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
-        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+    def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
+        """The backbone's output with the graphs given."""
+        assert isinstance(batch, GraphBatch)
         assert batch.tapes is not None
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
-        output = self.encode_tokens(batch.inputs, rows, batch.word)
+        return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
+
+    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
+        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+        output = self.encode(batch)
+        assert batch.tapes is not None
         assert output.layers is not None
         tokens = word_log_probs(output.hidden, *self._output, batch.targets)
         before = (batch.first - 1).clamp_min(0)
@@ -587,11 +593,7 @@ class GiLT(LeftToRight):
 
 
 def _at_most(layers: int, **chosen: int | None) -> int:
-    """A number of layers or the number of one; all of them for None.
-
-    Raises:
-        UserError: the backbone has fewer.
-    """
+    """A number of layers or the number of one, all of them for None; raises UserError where the backbone has fewer."""
     ((name, value),) = chosen.items()
     if value is not None and not 1 <= value <= layers:
         raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")

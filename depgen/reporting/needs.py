@@ -9,8 +9,10 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.annotation.supar_structures import SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.annotation.tagger import SpacyTagger
 from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.prompts import Prompts
 from depgen.data.sentence_pairs import SentencePairs
 from depgen.data.vocabulary import SubwordPieces
+from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.evaluation.trees.induced_trees import InducedTrees
 
 _PARSERS: Mapping[type, str] = {
@@ -23,7 +25,9 @@ _PARSERS: Mapping[type, str] = {
 """Classes that load a trained parser, with the argument that names it."""
 _RUNS: Mapping[type, str] = {
     SentencePairs: "encoder",
+    Prompts: "encoder",
     InducedTrees: "run",
+    InducedGraphs: "run",
     PretrainedTransformer: "pretrained",
     SubwordPieces: "tokenizer",
 }
