@@ -84,3 +84,36 @@ def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str =
         assert main(["fit", "--config", str(config)]) == 0
     (run,) = (folder / experiment).iterdir()
     return run
+
+
+def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str = "gpt2", graphs: bool = False) -> Path:
+    """The folder of a run of a GPT-2 of a few thousand parameters, over pieces that it has learnt, under `folder`.
+
+    Args:
+        folder: is made, or exists.
+        corpus: what it learns from, with trees.
+        experiment: the name of the run.
+        graphs: make it a GiLT.
+    """
+    sizes = {"layers": 2, "width": 16, "attention_heads": 2, "max_length": 256, "dropout": 0.1}
+    backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": sizes}
+    vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300}}
+    data = {"corpus": corpus, "vocabulary": vocabulary}
+    model = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": backbone}}
+    if graphs:
+        options = {"backbone": backbone, "feature_size": 4, "beam_size": 2, "tape_layers": 1}
+        model = {"class_path": "depgen.models.gilt.GiLT", "init_args": options}
+        data["annotator"] = {"class_path": "depgen.annotation.trivial.LeftChain"}
+    settings = {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": model,
+        "data": {"class_path": "depgen.data.text.TextData", "init_args": data},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / f"{experiment}.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_RUNS", str(folder))
+        assert main(["fit", "--config", str(config)]) == 0
+    (run,) = (folder / experiment).iterdir()
+    return run

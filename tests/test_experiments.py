@@ -33,7 +33,8 @@ from depgen.training.configuration_digest import settings_digest
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
-from tests.invented_models import write_gpt2, write_udgn_run
+from tests.invented_glue import write_glue
+from tests.invented_models import write_gpt2, write_gpt2_run, write_udgn_run
 from tests.invented_similarity import write_similarity
 
 NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_", "coherence_")
@@ -84,7 +85,9 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("place")
     write_corpora(folder / "data")
     write_similarity(folder / "data" / "sts")
-    write_gpt2(folder / "models" / "gpt2")
+    write_glue(folder / "data" / "glue")
+    for name in ("gpt2", "gpt2-medium"):
+        write_gpt2(folder / "models" / name)
     treebank = {
         split: f"ud_english_ewt/en_ewt-ud-{part}.conllu"
         for split, part in (("train", "train"), ("valid", "dev"), ("test", "test"))
@@ -110,6 +113,9 @@ def place(tmp_path_factory):
         rows = folder / "runs" / "udgn_table1" / "UDGN"
         write_udgn_run(rows / "small-seed1", corpus=corpus)
         shutil.copytree(rows / "small-seed1", rows / "paper-seed1")
+        for name, graphs in (("gpt2_wikinews", False), ("gpt2_wikinews_post", False), ("gilt_gpt2_wikinews", True)):
+            run = write_gpt2_run(folder / "gpt2_runs", corpus=corpus, experiment=name, graphs=graphs)
+            shutil.copytree(run, folder / "runs" / name / "small" / "seed1" / run.name)
         gc.freeze()  # libraries stay: `cleared` need not look through them
         yield folder
         gc.unfreeze()
@@ -166,14 +172,20 @@ def test_it_takes_a_step(number, place, capsys):
     if "demo" in experiment.name:
         options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
     data = settings["data"].get("init_args", {})
-    if loaded := data.get("encoder") or (data.get("annotator") or {}).get("init_args", {}).get("run"):
+    loaded = data.get("encoder") or (data.get("annotator") or {}).get("init_args", {}).get("run")
+    if loaded and "udgn" in loaded:
         run = place / "runs" / "udgn_table1" / "UDGN" / "small-seed1" / "udgn"
         shutil.copytree(run, place / "runs" / loaded, dirs_exist_ok=True)
     if "models.udgn" in text:  # quick: the small size has the same code
         options += ["--model.init_args.width=16", "--model.init_args.layers=2"]
+    if '"rte"' in text:  # small vocabularies begin all numbers alike
+        options += ["--data.init_args.corpus.init_args.verbalisers=[the,cat]"]
     if "CorpusVocabulary" in text:  # of a whole corpus, of which there are a few lines here
         options += ["--data.init_args.vocabulary.init_args.builder.init_args.min_count=1"]
-    if '"pretrained": "gpt2"' in text:
+    if "skipped_documents" in text:  # more than there are here
+        options += ["--data.init_args.corpus.init_args.skipped_documents=0"]
+    if is_pretrained(settings):
+        options += ["--model.init_args.tape_layers=1"] if "GiLT" in text else []
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
         options += [f"--model.init_args.backbone.init_args.{name}={size}" for name, size in sizes.items()]
     assert main(["fit", *experiment.arguments, *options]) == 0, capsys.readouterr().err

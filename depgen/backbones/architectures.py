@@ -1,5 +1,6 @@
 """Configurations and networks of the `transformers` library, by the names that backbones have for their sizes."""
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from torch import nn
 
 from depgen.errors import UserError
 from depgen.hub import WeightsError, load_weights, one_line, quiet_transformers, required_folder
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import best_checkpoint, run_of_name
 
 logger = logging.getLogger(__name__)
 
@@ -104,13 +107,15 @@ def built(config: Any, *, attention: str) -> Any:  # noqa: ANN401
 
 
 def loaded(name: str, wanted: Wanted, *, attention: str) -> Any:  # noqa: ANN401
-    """A pretrained network with as many rows as the vocabulary.
+    """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run.
 
     Raises:
         UserError: it can't be had, or is not of the sizes or the vocabulary wanted.
     """
     from transformers import AutoModelForCausalLM
 
+    if (run := run_of_name(name)) is not None:
+        return _of_run(run, wanted, name, attention=attention)
     folder = required_folder(name, holding="config.json")
     config = _read_configuration(folder, name)
     _refuse_other_sizes(config, wanted, name)
@@ -124,6 +129,32 @@ def loaded(name: str, wanted: Wanted, *, attention: str) -> Any:  # noqa: ANN401
     if config.vocab_size != wanted.vocabulary_size:
         logger.info("%s: %d rows without a token are cut off.", name, config.vocab_size - wanted.vocabulary_size)
         network.resize_token_embeddings(wanted.vocabulary_size)
+    _tie(network, wanted.tied)
+    return network
+
+
+def _of_run(run: Path, wanted: Wanted, name: str, *, attention: str) -> Any:  # noqa: ANN401
+    """The network of a run's best checkpoint, without what its system adds to it."""
+    content = load_checkpoint(best_checkpoint(run))
+    backbone: Any = content["hyper_parameters"].get("backbone")
+    architecture = backbone.get("init_args", {}).get("architecture") if isinstance(backbone, Mapping) else None
+    if architecture is None:
+        raise UserError(
+            f"pretrained: expected a run of a network of transformers (PretrainedTransformer), found another, {run}."
+        )
+    config = configuration(json.loads(architecture))
+    _refuse_other_sizes(config, wanted, name)
+    if config.vocab_size != wanted.vocabulary_size:
+        raise UserError(
+            f"The run {run} has {config.vocab_size} token types, but the data's vocabulary has "
+            f"{wanted.vocabulary_size}. Take the run's own: under data.init_args.vocabulary the class path "
+            f"depgen.data.vocabulary.SubwordPieces with tokenizer: {name}."
+        )
+    _set(config, {**_named(config, _given(wanted.dropouts)), **_known(config, wanted.settings)}, name)
+    network = built(config, attention=attention)
+    place = "backbone.network."
+    weights = {key.removeprefix(place): value for key, value in content["state_dict"].items() if key.startswith(place)}
+    network.load_state_dict(weights)
     _tie(network, wanted.tied)
     return network
 

@@ -117,7 +117,8 @@ class PretrainedTransformer(Backbone):
 
     Args:
         vocabulary_size: number of token types; a pretrained model must have as many, or its own tokenizer must.
-        pretrained: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. None: random weights.
+        pretrained: a folder, one under `$DEPGEN_MODELS`, a hub name in the local cache, or a run of such a network (its
+            folder, or an experiment: the newest), whose best weights are taken. None: random weights.
         model_type: the library's name of the architecture; None: the pretrained one's, or gpt2.
         layers: number of layers.
         width: size of a hidden state.

@@ -18,6 +18,8 @@ class SingleSentences:
         max_words: longer ones are left out and counted; None for any length.
         max_documents: number of training documents, from the first on, whose sentences are taken; None for all.
         test_sentences: number of sentences of the test split, from the first on; None for all.
+        skipped_documents: number of training documents, from the first on, that others learn from: they are left out
+            before `max_documents` counts.
         name: what results call it; by default the other corpus's name and "sentences".
 
     Raises:
@@ -34,13 +36,16 @@ class SingleSentences:
         max_words: int | None = None,
         max_documents: int | None = None,
         test_sentences: int | None = None,
+        skipped_documents: int = 0,
         name: str | None = None,
     ) -> None:
         if max_words is not None and max_words < max(1, min_words):
             raise UserError(f"SingleSentences: no sentence has at least {min_words} words and at most {max_words}.")
         check_at_least(1, max_documents=max_documents, test_sentences=test_sentences)
+        check_at_least(0, skipped_documents=skipped_documents)
         self.corpus, self.min_words, self.max_words = corpus, min_words, max_words
-        self.max_documents, self.test_sentences = max_documents, test_sentences
+        self.max_documents, self.skipped_documents = max_documents, skipped_documents
+        self.test_sentences = test_sentences
         self.name = name or f"{corpus.name} sentences"
         self.form = form_of(corpus)
 
@@ -51,8 +56,7 @@ class SingleSentences:
     def _all(self, split: Split) -> Iterator[Document]:
         """The sentences of a split without the limit on those of the test split."""
         left_out = 0
-        most = self.max_documents if split == "train" else None
-        for document in islice(self.corpus.documents(split), most):
+        for document in islice(self.corpus.documents(split), *self._part(split)):
             for number, sentence in enumerate(document.sentences, start=1):
                 if len(sentence) < self.min_words or (self.max_words is not None and len(sentence) > self.max_words):
                     left_out += 1
@@ -62,9 +66,17 @@ class SingleSentences:
 
     def fingerprint(self, split: Split) -> str:
         """The other corpus's, and the limits."""
-        limit = {"train": self.max_documents, "test": self.test_sentences}.get(split)
-        first = "" if limit is None else f" first {limit}"
-        return f"sentences {self.min_words} {self.max_words}{first} {self.corpus.fingerprint(split)}"
+        first, end = self._part(split)
+        limit = self.test_sentences if split == "test" else None if end is None else end - first
+        part = f" after {first}" * bool(first) + ("" if limit is None else f" first {limit}")
+        return f"sentences {self.min_words} {self.max_words}{part} {self.corpus.fingerprint(split)}"
+
+    def _part(self, split: Split) -> tuple[int, int | None]:
+        """The first document of a split that is taken, and the one after the last; None: all to the end."""
+        if split != "train":
+            return 0, None
+        first = self.skipped_documents
+        return first, None if self.max_documents is None else first + self.max_documents
 
 
 def rewritten_documents(

@@ -20,6 +20,7 @@ from depgen.data.piece_training import BYTES, trained_bpe, trained_unigram
 from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
+from depgen.training.runs import run_of_name
 from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
@@ -32,7 +33,6 @@ VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
 
 Table = list[str] | list[list[str]]
-"""A side table: strings, or rows of strings."""
 
 
 @dataclass(frozen=True)
@@ -269,10 +269,7 @@ def is_unknown(vocabulary: Vocabulary, word: str) -> bool:
 
 @runtime_checkable
 class VocabularyBuilder(Protocol):
-    """How a vocabulary is built from documents; named in YAML by class path.
-
-    A builder with a true attribute `reads_trees` is given annotated documents.
-    """
+    """How a vocabulary is built from documents: annotated ones, where an attribute `reads_trees` is true."""
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """A vocabulary from the documents of the splits that it may see."""
@@ -341,7 +338,7 @@ class SubwordPieces:
 
     Args:
         size: number of types to learn, the special ones and the 256 bytes included; not used with `tokenizer`.
-        tokenizer: path of a `tokenizer.json`, or what `depgen.hub` finds a model's folder by.
+        tokenizer: path of a `tokenizer.json`, a run, or what `depgen.hub` finds a model's folder by.
         eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
         specials: names of further special tokens; a ready tokenizer must have them.
     """
@@ -374,6 +371,8 @@ class SubwordPieces:
 
     def _file(self) -> Path:
         assert self.tokenizer is not None
+        if (run := run_of_name(self.tokenizer)) is not None:
+            return run / "vocabulary" / TOKENIZER_FILE
         path = Path(self.tokenizer).expanduser()
         return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
 

@@ -35,6 +35,8 @@ D7. Arcs in both directions between two words count with the smaller weight in b
     otherwise in training than in inference.
 D8. An arc of a word to itself is left out of graphs, as no search chooses one; it is learnt as absent (`self_loops`).
 D9. Each epoch has another order of batches; the code has one order for all.
+D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by epochs here. Word vectors
+    hold embeddings of tokens without positions; the code adds positions in training, and not when it parses.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +48,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.nn.utils.rnn import pad_sequence
 
@@ -60,59 +62,24 @@ from depgen.decoding.graph_search import Choices, GraphSearch, HypothesisState
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.base import Likelihood
+from depgen.language_models.base import Likelihood, SchedulerFactory
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
 from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
+from depgen.nn.graph_losses import graph_losses
 from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.tape_attention import TapeAttention
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
+from depgen.training.phases import Phase
 from depgen.trees.feature_tapes import DISCONNECTED, FEATURES
 from depgen.trees.sentence import Edge
 
 Feature = Literal["degree", "depth", "distance"]
-
-# -- losses -----------------------------------------------------------------------------------------------------------
-
-
-def graph_losses(
-    scores: GraphScores,
-    from_earlier: Bool[Tensor, "batch words nodes"],
-    to_earlier: Bool[Tensor, "batch words nodes"],
-    counts: Int[Tensor, "batch words"],
-    lengths: Int[Tensor, " batch"],
-    *,
-    self_loops: bool = True,
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch words"]]:
-    """The cross-entropy (nats) of each sentence's arcs, summed over pairs, and of each word's count (Eq. 6).
-
-    Args:
-        scores: of all pairs.
-        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
-        to_earlier: whether it has one to j.
-        counts: of each word's arcs with earlier words.
-        lengths: number of words of each sentence.
-        self_loops: whether the pair of a word and itself counts.
-    """
-    words = counts.size(1)
-    node = torch.arange(words + 1, device=counts.device)
-    word = node[1:, None]
-    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
-    before = is_word & (node < word)
-    with_itself = is_word & (node <= word) if self_loops else before
-    nll = F.binary_cross_entropy_with_logits(
-        scores.from_earlier, from_earlier.to(scores.counts.dtype), reduction="none"
-    )
-    arcs = nll.masked_fill(~before, 0).sum((1, 2))
-    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts.dtype), reduction="none")
-    arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
-    chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
-    return arcs, -chosen.masked_fill(~is_word[..., 0], 0)
-
 
 # -- the system -------------------------------------------------------------------------------------------------------
 
@@ -148,6 +115,11 @@ class GiLT(LeftToRight):
         beam_size: hypotheses about the graph of a text that is scored.
         counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
         scorer_learning_rate: of the scorer of arcs; None: the optimiser's.
+        tape_learning_rate: of the parameters that features add to a pretrained network; None: the optimiser's.
+        tape_rate: what has that rate: `all` of them, as in the paper; or their `projections` while tokens alone are
+            learnt, as in the code.
+        language_modeling_epochs: at the beginning, tokens alone are learnt for this many epochs, with graphs given.
+        language_modeling_scheduler: the schedule of these; None: the same.
         clip: the largest norm of the gradients of language model and scorer, each by itself; None: the trainer's.
         kwargs: see `LeftToRight`.
     """
@@ -180,12 +152,17 @@ class GiLT(LeftToRight):
         beam_size: int = 300,
         counts_per_hypothesis: int | None = 5,
         scorer_learning_rate: float | None = None,
+        tape_learning_rate: float | None = None,
+        tape_rate: Literal["all", "projections"] = "all",
+        language_modeling_epochs: int = 0,
+        language_modeling_scheduler: SchedulerFactory | None = None,
         clip: float | None = None,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
         check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
+        check_at_least(0, language_modeling_epochs=language_modeling_epochs)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
         disconnected = 0 if distance_codes == "shared" else DISCONNECTED
@@ -211,7 +188,13 @@ class GiLT(LeftToRight):
         self.self_loops, self.normalization = self_loops, normalization
         self.weights = token_weight, arc_weight, count_weight
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
-        self.scorer_learning_rate, self.clip = scorer_learning_rate, clip
+        self.rates, self.clip = {"scorer": scorer_learning_rate, "tape": tape_learning_rate}, clip
+        self.tape_rate, self._schedulers = tape_rate, (self._scheduler,)
+        if language_modeling_epochs:
+            first = Phase("language_modeling", language_modeling_epochs, "val/loss")
+            self.phases = first, Phase("joint_modeling", None, "val/loss")
+            own = language_modeling_scheduler
+            self._schedulers = (factory(own, SchedulerFactory) if own else self._scheduler, self._scheduler)
         self._opens_word, self._longest = torch.ones(vocabulary_size, dtype=torch.bool), 0  # of the texts generated now
 
     @property
@@ -219,14 +202,29 @@ class GiLT(LeftToRight):
         """Padded sentences with their words and graphs."""
         return partial(collate_graphs, tapes=self.tapes)
 
+    # -- phases and optimisers ----------------------------------------------------------------------------------------
+
+    @property
+    def tokens_alone(self) -> bool:
+        """Whether the present phase learns from tokens alone, not from arcs and their numbers."""
+        return self.phase < len(self.phases) - 1
+
+    def configure_optimizers(self) -> Any:  # noqa: ANN401
+        """A fresh optimiser and the phase's schedule."""
+        self._scheduler = self._schedulers[self.phase]
+        return super().configure_optimizers()
+
+    def trained_parameters(self) -> list[Parameter]:
+        """All parameters; those of the scorer would only decay where tokens alone are learnt."""
+        spared = {id(each) for each in self.scorer.parameters()} if self.tokens_alone else set()
+        return [each for each in super().trained_parameters() if id(each) not in spared]
+
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
-        """The language model's parameters, and the scorer's with their own learning rate and clip."""
-        own = {id(each) for each in self.scorer.parameters()}
-        trained = self.trained_parameters()
-        parts = [[each for each in trained if (id(each) in own) is scores] for scores in (False, True)]
-        clip = {} if self.clip is None else {"clip": self.clip}
-        rate = {} if self.scorer_learning_rate is None else {"lr": self.scorer_learning_rate}
-        return [{"params": parts[0], **clip}, {"params": parts[1], **clip, **rate}]
+        """The language model's parameters, those for features and the scorer's, by their rates; two clips."""
+        parts: dict[str, nn.Module] = {"scorer": self.scorer}
+        if self.rates["tape"] is not None and (self.tape_rate == "all" or self.tokens_alone):
+            parts["tape"] = self.tape_attention if self.tape_rate == "all" else self.tape_attention.projections
+        return groups_of_parts(self.trained_parameters(), parts, self.rates, clip=self.clip, clipped_apart="scorer")
 
     # -- the network --------------------------------------------------------------------------------------------------
 
@@ -290,11 +288,17 @@ class GiLT(LeftToRight):
         embedding: Any = self.backbone.embedding
         return torch.cat((states, F.embedding(tokens, embedding.weight)), -1)
 
-    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
-        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+    def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
+        """The backbone's output with the graphs given."""
+        assert isinstance(batch, GraphBatch)
         assert batch.tapes is not None
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
-        output = self.encode_tokens(batch.inputs, rows, batch.word)
+        return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
+
+    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
+        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+        output = self.encode(batch)
+        assert batch.tapes is not None
         assert output.layers is not None
         tokens = word_log_probs(output.hidden, *self._output, batch.targets)
         before = (batch.first - 1).clamp_min(0)
@@ -331,7 +335,7 @@ class GiLT(LeftToRight):
             # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
             scale = lengths.sum() / lengths.size(0)
             tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / pairs, counts / words))
-        token_weight, arc_weight, count_weight = self.weights
+        token_weight, arc_weight, count_weight = (self.weights[0], 0.0, 0.0) if self.tokens_alone else self.weights
         loss = (token_weight * tokens + arc_weight * arcs + count_weight * counts).sum()
         return self.log_train(loss, batch.global_tokens)
 
@@ -346,11 +350,11 @@ class GiLT(LeftToRight):
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
-        """The scores of a batch's items: with graphs, tokens, arcs and counts; without, the bound of the tokens."""
+        """The scores of a batch's items: with graphs, of what the phase learns; without, the bound of the tokens."""
         assert isinstance(batch, GraphBatch)
         if batch.tapes is None:
             return super().item_scores(batch)
-        nll = sum(map(precise, self._sentence_losses(batch)))
+        nll = sum(map(precise, self._sentence_losses(batch)[: 1 if self.tokens_alone else 3]))
         assert isinstance(nll, Tensor)
         return self.scores_of_items(batch, nll)
 
@@ -589,11 +593,7 @@ class GiLT(LeftToRight):
 
 
 def _at_most(layers: int, **chosen: int | None) -> int:
-    """A number of layers or the number of one; all of them for None.
-
-    Raises:
-        UserError: the backbone has fewer.
-    """
+    """A number of layers or the number of one, all of them for None; raises UserError where the backbone has fewer."""
     ((name, value),) = chosen.items()
     if value is not None and not 1 <= value <= layers:
         raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")

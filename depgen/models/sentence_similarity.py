@@ -18,10 +18,8 @@ Deviations
     D4. The network over pairs is as wide as the encoder's states, 512 in the code.
 """
 
-import json
 import logging
 import math
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -30,12 +28,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from depgen.aliases import settings_today
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
 from depgen.data.sts import TEST_SETS
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
+from depgen.language_models.networks_of_runs import architecture_of, built
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
@@ -49,61 +47,9 @@ HIGHEST = 5.0
 """The similarity of two sentences that say the same."""
 READ_AT_ONCE = 4
 """Parts of a batch, by length, in which sentences are read."""
-_NOT_BUILT_BY = ("optimizer", "scheduler")
 
 Finetune = Literal["full", "frozen_parser", "classifier"]
 CORRELATIONS = ("spearman", "pearson", "unseen_spearman", "unseen_pearson")
-
-
-# -- the encoder ------------------------------------------------------------------------------------------------------
-
-
-def architecture_of(content: Mapping[str, Any], *, origin: Path) -> str:
-    """The class and the settings that a masked language model's network is built from, as JSON.
-
-    Args:
-        content: of a checkpoint.
-        origin: its file, for messages.
-
-    Raises:
-        UserError: the checkpoint is of another kind of system.
-    """
-    settings: dict[str, Any] = content.get("hyper_parameters") or {}
-    kept = {name: value for name, value in settings.items() if name not in (*_NOT_BUILT_BY, "_instantiator")}
-    if _masked_language_model(kept) is None:
-        raise UserError(
-            f"{origin}: expected a masked language model, such as UDGN, found {kept.get('_class_path', 'another')}."
-            " Name a run of one by data.init_args.encoder."
-        )
-    return json.dumps(kept, sort_keys=True)
-
-
-def built(architecture: str) -> MaskedLanguageModel:
-    """The network of an architecture, with random weights."""
-    from lightning.pytorch.cli import instantiate_module
-
-    settings = settings_today(json.loads(architecture))
-    kind = _masked_language_model(settings)
-    if kind is None:
-        raise UserError(f"There is no masked language model {settings.get('_class_path')}: import it first.")
-    network: MaskedLanguageModel = instantiate_module(
-        kind, {name: value for name, value in settings.items() if name != "_class_path"}
-    )
-    return network
-
-
-def _masked_language_model(settings: dict[str, Any]) -> type[MaskedLanguageModel] | None:
-    """The class that settings name, among those that are there: a checkpoint never has anything else imported."""
-    path = settings.get("_class_path")
-    return next(
-        (kind for kind in _descendants(MaskedLanguageModel) if f"{kind.__module__}.{kind.__name__}" == path), None
-    )
-
-
-def _descendants(kind: type[MaskedLanguageModel]) -> Iterator[type[MaskedLanguageModel]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _descendants(each)
 
 
 # -- networks ---------------------------------------------------------------------------------------------------------
@@ -202,11 +148,13 @@ class SentenceSimilarity(LanguageModel):
         weights, files = None, list[Path]()
         if self.architecture is None:
             content, origin = self._data().encoder_content(), self._data().encoder_checkpoint
-            self.architecture = self.hparams["architecture"] = architecture_of(content, origin=origin)
+            self.architecture = self.hparams["architecture"] = architecture_of(
+                content, MaskedLanguageModel, origin=origin, expected="a masked language model, such as UDGN"
+            )
             weights, files = content["state_dict"], [origin]
             log.info("Encoder: %s", origin)
         with classes_checked(*files):
-            self.encoder = built(self.architecture)
+            self.encoder = built(self.architecture, MaskedLanguageModel)
         if self.encoder.needs_trees:
             raise UserError(
                 f"The encoder is a {type(self.encoder).__name__} that reads by given trees (mask_from: trees), and "

@@ -1,5 +1,6 @@
 """One row of a table at one size and seed: its files, and the commands that make them, each skipped once done."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,11 @@ class Job:
         return _needed(self.config, self)
 
     @property
+    def trained_before(self) -> list[Training]:
+        """The same and what these load, each after what it loads."""
+        return list(_trained_before(self.config, self))
+
+    @property
     def training(self) -> Training:
         """The training of the row's experiment, with the runs that it loads as far as they are at hand."""
         return _training(self.name, self.config, self)
@@ -107,6 +113,13 @@ def _needed(experiment: Experiment, job: Job) -> dict[str, Training]:
     return found
 
 
+def _trained_before(experiment: Experiment, job: Job) -> Iterator[Training]:
+    """The trainings that an experiment needs at a job's seed, deepest first."""
+    for each in _needed(experiment, job).values():
+        yield from _trained_before(each.experiment, job)
+        yield _training(each.name, each.experiment, job)  # by what is at hand now
+
+
 def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
     """The job's finished run: found, continued or trained, after the runs that it loads.
 
@@ -119,7 +132,7 @@ def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
         UserError: a training failed.
         filelock.Timeout: another process trains it, and this one does not wait.
     """
-    for other in job.needed.values():
+    for other in _trained_before(job.config, job):
         experiment_runs.fit(other, depgen, wait=wait)
     return experiment_runs.fit(job.training, depgen, wait=wait)
 

@@ -8,7 +8,11 @@ from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.annotation.supar_structures import SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.annotation.tagger import SpacyTagger
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.prompts import Prompts
 from depgen.data.sentence_pairs import SentencePairs
+from depgen.data.vocabulary import SubwordPieces
+from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.evaluation.trees.induced_trees import InducedTrees
 
 _PARSERS: Mapping[type, str] = {
@@ -19,8 +23,15 @@ _PARSERS: Mapping[type, str] = {
     SuparConstituencyAnnotator: "path",
 }
 """Classes that load a trained parser, with the argument that names it."""
-_RUNS: Mapping[type, str] = {SentencePairs: "encoder", InducedTrees: "run"}
-"""Classes that load a run of another experiment, with the argument that names it."""
+_RUNS: Mapping[type, str] = {
+    SentencePairs: "encoder",
+    Prompts: "encoder",
+    InducedTrees: "run",
+    InducedGraphs: "run",
+    PretrainedTransformer: "pretrained",
+    SubwordPieces: "tokenizer",
+}
+"""Classes that may load a run of another experiment, with the argument that names it."""
 
 
 def parsers_in(settings: Mapping[str, Any]) -> list[str]:
@@ -35,13 +46,13 @@ def parsers_in(settings: Mapping[str, Any]) -> list[str]:
 
 
 def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The runs that settings load, by the dotted name of the option that names each.
+    """What settings load that may be a run, by the dotted name of the option that names each.
 
     >>> pairs = {"class_path": "depgen.data.sentence_pairs.SentencePairs", "init_args": {"encoder": "udgn_ptb/small"}}
     >>> runs_in({"data": pairs})
     {'data.init_args.encoder': 'udgn_ptb/small'}
     """
-    return {option: str(name) for option, name in _named(settings, _RUNS)}
+    return {option: str(name) for option, name in _named(settings, _RUNS) if name is not None}
 
 
 def _named(settings: Any, classes: Mapping[type, str], place: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401

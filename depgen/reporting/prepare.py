@@ -123,7 +123,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
     definition, size = jobs[0].definition, jobs[0].size
     measures = {column.measure or column.key for column in definition.columns} if definition.generation else set()
     experiments = {job.training.place: job.config for job in jobs}
-    experiments |= {each.place: each.experiment for job in jobs for each in job.needed.values()}
+    experiments |= {each.place: each.experiment for job in jobs for each in job.trained_before}
     others = list[Preparation]()
     if "union" in measures and options.union is None:
         experiments["union"] = scorer = Experiment(experiments_root() / UNION_CONFIGS[size])
@@ -186,7 +186,9 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
         shared.setdefault(job.row.name, []).append(job)
     known = minutes_of_rows(first.definition, first.size)
     lines = [_line(row, each, known.get(row)) for row, each in shared.items()]
-    loaded = {each.place: each for job in trained for each in job.needed.values() if each.finished() is None}
+    own = {job.training.place for job in trained}
+    before = [each for job in trained for each in job.trained_before if each.place not in own]
+    loaded = {each.place: each for each in before if each.finished() is None}
     lines = [
         *(f"train     {each.name}, whose run other rows load: of unknown length" for each in loaded.values()),
         *lines,

@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,7 +93,7 @@ def processor_seconds(path: Path) -> float | None:
 def beginning_of(config: Path | Experiment) -> str | None:
     """What a network that may begin from pretrained weights began from; None for every other network.
 
-    Of a folder that is its name alone, as results are read on other machines.
+    Of a folder that is its name alone, as results are read on other machines; of a run, its experiment and its size.
     """
     found: Any = settings_of(config)
     for name in ("model", "init_args", "backbone", "init_args"):
@@ -102,6 +103,8 @@ def beginning_of(config: Path | Experiment) -> str | None:
     if found["pretrained"] is None:
         return "random weights"
     name = str(found["pretrained"])
+    if run := re.fullmatch(r"([^/]+/[^/]+)/seed\d+/[^/]+", name):
+        return run[1]
     return Path(name).name if names_a_folder(name) else name
 
 

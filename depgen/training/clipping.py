@@ -1,9 +1,10 @@
 """Gradient norms clipped group by group, for systems with parts that are clipped apart."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from depgen.errors import UserError
@@ -48,3 +49,30 @@ def clip_groups(optimizer: Optimizer, *, others: float | None = None) -> None:
     for part, parameters in parts.items():
         if limit := limits[part]:
             torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+
+def groups_of_parts(
+    parameters: Sequence[nn.Parameter],
+    parts: Mapping[str, nn.Module],
+    rates: Mapping[str, float | None],
+    *,
+    clip: float | None,
+    clipped_apart: str,
+) -> list[dict[str, Any]]:
+    """Parameter groups of an optimiser: all that is in no part, then each part; none is empty.
+
+    Args:
+        parameters: those that are trained.
+        parts: of the network, by name; no two share a parameter.
+        rates: the learning rate of a part; None: the optimiser's.
+        clip: the largest norm of the gradients, of one part and of all others together; None: the trainer's.
+        clipped_apart: that part.
+    """
+    part_of = {id(each): name for name, part in parts.items() for each in part.parameters()}
+    groups = []
+    for name in ("", *parts):
+        held = [each for each in parameters if part_of.get(id(each), "") == name]
+        clips = {} if clip is None else {"clip": clip, "clip_name": name if name == clipped_apart else "others"}
+        rate = {} if rates.get(name) is None else {"lr": rates[name]}
+        groups.append({"params": held, **clips, **rate})
+    return [each for each in groups if each["params"]]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError, did_you_mean
+from depgen.hub import model_folder
 from depgen.locations import file_sha256, json_object, runs_root, write_atomically
 from depgen.processes import process_rank
 
@@ -270,6 +271,21 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
         "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."
     )
+
+
+def run_of_name(name: str) -> Path | None:
+    """The run that weights are named by, as `find_run` finds it; None for a folder of weights, or where there is none.
+
+    Args:
+        name: of a run or of a pretrained model, which `depgen.hub.model_folder` finds; models come first.
+    """
+    path, folder = Path(name).expanduser(), model_folder(name)
+    if path.is_file() or (folder is not None and (folder / "config.json").is_file()):
+        return None
+    try:
+        return find_run(path)
+    except UserError:
+        return None
 
 
 def run_of_checkpoint(checkpoint: Path) -> Path | None:

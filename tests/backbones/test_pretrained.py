@@ -10,8 +10,12 @@ from transformers import AutoModelForCausalLM
 
 from depgen.backbones import pretrained as module
 from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.vocabulary import SubwordPieces
 from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import best_checkpoint
 from tests.backbones.conftest import VOCABULARY, words
+from tests.invented_models import write_gpt2, write_gpt2_run, write_udgn_run
 
 ARCHITECTURES = {
     "gpt2": {"dropout": 0.0, "settings": {"scale_attn_by_inverse_layer_idx": True}},
@@ -346,3 +350,61 @@ def test_texts_beyond_the_positions_are_refused():
     assert small("mistral", settings={"sliding_window": 5}).max_length == 5
     with pytest.raises(ValueError, match="layer 3 requested, found 3"):
         model(words(1, 3), attention_layer=3)
+
+
+# -- begun from a run -------------------------------------------------------------------------------------------------
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of runs: of a GPT-2, and of another system."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_gpt2_run(folder, corpus=STORIES)
+    write_udgn_run(folder, corpus=STORIES)
+    return folder
+
+
+@pytest.fixture
+def run(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("DEPGEN_RUNS", str(runs))
+    monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))
+    (found,) = (runs / "gpt2").iterdir()
+    return found
+
+
+@torch.no_grad()
+def test_the_best_weights_of_a_run_are_taken_by_name_and_by_folder(run):
+    vocabulary = SubwordPieces(tokenizer="gpt2").build(())
+    assert vocabulary.files()["tokenizer.json"] == (run / "vocabulary" / "tokenizer.json").read_text()
+    kept = load_checkpoint(best_checkpoint(run))["state_dict"]
+    tokens = torch.arange(12).view(2, 6)
+    for name in ("gpt2", str(run), f"gpt2/{run.name}"):
+        torch.manual_seed(5)
+        network = PretrainedTransformer(vocabulary.size, pretrained=name, dropout=0.4).eval()
+        assert (network.attention_layers, network.width, network.max_length) == (2, 16, 256)
+        assert network.config.resid_pdrop == 0.4
+        for key, value in network.network.state_dict().items():
+            assert torch.equal(value, kept[f"backbone.network.{key}"])
+        torch.testing.assert_close(logits(network, tokens), library(network)(tokens).logits)
+    alone = PretrainedTransformer(vocabulary.size, **network.arguments_found)
+    assert alone.config.resid_pdrop == 0.4, "a checkpoint carries what it found"
+
+
+def test_a_folder_of_weights_comes_before_a_run_of_that_name(run, tmp_path):
+    write_gpt2(tmp_path / "gpt2", width=8)
+    vocabulary = SubwordPieces(tokenizer="gpt2", eos_token="<|endoftext|>").build(())
+    assert vocabulary.files()["tokenizer.json"] == (tmp_path / "gpt2" / "tokenizer.json").read_text()
+    assert PretrainedTransformer(vocabulary.size, pretrained="gpt2").width == 8
+
+
+@pytest.mark.parametrize(("name", "vocabulary", "options", "said"), [
+    ("gpt2", 299, {}, r"gpt2/.* has 300 token types, but .* has 299.*tokenizer: gpt2"),
+    ("gpt2", 300, {"layers": 3}, "gpt2 has num_hidden_layers 2, not 3"),
+    ("udgn", 300, {}, r"pretrained: expected a run of a network of transformers.*udgn/"),
+    ("absent", 300, {}, "No pretrained model absent"),
+])  # fmt: skip
+def test_runs_that_do_not_serve_are_refused(run, name, vocabulary, options, said):
+    with pytest.raises(UserError, match=said):
+        PretrainedTransformer(vocabulary, pretrained=name, **options)

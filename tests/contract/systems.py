@@ -28,6 +28,7 @@ from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.prompted import PromptedModel
 from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
@@ -89,6 +90,13 @@ BOTH_SIDES = partial(Transformer, layers=1, width=8, attention_heads=2, feedforw
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
+GPT2_BLOCK = {
+    "class_path": "depgen.backbones.pretrained.PretrainedTransformer",
+    "init_args": {"layers": 2, "width": 8, "attention_heads": 2, "max_length": 40},
+}
+GPT2_OF_PROMPTS = json.dumps(
+    {"_class_path": "depgen.models.causal_lm.CausalLM", "vocabulary_size": VOCABULARY, "backbone": GPT2_BLOCK}
+)
 
 GILT_SIZES = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, "beam_size": 4}
 
@@ -162,6 +170,7 @@ SYSTEMS: dict[str, System] = {
         lambda model, ids: all_trees(len(ids), labels=LABELS, max_openings=1),
     ),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
+    "prompts": System(partial(PromptedModel, architecture=GPT2_OF_PROMPTS, verbalisers=[2, 3])),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 

@@ -45,15 +45,32 @@ def test_the_first_documents_are_those_of_training_alone():
         SingleSentences(STORIES, test_sentences=0)
 
 
+def test_documents_of_others_are_skipped_in_training_alone():
+    whole = [document.identifier for document in SingleSentences(STORIES).documents("train")]
+    part = SingleSentences(STORIES, skipped_documents=1, max_documents=2)
+    kept = [document.identifier for document in part.documents("train")]
+    assert kept == [name for name in whole if name.startswith(("generated-train-1:", "generated-train-2:"))]
+    first = [document.identifier for document in SingleSentences(STORIES, max_documents=1).documents("train")]
+    rest = [document.identifier for document in SingleSentences(STORIES, skipped_documents=1).documents("train")]
+    assert first + rest == whole
+    for split in ("valid", "test"):
+        assert part.fingerprint(split) == SingleSentences(STORIES).fingerprint(split)
+        assert len(list(part.documents(split))) == len(list(SingleSentences(STORIES).documents(split)))
+    with pytest.raises(UserError, match="skipped_documents of 0 or more, found -1"):
+        SingleSentences(STORIES, skipped_documents=-1)
+
+
 def test_the_fingerprint_holds_the_limits_and_the_text():
     others = [
         SingleSentences(STORIES),
         SingleSentences(STORIES, min_words=2),
         SingleSentences(STORIES, max_words=9),
         SingleSentences(STORIES, max_documents=3),
+        SingleSentences(STORIES, max_documents=3, skipped_documents=1),
+        SingleSentences(STORIES, skipped_documents=1),
         SingleSentences(GeneratedStories(train=5, valid=2, test=2)),
     ]
-    assert len({corpus.fingerprint("train") for corpus in others}) == 5
+    assert len({corpus.fingerprint("train") for corpus in others}) == 7
     assert SingleSentences(STORIES).fingerprint("test") == others[0].fingerprint("test")
 
 

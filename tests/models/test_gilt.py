@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
 from depgen.data.vocabulary import Vocabulary
@@ -21,6 +22,9 @@ XL = partial(
     Transformer, layers=3, width=8, attention_heads=2, feedforward=12, dropout=0.0, positions="relative",
     attention_bias=False, norm_first=False, scale_embedding=False, output_bias=True,
 )  # fmt: skip
+GPT2 = partial(
+    PretrainedTransformer, layers=4, width=8, attention_heads=2, max_length=40, dropout=0.0, attention_dropout=0.0
+)
 GRAPHS = [
     ([3, 4, 5, 6, 7], [(0, 3), (3, 1), (2, 1), (3, 5), (4, 5)]),
     ([8, 3], [(1, 2), (2, 1), (0, 2)]),
@@ -30,11 +34,11 @@ GRAPHS = [
 """Token ids and arcs: the fixture, arcs in both directions, a word alone, and a self-loop."""
 
 
-def system(**options):
+def system(network=XL, **options):
     """A small system in double precision, whose parameters are so large that each part shows."""
     torch.manual_seed(1)
     options = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, "beam_size": 3, **options}
-    model = GiLT(XL, 14, **options).double().eval()
+    model = GiLT(network, 14, **options).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return model
@@ -237,9 +241,10 @@ def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("network", "options"), [(XL, {}), (GPT2, {}), (GPT2, {"tape_layers": 2, "bilinear": "full"})])
 @torch.no_grad()
-def test_the_beam_with_given_arcs_scores_as_training_does():
-    model = system()
+def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
+    model = system(network, **options)
     batch = batch_of(model)
     tokens, scores = model.teacher_forced(batch)
     counts = scores.counts.log_softmax(-1)
@@ -306,6 +311,97 @@ def test_a_words_graph_moves_nothing_before_the_word():
         assert not any(moved[:word])
         assert moved[word]
         assert torch.equal(before[1].counts[0, :word], after[1].counts[0, :word])
+
+
+@torch.no_grad()
+def test_the_last_token_of_the_longest_sentence_has_its_row_of_the_tape():
+    model = system(GPT2)
+    ids, arcs = GRAPHS[0]
+    before = model.teacher_forced(batch_of(model, [(ids, arcs)]))[0][0]
+    after = model.teacher_forced(batch_of(model, [(ids, [*arcs, (1, 5)])]))[0][0]
+    assert torch.equal(before[:5], after[:5])
+    assert before[5] != after[5]
+
+
+@torch.no_grad()
+def test_word_vectors_hold_the_embedding_without_positions_in_training_and_in_the_beam():
+    model, found = system(GPT2), []
+    ids = [4, 4, 4]
+    model.scorer.register_forward_pre_hook(lambda scorer, given: found.append(given[0]))
+    batch = batch_of(model, [(ids, [])])
+    model.teacher_forced(batch)
+    width = model.backbone.width
+    embedding = model.backbone.network.transformer.wte.weight[4]
+    assert torch.equal(found[0][0, :, 2 * width :], embedding.expand(3, -1))
+    state = model.beginning(batch.inputs[:, 0], words=3)
+    assert torch.equal(model.word_vectors(state.states, batch.inputs[:, 1])[0, 2 * width :], embedding)
+
+
+@torch.no_grad()
+def test_gpt2_sees_features_in_its_last_layers_alone():
+    model = system(GPT2, tape_layers=2)
+    tokens, one, other = ([4, 3, 5], [(0, 1), (1, 2)], [(0, 1), (2, 1)])
+    states = [
+        model.encode_tokens(
+            batch.inputs, batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, 3, -1, 4)), batch.word
+        ).layers
+        for batch in (batch_of(model, [(tokens, arcs)]) for arcs in (one, other))
+    ]
+    same = [torch.equal(*layers) for layers in zip(*states, strict=True)]
+    assert same == [True, True, True, False, False]
+
+
+# -- phases -----------------------------------------------------------------------------------------------------------
+
+
+def adam(groups):
+    return torch.optim.AdamW(groups, lr=1.0)
+
+
+def factors(model):
+    """The learning rates of the phase's first step, by the number of parameters of each group."""
+    found = model.configure_optimizers()
+    return {sum(each.numel() for each in group["params"]): group["lr"] for group in found["optimizer"].param_groups}
+
+
+def test_tokens_alone_are_learnt_first_by_their_own_schedule():
+    schedules = {
+        "scheduler": partial(torch.optim.lr_scheduler.ConstantLR, factor=0.5),
+        "language_modeling_scheduler": partial(torch.optim.lr_scheduler.ConstantLR, factor=0.25),
+    }
+    model = system(
+        GPT2, optimizer=adam, **schedules, language_modeling_epochs=1, tape_learning_rate=8.0, scorer_learning_rate=4.0,
+        tape_rate="projections",
+    )  # fmt: skip
+    assert [(each.name, each.epochs) for each in model.phases] == [("language_modeling", 1), ("joint_modeling", None)]
+    batch = batch_of(model)
+    tokens, arcs, counts = (each.sum().item() for each in model._sentence_losses(batch))
+    scorer, projections, whole = (
+        sum(each.numel() for each in part.parameters())
+        for part in (model.scorer, model.tape_attention.projections, model)
+    )
+    model.enter_phase(0)
+    assert model.training_step(batch, 0).item() == pytest.approx(tokens / 16)
+    assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens)
+    assert factors(model) == {whole - scorer - projections: 0.25, projections: 2.0}
+    model.enter_phase(1)
+    expected = (tokens + 0.4 * arcs + 0.4 * counts) / 16
+    assert model.training_step(batch, 0).item() == pytest.approx(expected)
+    assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens + arcs + counts)
+    assert factors(model) == {whole - scorer: 0.5, scorer: 2.0}
+
+
+def test_all_parameters_for_features_have_their_rate_and_the_language_models_clip():
+    model = system(GPT2, optimizer=adam, tape_learning_rate=8.0, clip=3.0)
+    tape = sum(each.numel() for each in model.tape_attention.parameters())
+    scorer = sum(each.numel() for each in model.scorer.parameters())
+    whole = sum(each.numel() for each in model.parameters())
+    groups = model.parameter_groups()
+    sizes = [sum(each.numel() for each in group["params"]) for group in groups]
+    assert sizes == [whole - tape - scorer, scorer, tape]
+    assert [group.get("lr") for group in groups] == [None, None, 8.0]
+    assert groups[0]["clip_name"] == groups[2]["clip_name"] != groups[1]["clip_name"]
+    assert {group["clip"] for group in groups} == {3.0}
 
 
 @torch.no_grad()

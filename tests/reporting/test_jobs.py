@@ -260,6 +260,37 @@ def test_the_run_that_an_experiment_loads_is_trained_first_and_once(job, parsed,
     assert parsed.training.digest != digest, "its trees come from another run"
 
 
+def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, project, depgen):
+    settings = yaml.safe_load(parsed.config.file.read_text())
+    settings["data"]["init_args"]["annotator"]["init_args"]["run"] = "parsed_toy/small"
+    (project / "experiments/third_toy.yaml").write_text(yaml.safe_dump(settings))
+    (project / "experiments/tables/fine.yaml").write_text(FINE.replace("parsed_toy", "third_toy"))
+    definition = load_definition("fine")
+    third = Job(definition, definition.row("Parsed"), "small", 2)
+    assert [each.place for each in third.trained_before] == ["dm_toy/small/seed2", "parsed_toy/small/seed2"]
+    calls = []
+
+    def quick(arguments, environment):
+        """Train what loads no run, and let the others be that very run under another configuration."""
+        calls.append(arguments)
+        if arguments[2] == "experiments/dm_toy.yaml":
+            return depgen(arguments, environment)
+        if arguments[2] == "experiments/third_toy.yaml":
+            raise UserError("not trained here")
+        root = project / "runs" / "parsed_toy" / "small" / "seed2"
+        shutil.copytree(finished_run(job), root / "2026-01-05")
+        return None
+
+    with pytest.raises(UserError, match="not trained here"):
+        fit(third, quick)
+    option = "--data.init_args.annotator.init_args.run"
+    assert [arguments[2] for arguments in calls] == [
+        f"experiments/{name}_toy.yaml" for name in ("dm", "parsed", "third")
+    ]
+    assert f"{option}={finished_run(job).relative_to('runs')}" in calls[1]
+    assert f"{option}=parsed_toy/small/seed2/2026-01-05" in calls[2]
+
+
 def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
     content = parsed.config.file.read_text()
     parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))

@@ -1,0 +1,61 @@
+"""The network of a trained system, for another one that is built on it and fine-tunes it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from depgen.aliases import settings_today
+from depgen.errors import UserError
+from depgen.language_models.base import LanguageModel
+
+_Kind = TypeVar("_Kind", bound=LanguageModel)
+_NOT_BUILT_BY = ("optimizer", "scheduler", "_instantiator")
+
+
+def architecture_of(content: Mapping[str, Any], kind: type[LanguageModel], *, origin: Path, expected: str) -> str:
+    """The class and the settings that a system's network is built from, as JSON.
+
+    Args:
+        content: of a checkpoint.
+        kind: what the system has to be.
+        origin: the checkpoint's file, for messages.
+        expected: the kind in words, with its article.
+
+    Raises:
+        UserError: the checkpoint is of another kind of system.
+    """
+    settings: dict[str, Any] = content.get("hyper_parameters") or {}
+    kept = {name: value for name, value in settings.items() if not name.endswith(_NOT_BUILT_BY)}
+    if _class_of(kept, kind) is None:
+        raise UserError(
+            f"{origin}: expected {expected}, found {kept.get('_class_path', 'another')}."
+            " Name a run of one by data.init_args.encoder."
+        )
+    return json.dumps(kept, sort_keys=True)
+
+
+def built(architecture: str, kind: type[_Kind]) -> _Kind:
+    """The network of an architecture, with random weights."""
+    from lightning.pytorch.cli import instantiate_module
+
+    settings = settings_today(json.loads(architecture))
+    found = _class_of(settings, kind)
+    if found is None:
+        raise UserError(f"There is no system {settings.get('_class_path')} of this kind: import it first.")
+    network: _Kind = instantiate_module(
+        found, {name: value for name, value in settings.items() if name != "_class_path"}
+    )
+    return network
+
+
+def _class_of(settings: Mapping[str, Any], kind: type[_Kind]) -> type[_Kind] | None:
+    """The class that settings name, among those that are there: a checkpoint never has anything else imported."""
+    path = settings.get("_class_path")
+    return next((each for each in _descendants(kind) if f"{each.__module__}.{each.__name__}" == path), None)
+
+
+def _descendants(kind: type[_Kind]) -> Iterator[type[_Kind]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _descendants(each)
