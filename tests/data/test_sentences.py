@@ -56,7 +56,7 @@ def test_documents_of_others_are_skipped_in_training_alone():
     for split in ("valid", "test"):
         assert part.fingerprint(split) == SingleSentences(STORIES).fingerprint(split)
         assert len(list(part.documents(split))) == len(list(SingleSentences(STORIES).documents(split)))
-    with pytest.raises(UserError, match="skipped_documents of 0 or more, found -1"):
+    with pytest.raises(UserError, match="skipped_documents: expected at least 0"):
         SingleSentences(STORIES, skipped_documents=-1)
 
 
