@@ -255,7 +255,7 @@ def _kept(
     for seed in results if seeds is None else seeds:
         kept = texts_of(results[seed], study.top_p) if seed in results else None
         if kept is not None and (study.contexts is None or kept.prompts is not None):
-            made = f"{results[seed].hardware}, {results[seed].date}, commit {results[seed].commit}"
+            made = f"{results[seed].hardware}, {results[seed].date}"
             return _Kept(row, seed, kept.texts, None if study.contexts is None else kept.prompts, made)
     return None
 
@@ -274,8 +274,7 @@ def _written(
                 study.invented, seed=study.seed + seed, max_new_tokens=how.max_new_tokens,
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip
-            facts, day = facts_of(run), str(read_record(run).get("finished", "unknown"))[:10]
-            made = f"{facts.hardware}, {day}, commit {facts.commit}"
+            made = f"{facts_of(run).hardware}, {str(read_record(run).get('finished', 'unknown'))[:10]}"
             return _Kept(row, seed, tuple(each.text for each in found), tuple(study.invented), made)
     return None
 
@@ -370,10 +369,10 @@ def _notes(
     seeds = "; ".join(f"{each.row.name} {each.seed}" for each in kept)
     drawn = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
     invented = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
-    machines = [
-        f"{made} ({'; '.join(each.row.name for each in kept if each.made == made)})"
-        for made in dict.fromkeys(each.made for each in kept)
-    ]
+    places = {
+        made: [each.row.name for each in kept if each.made == made] for made in {each.made: None for each in kept}
+    }
+    machines = [made if len(places) == 1 else f"{made} ({'; '.join(names)})" for made, names in places.items()]
     lines = [
         f"{invented if study.invented else drawn}. Published texts: {study.source}",
         f"Texts of {definition.table}, nucleus {top_p}; seeds of training: {seeds}",

@@ -1,6 +1,7 @@
 """What is printed below a table: its marks, what does not compare, what is missing, verdicts, and the runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -111,8 +112,8 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
                 "gains in the verdicts: positive where the system named first is better, also where lower figures are "
                 "better"
             )
-    if any(len(judges_of(ours, column.key)) > 1 for column in definition.columns):
-        yield "ᵃ ᵇ: judged by different models (see Settings), not compared with one another"
+    if judges := max((len(judges_of(ours, column.key)) for column in definition.columns), default=0):
+        yield f"{' '.join(_LETTERS[:judges])}: judged by different models (see Settings), not compared with one another"
     if partial:
         yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
@@ -275,18 +276,17 @@ def reason_of(ours: Ours, row: Row, column: Column) -> str | None:
 
 def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterator[str]:
     """Which measures of which systems do not compare, and why."""
-    order = [row.name for row in ours.definition.rows]
-    headers = _grouped(
-        (
-            (item.incomparable, " / ".join(sorted((item.row, item.other), key=order.index))),
-            ours.definition.column(item.column).header,
-        )
-        for item in comparisons
-        if item.incomparable is not None
-    )
-    pairs = _grouped(((reason, tuple(measures)), names) for (reason, names), measures in headers.items())
-    for (reason, kinds), each in pairs.items():
-        yield f"{_listed(kinds)}, {reason}: {_listed(each)}"
+    rows = [row.name for row in ours.definition.rows]
+    found = [each for each in comparisons if each.incomparable is not None]
+    for reason, columns in _grouped((str(each.incomparable), each.column) for each in found).items():
+        headers = [column.header for column in ours.definition.columns if column.key in columns]
+        pairs = [sorted((each.row, each.other), key=rows.index) for each in found if each.incomparable == reason]
+        listed = " | ".join(dict.fromkeys(" / ".join(pair) for pair in sorted(pairs, key=partial(_places, rows))))
+        yield f"{_listed(headers)}, {reason}: {listed}"
+
+
+def _places(rows: Sequence[str], pair: Sequence[str]) -> list[int]:
+    return [rows.index(name) for name in pair]
 
 
 def judges_of(ours: Ours, measure: str) -> dict[str, str]:
@@ -303,7 +303,8 @@ def _settings(ours: Ours) -> Iterator[str]:
             (result.settings[column.key], result.row) for result in ours.results if column.key in result.settings
         )
         letters = judges_of(ours, column.key)
-        for setting, names in sorted(settings.items()):
+        for setting in (*(each for each in letters if each in settings), *sorted(settings.keys() - letters)):
+            names = settings[setting]
             of = letters.get(setting, f" ({_listed(names)})") if len(settings) > 1 else ""
             columns.setdefault(setting, []).append(column.header + of)
         bounds = _grouped(

@@ -213,14 +213,15 @@ def _drawn(
     sections: Collection[int] = (),
     wrap: bool = False,
 ) -> str:
-    """A table drawn by rich, `left` columns flush left, with a rule before the rows of these numbers."""
+    """A table drawn by rich, `left` columns flush left, a rule before the rows of these numbers; nothing is cut."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(title=Text(title), title_justify="left", show_lines=wrap)
     for number, word in enumerate(head):
-        drawn.add_column(Text(word), justify="left" if number < left else "right", no_wrap=not wrap)
+        side: Literal["left", "right"] = "left" if number < left else "right"
+        drawn.add_column(Text(word), justify=side, no_wrap=not wrap or number == 0, overflow="fold")
     for number, row in enumerate(rows):
         if number in sections:
             drawn.add_section()

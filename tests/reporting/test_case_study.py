@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -91,13 +92,20 @@ def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     assert text == (folder / "case-study-small.txt").read_text()
     assert text.count("  Base:  b0 <unk> [MALE]\n") == 2
     assert "- Texts of toy, nucleus 0.5; seeds of training: Base 2.\n" in text
-    assert "- Made on CPU (x86_64), 2 cores, 1 thread, 2026-01-02, commit 0123456789ab (Base).\n" in text
+    assert "- Made on CPU (x86_64), 2 cores, 1 thread, 2026-01-02.\n" in text
     assert "- Without texts: DM-Base (not run yet), Later (not built yet).\n" in text
     markdown, page = (folder / "case-study-small.md").read_text(), (folder / "case-study-small.html").read_text()
     assert "| Base | b0 &lt;unk&gt; \\[MALE\\] |\n" in markdown
     assert markdown.index("| Base |") < markdown.index("| human |")
     assert page.count("<tr><th>Base</th><td>b0 &lt;unk&gt; [MALE]</td></tr>") == 2
     assert "http" not in page
+
+
+def test_the_machines_and_days_of_the_rows_are_named_where_they_differ(studies):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    store_texts(make_result("DM-Base", 1, {}, date="2026-01-03"), ["d0", "d1", "d2"], PROMPTS.prompts)
+    found = examples_of(load_study("stories"), load_definition("toy"), size="small").notes[2]
+    assert re.fullmatch(r"Made on .*, 2026-01-02 \(Base\); .*, 2026-01-03 \(DM-Base\)\.", found)
 
 
 def test_the_size_is_said_where_a_table_has_several(studies, project):

@@ -144,7 +144,10 @@ def test_numbers_of_several_judges_have_letters(store):
     assert (shown("Base", "bleu1"), shown("DM-Base", "bleu1")) == ("10.00ᵃ", "11.00ᵇ")
     assert shown("Base", "perplexity") == "5.00"
     assert all(each in notes()["Settings"] for each in ("B-1ᵃ: scorer a", "B-1ᵇ: scorer b"))
-    assert "ᵃ" in notes()["Marks"]
+    assert "ᵃ ᵇ: judged by different models" in notes()["Marks"]
+    store("DM-Base, left chain", 1, {"bleu1": 11.0}, settings={"bleu1": "a scorer"})
+    assert "ᵃ ᵇ ᶜ: judged by different models" in notes()["Marks"]
+    assert notes()["Settings"] == "B-1ᵃ: scorer a; B-1ᵇ: scorer b; B-1ᶜ: a scorer."
 
 
 def test_figures_that_do_not_compare_with_the_papers_have_no_difference(store, change):
@@ -356,6 +359,13 @@ def test_empty_texts_are_counted_and_forbid_comparison(store):
     assert (run_of("Base")["empty texts"], run_of("DM-Base")["empty texts"]) == ("", "312 of 2,000")
     assert re.match("B-1, .*empty.*: Base / DM-Base", notes()["Not compared"])
     assert (verdict()["wins"][:3], verdict()["not compared"]) == ("PPL", "B-1")
+    store("DM-Base, left chain", 1, {"selfbleu2": 9.0, "bleu1": 9.0, "texts": 1000.0, "empty": 900.0})
+    store("DM-Base", 3, {"selfbleu2": 9.0, "texts": 1000.0, "empty": 156.0})
+    reason = "the shares of empty texts differ by more than 1 point"
+    found = notes()["Not compared"]
+    assert found.count(reason) == 1
+    assert found.startswith(f"B-1, SB-2, {reason}: Base / DM-Base | ")
+    assert found.count("Base / DM-Base |") == 1
 
 
 def test_the_note_says_how_the_texts_were_made_not_how_the_table_would_now(store):
@@ -453,3 +463,17 @@ def test_a_table_that_no_experiment_makes_promises_none(project):
     text = table("toy", size="small")
     assert "not built yet" not in text
     assert "depgen reproduce" not in text
+
+
+def test_the_text_of_a_wide_table_is_not_cut(store):
+    data = DataSource("A corpus with a long name", reduced=True, train_documents=1000)
+    for row in ("Base", "DM-Base", "DM-Base, left chain"):
+        metrics = {"bleu1": 1.0, "texts": 9816.0, "empty": 1532.0, "unk_rate": 0.01}
+        for seed in (1, 2):
+            commit = f"{seed}123456789ab+"
+            store(
+                row, seed, metrics, commit=commit, measured_commit="cdef01234567", data=data, beginning="random weights"
+            )
+    text = table("toy", size="small", format="text")
+    assert "…" not in text
+    assert text.count("│ DM-Base, left chain │ A") == 1
