@@ -9,6 +9,7 @@ from torch import Tensor
 
 from depgen.decoding.beam import Beam
 from depgen.decoding.graph_state import GraphState
+from depgen.decoding.prefixes import divided, leaders
 from depgen.nn.graph_scorer import ScorerState
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Edge
@@ -143,7 +144,8 @@ class GraphSearch:
     ) -> tuple[Float[Tensor, "batch length"], list[tuple[Edge, ...]]]:
         """What each target adds to the log-probability of its sentence, and each sentence's likeliest graph.
 
-        The arcs of a word are counted at the target after its first token. A graph is empty unless `graphs`.
+        Sentences that begin alike are searched once, up to the token in which they differ. The arcs of a word are
+        counted at the target after its first token. A graph is empty unless `graphs`.
 
         Args:
             inputs: tokens, the beginning in front.
@@ -153,8 +155,10 @@ class GraphSearch:
             graphs: whether to return graphs.
         """
         items, longest, device = inputs.size(0), int(lengths.max()), inputs.device
+        own = torch.arange(items, device=device)
+        leads = own[:, None].expand(-1, longest + 1) if self.forced is not None else leaders(targets, opens, lengths)
         beginning = self.system.beginning(inputs[:, 0], words=int(opens.sum(1).max()))
-        beam = Beam.of(beginning, items, device=device)
+        beam = Beam.of(beginning, items, device=device).only(leads[:, 0] == own)
         sums = beam.scores.new_zeros(items, longest + 1)
         found: list[tuple[Edge, ...]] = [()] * items
         for k in range(longest):
@@ -164,15 +168,17 @@ class GraphSearch:
                 beam = self._with_token(
                     beam, inputs[:, k], opens[:, k], None if self.forced is None else self.forced[:, k]
                 )
+            beam = divided(beam, leads[:, k], leads[:, k + 1])
             ends = lengths == k + 1
             counts = ~ends.to(device) | self.with_end
             log_probs = self.system.token_log_probs(beam.state, targets[beam.items, k])
             beam = beam.scored(torch.where(counts[beam.items], log_probs, 0), beam.state)
-            sums[:, k + 1] = torch.where((lengths > k).to(device), beam.marginals(items), sums[:, k])
+            sums[:, k + 1] = torch.where((lengths > k).to(device), beam.marginals(items)[leads[:, k + 1]], sums[:, k])
             if graphs and bool(ends.any()):
                 for row in beam.best().tolist():
                     item = int(beam.items[row])
                     found[item] = _edges(beam.state.graph, row) if ends[item] else found[item]
+        found = [found[lead] for lead in leads.gather(1, lengths.to(device)[:, None])[:, 0].tolist()]
         return sums.diff(dim=1).to(beam.state.hidden.dtype), found
 
     def _with_token(

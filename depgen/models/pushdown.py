@@ -44,6 +44,7 @@ from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
+from depgen.decoding.prefixes import divided, leaders
 from depgen.decoding.settings import Sampling, StructureOptions
 from depgen.decoding.stack_state import StackState
 from depgen.errors import UserError, check_at_least
@@ -431,17 +432,23 @@ class Pushdown(LeftToRight):
             forced: the only attachments, as `BracketingBatch.attachments`.
         """
         inputs, items = batch.inputs, batch.inputs.size(0)
+        own = torch.arange(items, device=self.device)
+        alone = own[:, None].expand(-1, inputs.size(1) + 1)
+        leads = alone if forced is not None else leaders(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
         state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), batch.is_word[:, :1])
-        beam, sums = Beam.of(state, items, device=self.device), []
+        beam, sums = Beam.of(state, items, device=self.device).only(leads[:, 0] == own), []
         for column in range(inputs.size(1)):
             if column:
                 only = None if forced is None else forced[:, column]
                 beam = self._with_attachments(beam, inputs[:, column], batch.is_word[:, column], only, beam_size)
+            beam = divided(beam, leads[:, column], leads[:, column + 1])
             found = self._word_log_probs(beam.state.last, batch.targets[beam.items, column])
             beam = beam.scored(found * is_scored[beam.items, column], beam.state)
-            sums.append(beam.marginals(items))
+            sums.append(beam.marginals(items)[leads[:, column + 1]])
         totals = torch.stack(sums, 1)
-        return beam, totals.diff(dim=1, prepend=torch.zeros_like(totals[:, :1])).to(state.last.dtype)
+        return divided(beam, leads[:, -1], own), totals.diff(dim=1, prepend=torch.zeros_like(totals[:, :1])).to(
+            state.last.dtype
+        )
 
     def _with_attachments(
         self, beam: Beam[PushdownState], tokens: Tensor, is_token: Tensor, only: Tensor | None, beam_size: int

@@ -1,6 +1,8 @@
 """How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import torch
@@ -47,7 +49,8 @@ def score_documents(
     tokens_per_batch = tokens_per_batch or tokens_at_once(model)
     found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
     with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
-        for places in batches_of(documents, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+        batches = partial(_alike if model.likelihood == "bound" else batches_of, documents)
+        for places in batches(tokens_per_batch=tokens_per_batch, batch_size=batch_size):
             with torch.autocast(model.device.type, enabled=False):
                 scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
             for place, each in zip(places, scores, strict=True):
@@ -75,6 +78,21 @@ def batches_of(
         places = share.indices.tolist()
         most = batch_size or len(places)
         yield from (places[first : first + most] for first in range(0, len(places), most))
+
+
+def _alike(
+    documents: Sequence[DocumentIds], *, tokens_per_batch: int, batch_size: int | None = None
+) -> Iterator[list[int]]:
+    """The places of documents that begin alike, for systems that search these once."""
+    batch, tokens = list[int](), 0
+    for place in sorted(range(len(documents)), key=lambda place: [*chain(*documents[place])]):
+        size = sum(len(ids) + 1 for ids in documents[place])
+        if batch and (tokens + size > tokens_per_batch or len(batch) == batch_size):
+            yield batch
+            batch, tokens = [], 0
+        batch, tokens = [*batch, place], tokens + size
+    if batch:
+        yield batch
 
 
 def sequence_losses(

@@ -10,7 +10,7 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import score_documents, sequence_losses
+from depgen.evaluation.likelihood.documents import _alike, score_documents, sequence_losses
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
@@ -80,3 +80,11 @@ def test_structure_is_refused_by_systems_that_score_none(model):
     for system in (model, CausalLM(backbone, VOCABULARY.size), MaskedTransformer(partial(backbone, causal=False), 13)):
         with pytest.raises(UserError, match=f"^{type(system).__name__} scores no structure, .* leave it out"):
             system.sentence_log_probs([[[4, 5]]], vocabulary=VOCABULARY, structure=[[(2, 0)]])
+
+
+def test_documents_that_begin_alike_are_scored_together_by_systems_that_search():
+    documents = [[[5, 6]], [[4]], [[5, 6, 7]], [[4, 4, 4, 4]], [[5]], [[4, 4]], [[9] * 9]]
+    batches = list(_alike(documents, tokens_per_batch=7))
+    assert batches == [[1, 5], [3, 4], [0, 2], [6]]
+    assert list(_alike(documents, tokens_per_batch=100, batch_size=3)) == [[1, 5, 3], [4, 0, 2], [6]]
+    assert list(_alike([], tokens_per_batch=7)) == []
