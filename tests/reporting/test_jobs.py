@@ -11,8 +11,10 @@ import yaml
 from filelock import Timeout
 
 from depgen.errors import UserError
+from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
+from depgen.reporting.prepare import preparations
 from depgen.training.experiment_runs import kept_test, measure_test, run_depgen
 from depgen.training.runs import update_record
 
@@ -258,6 +260,16 @@ def test_the_run_that_an_experiment_loads_is_trained_first_and_once(job, parsed,
     assert parsed.training.place == "parsed_toy/small/seed2"
     parser.rename(parser.with_name("2026-01-05"))
     assert parsed.training.digest != digest, "its trees come from another run"
+
+
+def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
+    definition = load_definition("gilt_table1")
+    job = Job(definition, definition.row("GiLT, trees induced by UDGN"), "small", 3)
+    ((option, needed),) = job.needed.items()
+    assert option == "data.init_args.annotator.init_args.run"
+    assert needed.place == "udgn_wikinews/small/seed3"
+    assert preparations([job], TextOptions()) == ()  # not the parser of graphs that the experiment names
+    assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
 
 
 def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
