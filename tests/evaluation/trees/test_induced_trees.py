@@ -14,13 +14,15 @@ from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import induced_trees
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models.base import LanguageModel
 from depgen.training.runs import read_record
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, structure_of
+from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
@@ -130,6 +132,33 @@ def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
     assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
 
 
+def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
+    trained = load_trained(parsing_run)
+    (batch,) = sentence_batches(trained.vocabulary, [Sentence(BARE)], tokens_per_batch=100)
+    probabilities = trained.model.head_probabilities(batch.tokens, batch.lengths)[0]
+    threshold = float(probabilities.flatten().sort().values[-9])  # nine pairs
+    annotator = InducedTrees("udgn", likely_heads=threshold - 1e-6)
+    (graph,) = annotator.annotate([QUOTED])
+    assert structure_of(annotator) == "graph"
+    assert graph.heads == InducedTrees("udgn").annotate([QUOTED])[0].heads
+    tree = {(head, word) for word, head in enumerate(graph.heads, start=1)}
+    places = [place for place, word in enumerate(QUOTED.words, start=1) if word.lower() in BARE or word == "3"]
+    pairs = (probabilities >= threshold).nonzero().tolist()
+    likely = {(places[head], places[word]) for word, head in pairs}
+    assert len(likely) == 9
+    assert {edge[:2] for edge in graph.edges} == tree | likely
+    assert {edge[2] for edge in graph.edges if edge[0]} == {"dep"}
+    assert InducedTrees("udgn", likely_heads=1).annotate([QUOTED])[0].edges == sorted_edges(
+        (head, word, "root" if head == 0 else "dep") for head, word in tree
+    )
+    assert len({InducedTrees("udgn", likely_heads=each).fingerprint() for each in (None, 0.2, 0.3)}) == 3
+    row = annotated_split(ConlluTreebank(), "test", annotator)[0]
+    assert len(row["edges"]) == len(row["heads"])
+    for wrong in (0, 1.1):
+        with pytest.raises(UserError, match="above 0 and at most 1"):
+            InducedTrees("udgn", likely_heads=wrong)
+
+
 def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
@@ -157,7 +186,7 @@ def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeyp
     assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
     (run,) = (tmp_path / "gilt").iterdir()
     assert read_record(run)["trees"].startswith("induced by ")
-    data = TextData(TextLines("emnlp_news"), InducedTrees(str(parsing_run)))
+    data = TextData(TextLines("emnlp_news"), annotator=InducedTrees(str(parsing_run)))
     data.use_vocabulary(run / "vocabulary")
     batch = load_trained(run).model.collate(ItemBatch([data.split("train")[0]], 1, data.vocabulary))
     words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
