@@ -47,7 +47,7 @@ def data(tmp_path, monkeypatch):
     for name, number in LINES.items():
         lines = (" ".join("abcdefg"[(n * 3 + k) % 7] for k in range(3 + n % 4)) for n in range(number))
         (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
-    return TextData(TextLines(str(tmp_path)), annotator=LeftChain(), tokens_per_batch=20)
+    return TextData(TextLines(str(tmp_path), overlap="keep"), annotator=LeftChain(), tokens_per_batch=20)
 
 
 def trainer(folder, **options):

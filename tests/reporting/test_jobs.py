@@ -11,8 +11,10 @@ import yaml
 from filelock import Timeout
 
 from depgen.errors import UserError
+from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
+from depgen.reporting.prepare import preparations
 from depgen.training.experiment_runs import kept_test, measure_test, run_depgen
 from depgen.training.runs import update_record
 
@@ -289,6 +291,16 @@ def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, pro
     ]
     assert f"{option}={finished_run(job).relative_to('runs')}" in calls[1]
     assert f"{option}=parsed_toy/small/seed2/2026-01-05" in calls[2]
+
+
+def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
+    definition = load_definition("gilt_table1")
+    job = Job(definition, definition.row("GiLT, trees induced by UDGN"), "small", 3)
+    ((option, needed),) = job.needed.items()
+    assert option == "data.init_args.annotator.init_args.run"
+    assert needed.place == "udgn_wikinews/small/seed3"
+    assert preparations([job], TextOptions()) == ()  # not the parser of graphs that the experiment names
+    assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
 
 
 def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):

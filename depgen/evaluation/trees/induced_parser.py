@@ -8,9 +8,10 @@ from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.parsing import Decoding, parser_of, predicted_heads
+from depgen.evaluation.trees.parsing import Decoding, likely_heads, parser_of, predicted_heads
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.trees.annotator import check_words
+from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
@@ -76,6 +77,27 @@ class InducedParser:
             relations = tuple("root" if head == 0 else "dep" for head in heads)
             annotated.append(replace(sentence, heads=heads, relations=relations))
         return annotated
+
+    def with_graphs(self, sentences: Sequence[Sentence], *, least: float) -> list[Sentence]:
+        """Sentences that `annotate` returned, with graphs: their trees, and all heads that are at least so likely."""
+        kept = [self.kept(sentence) for sentence in sentences]
+        with self._network() as network:
+            found = likely_heads(
+                network,
+                self.trained.vocabulary,
+                [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
+                least=least,
+                tokens_per_batch=self.tokens_per_batch,
+                batch_size=self.batch_size,
+            )
+        graphs = []
+        for sentence, marks, pairs in zip(sentences, kept, found, strict=True):
+            places = [place for place, keep in enumerate(marks, start=1) if keep]
+            arcs = {(head, word) for word, head in enumerate(sentence.heads or (), start=1)}
+            arcs |= {(places[head - 1], places[word - 1]) for head, word in pairs}
+            edges = sorted_edges((head, word, "root" if head == 0 else "dep") for head, word in arcs)
+            graphs.append(replace(sentence, edges=edges))
+        return graphs
 
     def kept(self, sentence: Sentence) -> list[bool]:
         """Whether the system reads each word of a sentence."""

@@ -14,7 +14,7 @@ from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
 from depgen.training.trust import is_trusted
-from depgen.trees.annotator import check_words
+from depgen.trees.annotator import Structure, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
@@ -42,6 +42,11 @@ class InducedTrees:
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
             `depgen parsing-scores` chooses; by default those that it was trained with, if any.
+        likely_heads: give graphs too: the tree and, of each word, all heads that are at least this likely; None: trees
+            alone.
+
+    Raises:
+        UserError: `likely_heads` is no such probability.
     """
 
     def __init__(
@@ -53,11 +58,17 @@ class InducedTrees:
         tokens_per_batch: int = 8192,
         device: str | None = None,
         attention_head: tuple[int, int] | None = None,
+        likely_heads: float | None = None,
     ) -> None:
+        if likely_heads is not None and not 0 < likely_heads <= 1:
+            raise UserError(f"likely_heads: expected a probability above 0 and at most 1, found {likely_heads}.")
         self.run, self.decoding, self.form = run, decoding, form
         self.tokens_per_batch, self.device, self.attention_head = tokens_per_batch, device, attention_head
+        self.likely_heads = None if likely_heads is None else float(likely_heads)
+        self.structure: Structure = "tree" if likely_heads is None else "graph"
         by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
-        self.scheme = f"induced by {below_runs(run)} ({decoding}{by})"
+        also = "" if likely_heads is None else f", heads of {likely_heads} and more"
+        self.scheme = f"induced by {below_runs(run)} ({decoding}{by}{also})"
 
     def __getstate__(self) -> dict[str, Any]:
         others = {name: value for name, value in self.__dict__.items() if name != "trained"}
@@ -74,10 +85,12 @@ class InducedTrees:
         parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
         if self.attention_head is not None:
             parts.append("attention head {} {}".format(*self.attention_head))
+        if self.likely_heads is not None:
+            parts.append(f"heads of {self.likely_heads}")
         return lines_sha256(parts)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with heads and relations; always a single root.
+        """The sentences with heads and relations, always a single root; with `likely_heads`, with edges too.
 
         Raises:
             UserError: no such run, one of a system that does not parse, a sentence or a word is empty.
@@ -87,7 +100,8 @@ class InducedTrees:
             self.trained, self.text_form, self.decoding, tokens_per_batch=self.tokens_per_batch,
             attention_head=self.attention_head,
         )  # fmt: skip
-        return parser.annotate(sentences)
+        found = parser.annotate(sentences)
+        return found if self.likely_heads is None else parser.with_graphs(found, least=self.likely_heads)
 
     # -- the run --------------------------------------------------------------------------------------------------
 

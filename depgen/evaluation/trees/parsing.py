@@ -282,6 +282,26 @@ def predicted_heads(
     return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch, batch_size)[decoding]
 
 
+def likely_heads(
+    network: HeadNetwork,
+    vocabulary: Vocabulary,
+    sentences: Sequence[Sequence[str]],
+    *,
+    least: float,
+    tokens_per_batch: int = 8192,
+    batch_size: int | None = None,
+) -> list[list[tuple[int, int]]]:
+    """The pairs of a head and another word, 1-based, whose probability is at least `least`; see `predicted_heads`."""
+    read = [Sentence(tuple(words)) for words in sentences]
+    found: list[list[tuple[int, int]]] = [[] for _ in sentences]
+    asked = _answers(network, network.head_probabilities, vocabulary, read, tokens_per_batch, batch_size)
+    for rows, probabilities, lengths in asked:
+        for row, own, length in zip(rows.tolist(), probabilities, lengths.tolist(), strict=True):
+            dependents, heads = np.nonzero((own[:length, :length] >= least) & ~np.eye(length, dtype=bool))
+            found[row] = list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
+    return found
+
+
 def _heads_by(
     decodings: Sequence[Decoding],
     network: HeadNetwork,

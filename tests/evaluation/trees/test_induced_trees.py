@@ -2,23 +2,32 @@ import pickle
 import shutil
 
 import pytest
+import torch
 import yaml
 
+from depgen.cli import main
 from depgen.data.annotated import annotated_split
+from depgen.data.batch import ItemBatch
 from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.text import TextData
+from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import induced_trees
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models.base import LanguageModel
-from depgen.trees.annotator import Annotator
+from depgen.training.runs import read_record
+from depgen.trees.annotator import Annotator, structure_of
+from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 
+TREES = "depgen.evaluation.trees.induced_trees.InducedTrees"
 QUOTED = Sentence(("``", "The", "dog", ",", "she", "said", ",", "ran", "3", "km", "!", "''"))
 BARE = ("the", "dog", "she", "said", "ran", "N", "km")
 
@@ -121,6 +130,71 @@ def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
     assert "trained" not in other.__dict__
     assert other.fingerprint() == trees.fingerprint()
     assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
+
+
+def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
+    trained = load_trained(parsing_run)
+    (batch,) = sentence_batches(trained.vocabulary, [Sentence(BARE)], tokens_per_batch=100)
+    probabilities = trained.model.head_probabilities(batch.tokens, batch.lengths)[0]
+    threshold = float(probabilities.flatten().sort().values[-9])  # nine pairs
+    annotator = InducedTrees("udgn", likely_heads=threshold - 1e-6)
+    (graph,) = annotator.annotate([QUOTED])
+    assert structure_of(annotator) == "graph"
+    assert graph.heads == InducedTrees("udgn").annotate([QUOTED])[0].heads
+    tree = {(head, word) for word, head in enumerate(graph.heads, start=1)}
+    places = [place for place, word in enumerate(QUOTED.words, start=1) if word.lower() in BARE or word == "3"]
+    pairs = (probabilities >= threshold).nonzero().tolist()
+    likely = {(places[head], places[word]) for word, head in pairs}
+    assert len(likely) == 9
+    assert {edge[:2] for edge in graph.edges} == tree | likely
+    assert {edge[2] for edge in graph.edges if edge[0]} == {"dep"}
+    assert InducedTrees("udgn", likely_heads=1).annotate([QUOTED])[0].edges == sorted_edges(
+        (head, word, "root" if head == 0 else "dep") for head, word in tree
+    )
+    assert len({InducedTrees("udgn", likely_heads=each).fingerprint() for each in (None, 0.2, 0.3)}) == 3
+    row = annotated_split(ConlluTreebank(), "test", annotator)[0]
+    assert len(row["edges"]) == len(row["heads"])
+    for wrong in (0, 1.1):
+        with pytest.raises(UserError, match="above 0 and at most 1"):
+            InducedTrees("udgn", likely_heads=wrong)
+
+
+def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
+    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
+    lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "emnlp_news"}}
+    settings = {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {
+            "class_path": "depgen.models.gilt.GiLT",
+            "init_args": {
+                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
+                "feature_size": 4,
+                "beam_size": 2,
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": lines,
+                "annotator": {"class_path": TREES, "init_args": {"run": str(parsing_run)}},
+                "vocabulary": {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 280}},
+            },
+        },
+    }
+    (tmp_path / "gilt.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
+    (run,) = (tmp_path / "gilt").iterdir()
+    assert read_record(run)["trees"].startswith("induced by ")
+    data = TextData(TextLines("emnlp_news"), annotator=InducedTrees(str(parsing_run)))
+    data.use_vocabulary(run / "vocabulary")
+    batch = load_trained(run).model.collate(ItemBatch([data.split("train")[0]], 1, data.vocabulary))
+    words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
+    heads = heads_of(InducedTrees(str(parsing_run)), *words)
+    later = [max(head, word) for word, head in enumerate(heads, start=1)]
+    assert batch.counts[0].tolist() == [later.count(word) for word in range(1, len(words) + 1)]
+    pairs = [(head, word) for word, head in enumerate(heads, start=1) if head < word]
+    assert (batch.from_earlier[0].nonzero() + torch.tensor([1, 0])).flip(1).tolist() == sorted(pairs, key=max)
 
 
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
