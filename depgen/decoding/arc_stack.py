@@ -58,6 +58,13 @@ class ArcStack:
         return torch.stack((two & ~self.has_right.gather(1, self.words[:, None].clamp_min(0))[:, 0], two), 1)
 
     @property
+    def live_columns(self) -> Int[Tensor, "rows kept"]:
+        """The columns on each stack, and others after them where other rows have more."""
+        dead = self.heights < 0
+        most = int((~dead).sum(1).max()) if dead.numel() else 0
+        return dead.int().argsort(dim=1, stable=True)[:, :most]
+
+    @property
     def may_end(self) -> Bool[Tensor, " rows"]:
         """Whether one word at most is on the stack."""
         return self.words <= 1

@@ -79,6 +79,8 @@ from depgen.trees.sentence import Edge
 logger = logging.getLogger(__name__)
 
 NonProjective = Literal["lift", "leave_out"]
+DEAD_SHARE = 1.5
+"""Columns that are on no stack are dropped once there are this many times as many columns as the fullest stack has."""
 
 # -- The system ----------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,18 @@ class DerivationState:
         """Some hypotheses, in the order given."""
         assert self.backbone is not None
         own = self.hidden[rows], self.ended[rows], self.read[rows]
-        return DerivationState(self.backbone.select(rows), self.stack.select(rows), *own)
+        return DerivationState(self.backbone.select(rows), self.stack.select(rows), *own).without_dead_columns()
+
+    def without_dead_columns(self) -> "DerivationState":
+        """The same without most columns that are on no stack, which nothing sees any more."""
+        kept = self.stack.live_columns
+        if self.backbone is None or self.stack.heights.size(1) < DEAD_SHARE * kept.size(1):
+            return self
+        first, *others = self.backbone.layers
+        first = first.columns(kept)
+        layers = (first, *(layer.columns(kept, like=first) for layer in others))
+        stack = replace(self.stack, heights=self.stack.heights.gather(1, kept))
+        return replace(self, stack=stack, backbone=replace(self.backbone, layers=layers, length=kept.size(1)))
 
 
 class DTG(LeftToRight):

@@ -156,6 +156,22 @@ class KeyValues:
         keys, values = (Growing.of(_in_slots(each), dim=0) for each in (self.keys, self.values))
         return KeyValues(keys, values, places)
 
+    def columns(self, kept: Int[Tensor, "batch columns"], *, like: "KeyValues | None" = None) -> "KeyValues":
+        """Some positions of each row, in the order given, none twice.
+
+        Args:
+            kept: their numbers.
+            like: the same positions of another layer of the network, which lie as these do.
+        """
+        if self.places is not None:
+            places = Places(self.places.table.gather(1, kept)) if like is None else like.places
+            return KeyValues(self._keys, self._values, places)
+        pairs = (
+            (each, kept[:, None, :, None].expand(-1, each.size(1), -1, each.size(3)))
+            for each in (self.keys, self.values)
+        )
+        return KeyValues.of(*(each.gather(2, index) for each, index in pairs))
+
 
 @dataclass(frozen=True)
 class Keys:

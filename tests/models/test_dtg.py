@@ -390,6 +390,28 @@ def test_sentences_are_searched_alike_in_a_batch_in_parts_and_one_by_one(options
 
 
 @torch.no_grad()
+def test_columns_that_are_on_no_stack_may_be_dropped_or_not(model, monkeypatch):
+    batch, lengths, column = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)]), [], DTG._column
+
+    def found(share):
+        lengths.clear()
+        monkeypatch.setattr("depgen.models.dtg.DEAD_SHARE", share)
+        return model.search(batch, beam_size=7)
+
+    monkeypatch.setattr(
+        DTG,
+        "_column",
+        lambda self, state, *rest: lengths.append(state.stack.heights.size(1)) or column(self, state, *rest),
+    )
+    kept, trees = found(1e9)
+    assert max(lengths) > 20
+    dropped, same_trees = found(1.0)
+    assert max(lengths) <= 2 + max(map(len, SENTENCES))
+    torch.testing.assert_close(dropped, kept, **EXACT)
+    assert trees == same_trees
+
+
+@torch.no_grad()
 def test_no_search_ends_without_a_hypothesis():
     ids = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
     for options in ({"beam_size": 1}, {"beam_size": 2, "word_beam_size": 1}, {"beam_size": 3, "max_arcs": 0}):
