@@ -113,8 +113,8 @@ class GrammarState:
 
 def _columns(state: TransformerState, kept: Int[Tensor, "rows kept"]) -> TransformerState:
     """Some columns of each row after one that holds nothing, in slots (`depgen.nn.branches`)."""
-    first = state.layers[0].columns(kept)
-    layers = (first, *(layer.columns(kept, like=first) for layer in state.layers[1:]))
+    first = state.layers[0].in_new_slots(kept)
+    layers = (first, *(layer.in_new_slots(kept, like=first) for layer in state.layers[1:]))
     return replace(state, layers=layers, length=1 + kept.size(1))
 
 

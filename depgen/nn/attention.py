@@ -156,7 +156,7 @@ class KeyValues:
         keys, values = (Growing.of(_in_slots(each), dim=0) for each in (self.keys, self.values))
         return KeyValues(keys, values, places)
 
-    def columns(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
+    def in_new_slots(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
         """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing.
 
         Args:
