@@ -93,11 +93,11 @@ class BracketState:
         )
 
     def compacted(self) -> tuple["BracketState", Int[Tensor, "rows kept"]]:
-        """The state without columns that are on no stack, and which columns are left: as many as the largest stack."""
+        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
         most = int(self.on_stack.sum(1).max())
         kept = self.on_stack.int().argsort(dim=1, descending=True, stable=True)[:, :most]
         names = ("depths", "on_stack", "is_open", "labels", "seen")
-        return replace(self, **{name: getattr(self, name).gather(1, kept) for name in names}), kept
+        return replace(self, **{name: F.pad(getattr(self, name).gather(1, kept), (1, 0)) for name in names}), kept
 
 
 def _last(where: Bool[Tensor, "rows columns"]) -> Int[Tensor, " rows"]:

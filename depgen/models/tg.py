@@ -61,7 +61,6 @@ from depgen.decoding.settings import Sampling, StructureOptions
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
-from depgen.nn.attention import KeyValues
 from depgen.nn.precise import precise
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
@@ -86,29 +85,44 @@ class GrammarState:
         backbone: keys and values of its columns.
         brackets: the stack, in the same columns.
         hidden: the state that predicts the next symbol.
+        kinds: log-probabilities of any word, each opening and each closing bracket.
+        normaliser: of words.
         words: how many were written after the prompt, in texts that are generated.
+        eos: the id that begins and ends a text.
     """
 
     backbone: TransformerState
     brackets: BracketState
     hidden: Float[Tensor, "rows width"]
+    kinds: Float[Tensor, "rows kinds"]
+    normaliser: Float[Tensor, " rows"]
     words: Int[Tensor, " rows"]
+    eos: int
 
     def select(self, rows: Int[Tensor, " kept"]) -> "GrammarState":
         """The state of some rows, in the order given."""
-        return GrammarState(self.backbone.select(rows), self.brackets.select(rows), self.hidden[rows], self.words[rows])
+        predicting = (self.hidden[rows], self.kinds[rows], self.normaliser[rows])
+        backbone, brackets = self.backbone.select(rows), self.brackets.select(rows)
+        return GrammarState(backbone, brackets, *predicting, self.words[rows], self.eos)
 
     def compacted(self) -> "GrammarState":
         """The state without the columns that no symbol sees from here on."""
         brackets, kept = self.brackets.compacted()
-        columns = kept[:, None, :, None]
-        layers = tuple(
-            KeyValues.of(
-                *(each.gather(2, columns.expand(-1, each.size(1), -1, each.size(3))) for each in (kv.keys, kv.values))
-            )
-            for kv in self.backbone.layers
-        )
-        return replace(self, backbone=replace(self.backbone, layers=layers, length=kept.size(1)), brackets=brackets)
+        return replace(self, backbone=_columns(self.backbone, kept), brackets=brackets)
+
+
+def _columns(state: TransformerState, kept: Int[Tensor, "rows kept"]) -> TransformerState:
+    """Some columns of each row after one that holds nothing, in slots (`depgen.nn.branches`)."""
+    first = state.layers[0].in_new_slots(kept)
+    layers = (first, *(layer.in_new_slots(kept, like=first) for layer in state.layers[1:]))
+    return replace(state, layers=layers, length=1 + kept.size(1))
+
+
+def _with_rows(state: TransformerState, rows: Int[Tensor, " chosen"], longer: TransformerState) -> TransformerState:
+    """All rows, of which some have got more columns."""
+    first = state.layers[0].with_rows(rows, longer.layers[0])
+    pairs = zip(state.layers[1:], longer.layers[1:], strict=True)
+    return replace(longer, layers=(first, *(one.with_rows(rows, other, like=first) for one, other in pairs)))
 
 
 # -- 2. The system ----------------------------------------------------------------------------------------------------
@@ -290,46 +304,55 @@ class TransformerGrammar(LeftToRight):
 
     # -- search (Section 4.1) ---------------------------------------------------------------------------------------
 
-    def beginning(self, tokens: Int[Tensor, " rows"]) -> GrammarState:
+    def beginning(self, tokens: Int[Tensor, " rows"], *, eos: int) -> GrammarState:
         """The state after the token that begins each text."""
         brackets = BracketState.beginning(len(tokens), device=tokens.device)
-        backbone, hidden = self._column(tokens, brackets, None)
-        return GrammarState(backbone, brackets, hidden, torch.zeros_like(tokens))
-
-    def _column(
-        self, ids: Int[Tensor, " rows"], brackets: BracketState, state: TransformerState | None
-    ) -> tuple[TransformerState, Float[Tensor, "rows width"]]:
-        """The backbone's state and output after the last column of each stack."""
-        stack = StackAttention(brackets.seen[:, None], brackets.distances.clamp(NEAREST, FARTHEST)[:, None])
-        output = self.backbone(ids[:, None], state=state, carry=True, stack=stack)
+        output = self.backbone(tokens[:, None], carry=True, stack=_seen(brackets))
         assert isinstance(output.state, TransformerState)
-        return output.state, output.hidden[:, 0]
+        hidden = output.hidden[:, 0]
+        kinds, normaliser = self._kinds(hidden, brackets, eos)
+        words = torch.zeros_like(tokens)
+        return GrammarState(output.state, brackets, hidden, kinds, normaliser, words, eos).compacted()
 
     def step(self, state: GrammarState, symbols: Int[Tensor, " rows"], words: Int[Tensor, " rows"]) -> GrammarState:
-        """The state after one more symbol.
+        """The state after one more symbol of some rows, which alone are computed.
 
         Args:
             state: before.
             symbols: of each row; `NOTHING` for none.
             words: the id where the symbol is a word; any other id elsewhere.
         """
+        closes, rows = (symbols > WORD) & (symbols % 2 == 0), (symbols > NOTHING).nonzero()[:, 0]
+        if not len(rows):
+            return state
         backbone, brackets, ids = state.backbone, state.brackets, self.ids_of(symbols, words)
-        closes = (symbols > WORD) & (symbols % 2 == 0)
         if bool(closes.any()):
             brackets = brackets.composed(closes)
-            backbone, _ = self._column(ids, brackets, backbone)
+            backbone, _ = self._column(ids, brackets, backbone, closes.nonzero()[:, 0])
         brackets = brackets.pushed(symbols)
-        backbone, hidden = self._column(ids, brackets, backbone)
-        hidden = torch.where((symbols > NOTHING)[:, None], hidden, state.hidden)
-        return GrammarState(backbone, brackets, hidden, state.words + (symbols == WORD))
-
-    def _kinds(self, state: GrammarState, eos: int) -> tuple[Tensor, Tensor]:
-        """See `kind_log_probs`."""
-        brackets = state.brackets
-        return self.kind_log_probs(
-            state.hidden, eos, in_tree=brackets.open_brackets > 0, openings=brackets.openings,
-            closable=brackets.closable,
+        backbone, hidden = self._column(ids, brackets, backbone, rows)
+        kinds, normaliser = self._kinds(hidden, brackets.select(rows), state.eos)
+        return replace(
+            state, backbone=backbone, brackets=brackets, hidden=state.hidden.index_copy(0, rows, hidden),
+            kinds=state.kinds.index_copy(0, rows, kinds), normaliser=state.normaliser.index_copy(0, rows, normaliser),
+            words=state.words + (symbols == WORD),
         )  # fmt: skip
+
+    def _column(
+        self, ids: Int[Tensor, " rows"], brackets: BracketState, state: TransformerState, rows: Int[Tensor, " chosen"]
+    ) -> tuple[TransformerState, Float[Tensor, "chosen width"]]:
+        """The backbone's state after the last column of some rows' stacks, and its output there."""
+        output = self.backbone(
+            ids[rows, None], state=state.select(rows), carry=True, stack=_seen(brackets.select(rows))
+        )
+        assert isinstance(output.state, TransformerState)
+        return _with_rows(state, rows, output.state), output.hidden[:, 0]
+
+    def _kinds(self, hidden: Tensor, brackets: BracketState, eos: int) -> tuple[Tensor, Tensor]:
+        """See `kind_log_probs`."""
+        return self.kind_log_probs(
+            hidden, eos, in_tree=brackets.open_brackets > 0, openings=brackets.openings, closable=brackets.closable
+        )
 
     def _with_target(self, beam: Beam[GrammarState], batch: TreeBatch, column: int, beam_size: int) -> Beam[Any]:
         """The hypotheses with the target of a column, which their states do not hold yet, and the brackets before it.
@@ -341,9 +364,8 @@ class TransformerGrammar(LeftToRight):
 
         def expand(beam: Beam[GrammarState], waits: Tensor) -> Expansion:
             targets = batch.targets[beam.items, column]
-            kinds, normaliser = self._kinds(beam.state, eos)
-            weight, bias, *_ = self._weights(eos)
-            word = kinds[:, 0] + word_scores(beam.state.hidden, weight, bias, targets) - normaliser
+            kinds, (weight, bias, *_) = beam.state.kinds, self._weights(eos)
+            word = kinds[:, 0] + word_scores(beam.state.hidden, weight, bias, targets) - beam.state.normaliser
             closes, is_last = kinds[:, 1 + labels :].amax(1), beam.state.brackets.open_brackets == 1
             ends = targets == eos
             columns = (kinds[:, 1 : 1 + labels], closes[:, None], word[:, None], closes[:, None])
@@ -354,7 +376,7 @@ class TransformerGrammar(LeftToRight):
             state = state.select(rows)
             symbols = torch.where(candidates < labels, 2 * candidates + 1, 2 * state.brackets.closable + 2)
             symbols = torch.where((candidates >= 0) & (candidates <= labels), symbols, NOTHING)
-            return state if bool((symbols == NOTHING).all()) else self.step(state, symbols, torch.zeros_like(symbols))
+            return self.step(state, symbols, torch.zeros_like(symbols))
 
         most = self.max_openings + int(beam.state.brackets.open_brackets.max()) + 1
         return with_next_word(
@@ -375,7 +397,7 @@ class TransformerGrammar(LeftToRight):
             ends: whether the texts end after their last token; without, the last target adds nothing.
         """
         items, length = batch.inputs.shape
-        beam = Beam.of(self.beginning(batch.inputs[:, 0]), items, device=self.device)
+        beam = Beam.of(self.beginning(batch.inputs[:, 0], eos=batch.eos), items, device=self.device)
         is_empty = batch.targets[:, 0] == batch.eos  # of no word: it has no tree
         counted = (batch.lengths.to(self.device) - (0 if ends else 1)).masked_fill(is_empty, 0)
         sums = beam.scores.new_zeros(items, length + 1)
@@ -496,7 +518,7 @@ class TransformerGrammar(LeftToRight):
         if state is None:
             padding = torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding
             skipped = padding.sum(1)
-            state = self.beginning(torch.full_like(skipped, self._eos))
+            state = self.beginning(torch.full_like(skipped, self._eos), eos=self._eos)
             for column in range(1, tokens.size(1)):
                 symbols = torch.where(column > skipped, self._symbols_of(tokens[:, column]), NOTHING)
                 state = self.step(state, symbols, tokens[:, column])
@@ -514,10 +536,9 @@ class TransformerGrammar(LeftToRight):
 
     def _choices(self, state: GrammarState) -> Float[Tensor, "batch choices"]:
         """Log-probabilities of ids; texts that are as long as they may be end."""
-        kinds, normaliser = self._kinds(state, self._eos)
         weight, bias, *_ = self._weights(self._eos)
-        words = full_precision(F.linear(state.hidden, weight, bias)) - normaliser[:, None] + kinds[:, :1]
-        opens, closes = kinds[:, 1:].chunk(2, 1)
+        words = full_precision(F.linear(state.hidden, weight, bias)) - state.normaliser[:, None] + state.kinds[:, :1]
+        opens, closes = state.kinds[:, 1:].chunk(2, 1)
         is_last = (state.brackets.open_brackets == 1)[:, None]
         end = closes.amax(1, keepdim=True).masked_fill(~is_last, -torch.inf)
         log_probs = torch.cat((words, opens, closes.masked_fill(is_last, -torch.inf)), 1)
@@ -565,6 +586,11 @@ class TransformerGrammar(LeftToRight):
             words[place - 1] if symbol == WORD else int(self.ids_of(torch.tensor(symbol), torch.tensor(0)))
             for symbol, place in zip(symbols, places.tolist(), strict=True)
         ]
+
+
+def _seen(brackets: BracketState) -> StackAttention:
+    """What the last column of each stack attends to."""
+    return StackAttention(brackets.seen[:, None], brackets.distances.clamp(NEAREST, FARTHEST)[:, None])
 
 
 def _symbols(row: Int[Tensor, " steps"], *, ends: bool) -> list[int]:

@@ -172,6 +172,40 @@ class KeyValues:
         )
         return KeyValues.of(*(each.gather(2, index) for each, index in pairs))
 
+    def in_new_slots(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
+        """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing.
+
+        Args:
+            kept: their numbers.
+            like: the same columns of another layer of the network.
+        """
+        rows = torch.arange(len(kept), device=kept.device)
+        places = Places.of(len(kept), 1 + kept.size(1), rows) if like is None else like.places
+        own = kept[:, None, :, None]
+        held = (each.gather(2, own.expand(-1, each.size(1), -1, each.size(3))) for each in (self.keys, self.values))
+        keys, values = (Growing.of(_in_slots(F.pad(each, (0, 0, 1, 0))), dim=0) for each in held)
+        return KeyValues(keys, values, places)
+
+    def with_rows(
+        self, rows: Int[Tensor, " chosen"], longer: "KeyValues", *, like: "KeyValues | None" = None
+    ) -> "KeyValues":
+        """All rows with the columns that some have got since; others have their first column there, which none may see.
+
+        Args:
+            rows: which have got some; all lie in slots.
+            longer: these rows, by `select`, and their new columns.
+            like: the same rows of another layer of the network.
+        """
+        assert self.places is not None
+        assert longer.places is not None
+        places = None if like is None else like.places
+        if places is None:
+            before = self.places.table
+            table = torch.cat((before, before[:, :1].expand(-1, longer.context - before.size(1))), 1)
+            table[rows, before.size(1) :] = longer.places.table[:, before.size(1) :]
+            places = Places(table)
+        return KeyValues(longer._keys, longer._values, places)
+
 
 @dataclass(frozen=True)
 class Keys:

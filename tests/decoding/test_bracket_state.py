@@ -57,7 +57,8 @@ def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matte
         state = state.pushed(symbols)
         if random.random() < 0.5:
             state, kept = state.compacted()
-            assert kept.size(1) == state.depths.size(1) == int(state.on_stack.sum(1).max())
+            assert 1 + kept.size(1) == state.depths.size(1) == 1 + int(state.on_stack.sum(1).max())
+            assert not state.on_stack[:, 0].any()
     for row, string in enumerate(strings):
         alone = grown([*string, 0])[-1]
         own = state.on_stack[row]

@@ -78,3 +78,22 @@ def test_no_dropout_in_evaluation_and_some_in_training():
         layer.eval()
         first, second = (layer(hidden, everything, with_attention=with_attention)[0] for _ in range(2))
         assert torch.equal(first, second)
+
+
+def test_some_rows_get_columns_and_others_a_filler():
+    keys, values = torch.randn(2, 3, 2, 4, 5).double()
+    kept = torch.tensor([[0, 3], [2, 1], [1, 2]])
+    state = KeyValues.of(keys, values).in_new_slots(kept)
+    other = KeyValues.of(values, keys).in_new_slots(kept, like=state)
+    assert state.context == 3
+    assert not state.keys[:, :, 0].any()
+    for row, columns in enumerate(kept.tolist()):
+        assert torch.equal(state.keys[row, :, 1:], keys[row, :, columns])
+        assert torch.equal(other.keys[row, :, 1:], values[row, :, columns])
+    rows, new = torch.tensor([2, 0]), torch.randn(2, 2, 1, 5).double()
+    longer = state.with_rows(rows, state.select(rows).extended(new, new))
+    assert longer.context == 4
+    assert torch.equal(longer.keys[:, :, :3], state.keys)
+    assert torch.equal(longer.values[rows, :, 3], new[:, :, 0])
+    assert not longer.keys[1, :, 3].any()
+    assert longer.with_rows(rows, longer.select(rows).extended(new, new), like=state).places is state.places
