@@ -12,7 +12,7 @@ from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint
-from depgen.errors import UserError, check_one_of
+from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.locations import find_file
 from depgen.trees.sentence import Document, Sentence
 
@@ -129,6 +129,7 @@ class GluePrompts:
         folder: where the tasks' folders lie, under `$DEPGEN_DATA` unless absolute.
         prompt: with `{0}` and `{1}` for the sentences; None: the paper's.
         verbalisers: a word for each class, the classes in the order of `GlueTask.classes`; None: the authors' code's.
+        max_examples: use only the first examples of the training file, for training and validation; None: all.
 
     Raises:
         UserError: no such task, a prompt that lacks a sentence, or another number of words than of classes.
@@ -137,15 +138,24 @@ class GluePrompts:
     published: Mapping[Split, SplitStatistics] = {}
 
     def __init__(
-        self, task: Task, folder: str = "glue", *, prompt: str | None = None, verbalisers: Sequence[str] | None = None
+        self,
+        task: Task,
+        folder: str = "glue",
+        *,
+        prompt: str | None = None,
+        verbalisers: Sequence[str] | None = None,
+        max_examples: int | None = None,
     ) -> None:
         check_one_of(task=(task, Task))
+        check_at_least(SELECTED_EVERY, max_examples=max_examples)
+        self.max_examples = max_examples
         self.task, self.folder, self.name = task, folder, f"GLUE {task}"
         self.layout = TASKS[task]
         self.prompt = self.layout.prompt if prompt is None else prompt
         self.verbalisers = self.layout.verbalisers if verbalisers is None else tuple(verbalisers)
-        if missing := [f"{{{k}}}" for k in range(len(self.layout.texts)) if f"{{{k}}}" not in self.prompt]:
-            raise UserError(f"prompt: expected {missing[0]} for a sentence of {task}, found {self.prompt!r}.")
+        places = {f"{{{k}}}" for k in range(len(self.layout.texts))}
+        if places != {*re.findall(r"\{[01]\}", self.prompt)}:
+            raise UserError(f"prompt: expected {' and '.join(sorted(places))} for {task}, found {self.prompt!r}.")
         if len(self.verbalisers) != len(self.layout.classes):
             raise UserError(
                 f"verbalisers: expected {len(self.layout.classes)} words for {task}, found {list(self.verbalisers)}."
@@ -157,12 +167,16 @@ class GluePrompts:
         Raises:
             UserError: a file is missing, or is not as expected.
         """
-        path = self._path(split)
-        for place, (identifier, texts, answer) in enumerate(read_task(path, self.layout)):
+        examples = read_task(self._path(split), self.layout)
+        most = None if split == "test" else self.max_examples
+        for place, (identifier, texts, answer) in enumerate(examples[:most]):
             chosen = (place + 1) % SELECTED_EVERY == 0
             if split == "test" or chosen == (split == "valid"):
-                asked = re.sub(r"\{([01])\}", lambda found, texts=texts: texts[int(found[1])].strip(), self.prompt)
-                yield Prompt(identifier, tuple(asked.split()), answer)
+                yield Prompt(identifier, self._asked(texts), answer)
+
+    def _asked(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """The words of the prompt with the sentences in it."""
+        return tuple(re.sub(r"\{([01])\}", lambda found: texts[int(found[1])].strip(), self.prompt).split())
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The same, each a document of one sentence."""
@@ -171,9 +185,9 @@ class GluePrompts:
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's file and of the reading options."""
-        return content_fingerprint(
-            [self._path(split)], reader="GluePrompts", split=split, task=self.task, prompt=self.prompt
-        )
+        options = {"split": split, "task": self.task, "prompt": self.prompt}
+        most = {} if split == "test" or self.max_examples is None else {"max_examples": self.max_examples}
+        return content_fingerprint([self._path(split)], reader="GluePrompts", **options, **most)
 
     def _path(self, split: Split) -> Path:
         folder = Path(self.folder) / self.layout.folder

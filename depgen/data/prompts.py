@@ -72,7 +72,7 @@ class PromptBatch(Batch):
     global_prompts: int
 
 
-def collate_prompts(batch: ItemBatch, sequences: Callable[[ItemBatch], TokenBatch] = collate_tokens) -> PromptBatch:
+def collate_prompts(batch: ItemBatch, sequences: Callable[[ItemBatch], Batch] = collate_tokens) -> PromptBatch:
     """A padded batch of prompts.
 
     Args:
@@ -81,6 +81,7 @@ def collate_prompts(batch: ItemBatch, sequences: Callable[[ItemBatch], TokenBatc
     """
     items = [item for item, _ in batch.items]
     found = sequences(ItemBatch(items, batch.global_tokens, batch.vocabulary))
+    assert isinstance(found, TokenBatch)
     answers = torch.tensor([answer for _, answer in batch.items], dtype=torch.float32)
     return PromptBatch(sequences=found, answers=answers, items=found.items, global_prompts=batch.global_tokens)
 

@@ -189,12 +189,12 @@ class GiLT(LeftToRight):
         self.weights = token_weight, arc_weight, count_weight
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
         self.rates, self.clip = {"scorer": scorer_learning_rate, "tape": tape_learning_rate}, clip
-        self.tape_rate, self._schedulers = tape_rate, (self._scheduler,)
+        self.tape_rate, self._schedulers = tape_rate, [self._scheduler]
         if language_modeling_epochs:
             first = Phase("language_modeling", language_modeling_epochs, "val/loss")
             self.phases = first, Phase("joint_modeling", None, "val/loss")
             own = language_modeling_scheduler
-            self._schedulers = (factory(own, SchedulerFactory) if own else self._scheduler, self._scheduler)
+            self._schedulers.insert(0, factory(own, SchedulerFactory) if own else self._scheduler)
         self._opens_word, self._longest = torch.ones(vocabulary_size, dtype=torch.bool), 0  # of the texts generated now
 
     @property

@@ -9,11 +9,13 @@ import torch
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
 from depgen.data.documents import whole_documents
+from depgen.data.prompts import PromptBatch
 from depgen.data.sentence_pairs import EncodedPair, PairBatch, PairItems, collate_pairs
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
+from depgen.models.prompted import PromptedModel
 from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.nn.lengths import mask_of
 from tests.contract.systems import VOCABULARY, writes_levels
@@ -50,6 +52,8 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
         pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
         return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
     items: list[Any] = [TokenItem(k, ids) for k, ids in enumerate(texts)]
+    if isinstance(model, PromptedModel):
+        return model.collate(ItemBatch([(item, 1.0) for item in items], len(items), PLAIN))
     if writes_levels(model):  # the deepest
         items = [levels_of(k, ids)[-1] for k, ids in enumerate(texts)]
     return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), vocabulary_of(model)))
@@ -57,6 +61,8 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
 
 def places_of(batch: Batch) -> torch.Tensor:
     """True where a batch holds a word, False at padding."""
+    if isinstance(batch, PromptBatch):
+        return places_of(batch.sequences)
     return mask_of(batch.lengths, batch.tokens.shape[1]) if isinstance(batch, PairBatch) else batch.is_word
 
 
@@ -67,6 +73,8 @@ def inputs_of(batch: Batch) -> str:
 
 def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
     """The batch with another token at some places."""
+    if isinstance(batch, PromptBatch):
+        return replace(batch, sequences=with_input(batch.sequences, place, word))
     name = inputs_of(batch)
     return replace(batch, **{name: getattr(batch, name).masked_fill(place, word)})
 
@@ -75,7 +83,7 @@ def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
 def scores_of(model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
     """What `forward` gives each row, padding left out."""
     found = model(batch)
-    if isinstance(batch, PairBatch):
+    if isinstance(batch, PairBatch | PromptBatch):
         return list(found[:, None])
     return [row[here] for row, here in zip(found, batch.is_word, strict=True)]
 

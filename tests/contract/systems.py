@@ -170,7 +170,7 @@ SYSTEMS: dict[str, System] = {
         lambda model, ids: all_trees(len(ids), labels=LABELS, max_openings=1),
     ),
     "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
-    "prompts": System(partial(PromptedModel, architecture=GPT2_OF_PROMPTS, verbalisers=[2, 3])),
+    "prompts": System(partial(PromptedModel, architecture=GPT2_OF_PROMPTS, verbalisers=[], selected_by="correlation")),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 

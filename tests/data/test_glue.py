@@ -43,6 +43,15 @@ def test_every_tenth_training_example_selects(glue):
     assert sorted([*train, *valid]) == sorted(f"train.tsv:{line}" for line in range(2, 42))
 
 
+def test_the_first_examples_are_those_of_training_and_validation(glue):
+    whole, part = GluePrompts("rte", str(glue)), GluePrompts("rte", str(glue), max_examples=20)
+    for split, count in (("train", 18), ("valid", 2)):
+        assert list(part.prompts(split)) == list(whole.prompts(split))[:count]
+        assert part.fingerprint(split) != whole.fingerprint(split)
+    assert list(part.prompts("test")) == list(whole.prompts("test"))
+    assert part.fingerprint("test") == whole.fingerprint("test")
+
+
 def test_prompt_and_verbalisers_can_be_others(glue):
     corpus = GluePrompts("sst2", str(glue), prompt="{0} It was", verbalisers=["bad", "good"])
     assert next(corpus.prompts("train")).words == ("the", "dog", "sat", '"there', "0.", "It", "was")
@@ -88,8 +97,10 @@ def test_a_missing_file_is_named_with_its_source(tmp_path):
 
 @pytest.mark.parametrize(("options", "said"), [
     ({"task": "wnli"}, "wnli"),
-    ({"task": "rte", "prompt": "{0} so?"}, r"prompt: expected \{1\}"),
+    ({"task": "rte", "prompt": "{0} so?"}, r"prompt: expected \{0\} and \{1\}"),
+    ({"task": "sst2", "prompt": "{0} or {1}?"}, r"prompt: expected \{0\} for sst2"),
     ({"task": "rte", "verbalisers": ["yes"]}, "verbalisers: expected 2 words"),
+    ({"task": "rte", "max_examples": 9}, "max_examples"),
 ])  # fmt: skip
 def test_options_that_do_not_fit_are_refused(options, said):
     with pytest.raises(UserError, match=said):
