@@ -4,7 +4,7 @@ For `depgen.models.itexp`; nothing here loops over tokens or texts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class ExpansionOptions(Sampling):
         require: relations that each text has at least once.
         forbid: relations that no text has.
         words: words that each text has.
-        trace: return what each level was, as `levels` of the structure.
+        trace: return every level, as `levels` of the structure.
 
     Raises:
         UserError: for a value out of range, or a relation that is required and forbidden.
@@ -44,7 +44,7 @@ class ExpansionOptions(Sampling):
 
     levels: int = 100
     min_tokens: int = 1
-    boost: dict[str, float] = field(default_factory=dict)
+    boost: dict[str, float] | None = None
     boost_before_truncation: bool = False
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ class ExpansionOptions(Sampling):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, levels=self.levels, min_tokens=self.min_tokens)
-        for relation, factor in self.boost.items():
+        for relation, factor in (self.boost or {}).items():
             if not 0 <= factor < float("inf"):
                 raise UserError(f"boost of {relation}: expected a factor of 0 or more, found {factor}.")
-        banned = {*self.forbid, *(relation for relation, factor in self.boost.items() if factor == 0)}
+        banned = {*self.forbid, *(relation for relation, factor in (self.boost or {}).items() if factor == 0)}
         if both := sorted(banned & set(self.require)):
             raise UserError(f"{', '.join(both)}: required and forbidden. Leave out one of them.")
 
@@ -107,7 +107,7 @@ class Patterns:
         number = {label: k for k, label in enumerate(labels)}
         known = {label for row in rows if HEAD in row for label in row} - {HEAD}
         for name in ("boost", "require", "forbid"):
-            for relation in getattr(options, name):
+            for relation in getattr(options, name) or ():
                 if relation not in known:
                     raise UserError(
                         f"{name}: no expansion of this run has the relation {relation!r}."
@@ -120,7 +120,7 @@ class Patterns:
         for k, row in enumerate(rows):
             for place, label in enumerate(each for each in row if each in number):
                 children[k, place] = number[label]
-            factors = [factor for relation, factor in options.boost.items() if relation in row]
+            factors = [factor for relation, factor in (options.boost or {}).items() if relation in row]
             early = before if options.boost_before_truncation else after
             early[k] = sum(float(np.log(factor)) for factor in factors if factor > 0)
             if HEAD not in row or 0 in factors or set(row) & set(options.forbid):
