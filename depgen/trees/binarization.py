@@ -127,10 +127,12 @@ def restored_heads(
         relations.append(relation)
         if not moved:
             continue
+        if not steps.isdecimal():
+            raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
         word = int(found[place])
-        for _ in range(int(steps) + 1):
-            if word <= 0 or word > place:
-                raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
-            word = int(found[word - 1])
+        for _ in range(min(int(steps), place) + 1):
+            word = int(found[word - 1]) if 0 < word <= place else 0
+        if not word:
+            raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
         found[place] = word
     return found, relations
