@@ -97,9 +97,12 @@ def generate(
         filelock.Timeout: another process works on the run, and this one does not wait.
     """
     assert job.generation is not None
-    generation = job.generation
-    for name, value in (("top_p", top_p), ("temperature", temperature)):
-        generation = generation if value is None else dataclasses.replace(generation, **{name: value})
+    own = job.generation
+    generation = dataclasses.replace(
+        own,
+        top_p=own.top_p if top_p is None else top_p,
+        temperature=own.temperature if temperature is None else temperature,
+    )
     begin = ("",) * _count(generation) if prompts is None else prompts.prompts
     file = trained.run / FOLDER / generation.file_of(training_seed=job.seed, weights=trained.weights_sha256)
     with job.training.lock().acquire(timeout=-1 if wait else 0):  # another table may want the same texts
