@@ -82,7 +82,7 @@ class _Tables:
         sentence = item.sentence
         if sentence.heads is None or sentence.relations is None:
             raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
-        heads, labels = self.form.written(sentence.heads, sentence.relations)
+        heads, labels = self.form.written(sentence.heads, list(sentence.relations))
         rows = expansions(heads, labels)
         return (
             heads - 1,

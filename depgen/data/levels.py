@@ -9,7 +9,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Int
@@ -50,8 +50,8 @@ class TreeForm:
 
     def __post_init__(self) -> None:
         for name, kind in (("binarization", Binarization), ("irregular", IrregularTrees)):
-            if (value := getattr(self, name)) not in kind.__args__:
-                raise UserError(f"{name}: expected one of {', '.join(kind.__args__)}, found {value}.")
+            if (value := getattr(self, name)) not in get_args(kind):
+                raise UserError(f"{name}: expected one of {', '.join(get_args(kind))}, found {value}.")
         if self.lossless and self.binarization != "left-right":
             raise UserError(f"lossless: expected binarization left-right, found {self.binarization}.")
 
@@ -305,7 +305,7 @@ class LevelData(TextData):
 
         data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
         bare = None if data.heads is None else np.flatnonzero(np.minimum.reduceat(data.heads, data.offsets[:-1]) < 0)
-        if bare is None or len(bare):
+        if data.heads is None or bare is None or len(bare):
             place = "" if bare is None else f", sentence {bare[0] + 1}"
             raise UserError(
                 f"{self.corpus.name}, {split}{place}: expected a dependency tree, found none. Set "

@@ -130,8 +130,10 @@ class Patterns:
         right = torch.tensor(
             [len(row) - 1 - middle if HEAD in row else 0 for row, middle in zip(rows, middles, strict=True)]
         )
-        moved = (each.to(device) for each in (left, right, children, after, before, required.view(-1, len(rows))))
-        return cls(*moved, leaf=[list(row) for row in rows].index([HEAD]))
+        columns = {"left": left, "right": right, "children": children, "log_factors": after, "before": before}
+        columns["required"] = required.view(-1, len(rows))
+        moved = {name: column.to(device) for name, column in columns.items()}
+        return cls(leaf=[list(row) for row in rows].index([HEAD]), **moved)
 
 
 @dataclass

@@ -31,7 +31,8 @@ Deviations, numbered
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -88,7 +89,7 @@ class ITEXP(LanguageModel):
     likelihood = "bound"
     sentences_alone = True
     generation_options = ExpansionOptions
-    table_sizes: ClassVar[Mapping[str, str]] = {"expansions": "expansions", "placeholders": "placeholders"}
+    table_sizes = MappingProxyType({"expansions": "expansions", "placeholders": "placeholders"})
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
     def __init__(
@@ -123,7 +124,7 @@ class ITEXP(LanguageModel):
         """Make what depends on the number of expansions."""
         super().configure_model()
         if not hasattr(self, "expansion_output"):
-            size, width = self.hparams.expansions, self.backbone.width
+            size, width = self.hparams["expansions"], self.backbone.width
             self.expansion_output = nn.Linear(width, size)
             self.expansion_embedding = nn.Embedding(size, width, padding_idx=PAD_EXPANSION)
             nn.init.normal_(self.expansion_embedding.weight[1:].data, std=width**-0.5)
@@ -212,7 +213,7 @@ class ITEXP(LanguageModel):
         bias = weight.new_zeros(len(weight)) if bias is None else bias
         if not restricted:
             return weight, bias
-        words = len(weight) - self.hparams.placeholders
+        words = len(weight) - self.hparams["placeholders"]
         return weight[:words], bias[:words].index_fill(0, torch.tensor([eos], device=bias.device), -torch.inf)
 
     @staticmethod
@@ -305,7 +306,10 @@ class ITEXP(LanguageModel):
         if any(prompts):
             raise UserError("ITEXP writes whole sentences from their root: leave out prompts.")
         patterns = Patterns.of(
-            vocabulary.tables["expansions"], vocabulary.tables["placeholders"], options, device=self.device
+            list(map(list, vocabulary.tables["expansions"])),
+            list(map(str, vocabulary.tables["placeholders"])),
+            options,
+            device=self.device,
         )
         wanted = [_word_id(word, vocabulary) for word in options.words]
         most, cut = min(max_new_tokens, self.longest_scored or max_new_tokens), 0
@@ -410,7 +414,7 @@ class _LevelWriter:
 
     def _written(self, state: Growing, level: int) -> tuple[Growing, Tensor]:
         """The texts with words in place of their placeholders, and the expansions of these."""
-        model, placeholders = self.model, self.model.hparams.placeholders
+        model, placeholders = self.model, self.model.hparams["placeholders"]
         first = len(model.backbone.output_weight) - placeholders
         inputs = torch.where(state.is_open, state.labels + first, state.tokens)
         is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)

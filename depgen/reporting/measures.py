@@ -37,6 +37,31 @@ class Texts(Measure):
         return (*NAMES, "texts", "empty")
 
 
+class SampledBleu(Measure):
+    """Quality and diversity of samples of texts at several temperatures, by corpus BLEU-5 (Casas et al., 2020).
+
+    Args:
+        temperatures: of the samples.
+        per_sample: texts of a sample. The number of samples is that of all texts over it.
+        how: the texts are made, as in `Generation`, with `samples` as the number of all texts.
+    """
+
+    def __init__(self, *, temperatures: Sequence[float], per_sample: int = 400, **how: Any) -> None:  # noqa: ANN401
+        self.generation, self.temperatures, self.per_sample = Generation(**how), list(temperatures), per_sample
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature."""
+        from depgen.reporting.samples import measure_samples
+
+        return measure_samples(row, temperatures=self.temperatures, per_sample=self.per_sample)
+
+    def keys(self) -> Collection[str]:
+        """Means and deviations over samples by temperature, and test BLEU-5 at the diversity of real text."""
+        from depgen.reporting.samples import MATCHED, SAMPLED
+
+        return (MATCHED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
+
+
 class Trees(Measure):
     """DDA and UDA of a run's trees by each decoding, per cent.
 

@@ -74,7 +74,8 @@ def generate(
     trained: FinishedRun,
     prompts: Prompts | None,
     *,
-    top_p: float,
+    top_p: float | None = None,
+    temperature: float | None = None,
     device: str | None = None,
     wait: bool = True,
 ) -> tuple[str, ...]:
@@ -86,7 +87,8 @@ def generate(
         job: whose.
         trained: its run.
         prompts: what the texts continue; None for as many texts from nothing as the table wants.
-        top_p: nucleus.
+        top_p: nucleus; None: the table's.
+        temperature: the same.
         device: where the model computes; unset: a GPU where there is one.
         wait: for another process that trains the run or generates its texts.
 
@@ -95,7 +97,12 @@ def generate(
         filelock.Timeout: another process works on the run, and this one does not wait.
     """
     assert job.generation is not None
-    generation = dataclasses.replace(job.generation, top_p=top_p)
+    own = job.generation
+    generation = dataclasses.replace(
+        own,
+        top_p=own.top_p if top_p is None else top_p,
+        temperature=own.temperature if temperature is None else temperature,
+    )
     begin = ("",) * _count(generation) if prompts is None else prompts.prompts
     file = trained.run / FOLDER / generation.file_of(training_seed=job.seed, weights=trained.weights_sha256)
     with job.training.lock().acquire(timeout=-1 if wait else 0):  # another table may want the same texts
