@@ -27,6 +27,7 @@ class LevelBatch(Batch):
         heads: the 0-based position of each word's head within the row; -1 at the root.
         expansions: rows of the table; that of padding at words above the level.
         is_open: where there is a placeholder.
+        opened: the same, as places in the flat batch.
         lengths: tokens of each row.
         weights: factor of each row's loss.
         places: of each position the 0-based place of its token in the sentence.
@@ -45,6 +46,7 @@ class LevelBatch(Batch):
     heads: Int[Tensor, "rows length"]
     expansions: Int[Tensor, "rows length"]
     is_open: Bool[Tensor, "rows length"]
+    opened: Int[Tensor, " open"]
     lengths: Int[Tensor, " rows"]
     weights: Float[Tensor, " rows"]
     places: Int[Tensor, "rows length"]
@@ -128,6 +130,7 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
         "heads": np.where(here, within, -1),
         "expansions": np.where(opened, of(patterns), PAD_EXPANSION),
         "is_open": opened,
+        "opened": np.flatnonzero(opened),
         "lengths": lengths,
         "places": order,
         "sentences": sentences,

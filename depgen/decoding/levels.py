@@ -3,10 +3,10 @@
 For `depgen.models.itexp`; nothing here loops over tokens or texts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
@@ -16,7 +16,7 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
-from depgen.nn.precise import precise
+from depgen.trees.binarization import CLIMB
 
 HEAD = "HEAD"
 """A word's own place in its expansion."""
@@ -71,15 +71,15 @@ class Patterns:
         right: at the right.
         children: their labels from left to right, padded.
         log_factors: the logarithms of what probabilities are multiplied by after truncation.
-        before: the same before it; -inf for expansions that may not be drawn.
+        before: what is added to log-probabilities before all filters; -inf for expansions that may not be drawn.
         required: of each required relation the expansions that have it.
     """
 
     left: Int[Tensor, " expansions"]
     right: Int[Tensor, " expansions"]
     children: Int[Tensor, "expansions most"]
-    log_factors: Float64[Tensor, " expansions"]
-    before: Float64[Tensor, " expansions"]
+    log_factors: Float[Tensor, " expansions"]
+    before: Float[Tensor, " expansions"]
     required: Bool[Tensor, "required expansions"]
     leaf: int
 
@@ -105,27 +105,31 @@ class Patterns:
             UserError: an option names a relation that no expansion has.
         """
         number = {label: k for k, label in enumerate(labels)}
-        known = {label for row in rows if HEAD in row for label in row} - {HEAD}
+        relations = [{label.partition(CLIMB)[0] for label in row if HEAD in row} - {HEAD} for row in rows]
+        known = set().union(*relations)
         for name in ("boost", "require", "forbid"):
             for relation in getattr(options, name) or ():
                 if relation not in known:
                     raise UserError(
                         f"{name}: no expansion of this run has the relation {relation!r}."
-                        f"{did_you_mean(relation, sorted(known))} It has {', '.join(sorted(known))}."
+                        f"{did_you_mean(relation, sorted(known))} It has {', '.join(sorted(known)) or 'none'}."
                     )
         middles = [row.index(HEAD) if HEAD in row else 0 for row in rows]
         most = max(len(row) for row in rows)
         children = torch.zeros(len(rows), most, dtype=torch.int64)
-        after, before = torch.zeros(len(rows), dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
+        after, before = torch.zeros(len(rows)), torch.zeros(len(rows))
         for k, row in enumerate(rows):
             for place, label in enumerate(each for each in row if each in number):
                 children[k, place] = number[label]
-            factors = [factor for relation, factor in (options.boost or {}).items() if relation in row]
-            early = before if options.boost_before_truncation else after
-            early[k] = sum(float(np.log(factor)) for factor in factors if factor > 0)
-            if HEAD not in row or 0 in factors or set(row) & set(options.forbid):
+            factors = [factor for relation, factor in (options.boost or {}).items() if relation in relations[k]]
+            log_factor = sum(math.log(factor) for factor in factors if factor > 0)
+            if options.boost_before_truncation:  # the temperature, which divides it, does not weaken it
+                before[k] = log_factor * (1 if options.greedy else options.temperature)
+            else:
+                after[k] = log_factor
+            if HEAD not in row or 0 in factors or relations[k] & set(options.forbid):
                 before[k] = -torch.inf
-        required = torch.tensor([[relation in row for row in rows] for relation in options.require], dtype=torch.bool)
+        required = torch.tensor([[name in row for row in relations] for name in options.require], dtype=torch.bool)
         left = torch.tensor(middles)
         right = torch.tensor(
             [len(row) - 1 - middle if HEAD in row else 0 for row, middle in zip(rows, middles, strict=True)]
@@ -160,7 +164,7 @@ class Growing:
     labels: Int[Tensor, "rows length"]
     is_open: Bool[Tensor, "rows length"]
     lengths: Int[Tensor, " rows"]
-    log_probs: Float64[Tensor, " rows"]
+    log_probs: Float[Tensor, " rows"]
     missing: Bool[Tensor, "rows words"]
     lacks: Bool[Tensor, "rows required"]
 
@@ -210,6 +214,21 @@ def expanded(state: Growing, chosen: Int[Tensor, "rows length"], patterns: Patte
 # -- choices ----------------------------------------------------------------------------------------------------------
 
 
+def drawn_expansions(
+    log_probs: Float[Tensor, "rows length expansions"],
+    state: Growing,
+    patterns: Patterns,
+    options: ExpansionOptions,
+    *,
+    level: int,
+) -> Int[Tensor, "rows length"]:
+    """An expansion for each placeholder, drawn with its factors; a leaf elsewhere."""
+    chosen = torch.full_like(state.tokens, patterns.leaf)
+    allowed, uniform = log_probs[state.is_open] + patterns.before, _variates(state, level, EXPANSIONS)
+    chosen[state.is_open] = drawn(allowed, options, uniform, log_factors=patterns.log_factors)
+    return chosen
+
+
 def chosen_expansions(
     log_probs: Float[Tensor, "rows length expansions"],
     state: Growing,
@@ -232,10 +251,7 @@ def chosen_expansions(
         level: counted from 1.
         most: tokens of a text.
     """
-    allowed = precise(log_probs) + patterns.before
-    chosen = torch.full_like(state.tokens, patterns.leaf)
-    uniform = _variates(state, level, EXPANSIONS)
-    chosen[state.is_open] = drawn(allowed[state.is_open], options, uniform, log_factors=patterns.log_factors)
+    chosen = drawn_expansions(log_probs, state, patterns, options, level=level)
     children = (patterns.left + patterns.right)[chosen] * state.is_open
     ends = children.sum(1) == 0
     # A text that ends too early: in turn, a relation that it lacks, room for words, and length.
@@ -248,8 +264,8 @@ def chosen_expansions(
         wants = torch.where(lacking.any(1)[:, None], patterns.required[first], wants)
     short = lacking.any(1) | (state.missing.sum(1) > room) | (state.lengths < options.min_tokens)
     forced = ends & short
-    scores = allowed.masked_fill(~state.is_open[..., None] | ~wants[:, None], -torch.inf).flatten(1)
-    place, pattern = scores.argmax(1) // allowed.shape[2], scores.argmax(1) % allowed.shape[2]
+    scores = (log_probs + patterns.before).masked_fill(~state.is_open[..., None] | ~wants[:, None], -torch.inf).flatten(1)
+    place, pattern = scores.argmax(1) // log_probs.shape[2], scores.argmax(1) % log_probs.shape[2]
     forced = forced & (scores.amax(1) > -torch.inf)
     rows = torch.arange(len(chosen), device=chosen.device)
     chosen[rows, place] = torch.where(forced, pattern, chosen[rows, place])
@@ -274,7 +290,7 @@ def chosen_words(
 ) -> tuple[Int[Tensor, " places"], Bool[Tensor, "rows words"]]:
     """A word for each placeholder; and the words that each text is to have and has not.
 
-    At a text's last level each word that is missing takes the placeholder that gives it the highest probability.
+    At a text's last level each word that is missing and not drawn takes the placeholder where it is likeliest.
 
     Args:
         log_probs: of the words at all placeholders, row by row; -inf for what is never written.
@@ -288,21 +304,15 @@ def chosen_words(
     if not wanted:
         return found, state.missing
     rows = state.is_open.nonzero()[:, 0]
-    missing = state.missing & ~_has(found, rows, state.missing, wanted)
     taken = torch.zeros_like(rows, dtype=torch.bool)
     for word, token in enumerate(wanted):
-        scores = log_probs[:, token].masked_fill(taken | ~(missing[:, word] & last)[rows], -torch.inf)
-        best = torch.full_like(missing[:, 0], -torch.inf, dtype=scores.dtype).scatter_reduce(0, rows, scores, "amax")
-        here = (scores == best[rows]) & (scores > -torch.inf)
-        here &= (
-            here.cumsum(0)
-            == (here.cumsum(0) * here)
-            .new_zeros(len(missing))
-            .scatter_reduce(0, rows[here], here.cumsum(0)[here], "amin", include_self=False)[rows]
-        )  # the first of equals
-        found = torch.where(here, token, found)
-        taken |= here
-    return found, missing & ~_has(found, rows, missing, wanted)
+        free = (state.missing[:, word] & last)[rows] & ~taken
+        scores = log_probs[:, token].masked_fill(found == token, torch.inf).masked_fill(~free, -torch.inf)
+        of_texts = scores.new_full(state.is_open.shape, -torch.inf).masked_scatter(state.is_open, scores)
+        best = torch.zeros_like(state.is_open).scatter(1, of_texts.argmax(1, keepdim=True), True)
+        here = best[state.is_open] & free
+        found, taken = torch.where(here, token, found), taken | here
+    return found, state.missing & ~_has(found, rows, state.missing, wanted)
 
 
 def _has(found: Tensor, rows: Tensor, like: Tensor, wanted: Sequence[int]) -> Tensor:

@@ -54,13 +54,14 @@ from depgen.decoding.levels import (
     brings,
     chosen_expansions,
     chosen_words,
+    drawn_expansions,
     expanded,
 )
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.lengths import mask_of
-from depgen.nn.precise import precise
+from depgen.nn.precise import precise, sum_type
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
@@ -195,13 +196,13 @@ class ITEXP(LanguageModel):
         """
         states, scores = self.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
         weight, bias = self.outputs(batch.eos, restricted=restricted)
-        states, targets = states[batch.is_open], batch.targets[batch.is_open]
-        words = word_log_probs(states, weight, bias, targets)
-        patterns = self.expansion_log_probs(scores[batch.is_open], restricted=restricted)
-        joint = words + patterns.gather(1, batch.expansions[batch.is_open][:, None])[:, 0]
-        return torch.zeros(batch.inputs.shape, dtype=joint.dtype, device=joint.device).masked_scatter(
-            batch.is_open, joint
+        states, scores, targets, expansions = (
+            each.flatten(0, 1)[batch.opened] for each in (states, scores, batch.targets, batch.expansions)
         )
+        words = word_log_probs(states, weight, bias, targets)
+        patterns = self.expansion_log_probs(scores, restricted=restricted)
+        joint = words + patterns.gather(1, expansions[:, None])[:, 0]
+        return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def forward(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
         """See `joint_log_probs`."""
@@ -235,11 +236,11 @@ class ITEXP(LanguageModel):
 
     def item_scores(self, batch: LevelBatch) -> ItemScores:
         """Nats of each sentence with its tree, over the levels that the batch holds of it."""
-        rows = batch.sentences.to(batch.inputs.device)
-        of_rows = torch.stack((-self(batch).double().sum(1), batch.is_open.sum(1).double()))
-        nll, counts = of_rows.new_zeros(2, len(batch.items)).index_add_(1, rows, of_rows)
+        nll, tokens = (
+            each.new_zeros(len(batch.items)).index_add_(0, batch.sentences.to(each.device), each)
+            for each in (-precise(self(batch)).sum(1), batch.is_open.sum(1))
+        )
         unknown = (batch.is_open & (batch.targets == batch.unk)).sum()
-        tokens = counts.long()
         return ItemScores(batch.items, nll[:, None], tokens[:, None], batch.words, unknown, tokens.sum())
 
     @torch.inference_mode()
@@ -297,11 +298,11 @@ class ITEXP(LanguageModel):
     ) -> list[Generated]:
         """Texts with the heads and relations of their trees (section 3.3); see `depgen.decoding.generation.Writer`.
 
-        A text that would have more than `max_new_tokens` gets no more dependents at that level; how many were cut so is
-        logged.
+        A text that would have more than `max_new_tokens` gets no more dependents at that level. How many were cut so is
+        logged, and how many lack what they are to have.
 
         Raises:
-            UserError: a prompt is given, or an option names what the vocabulary lacks.
+            UserError: a prompt is given, an option names what the vocabulary lacks, or `min_tokens` is too large.
         """
         if any(prompts):
             raise UserError("ITEXP writes whole sentences from their root: leave out prompts.")
@@ -311,8 +312,10 @@ class ITEXP(LanguageModel):
             options,
             device=self.device,
         )
-        wanted = [_word_id(word, vocabulary) for word in options.words]
-        most, cut = min(max_new_tokens, self.longest_scored or max_new_tokens), 0
+        wanted = list(dict.fromkeys(_word_id(word, vocabulary) for word in options.words))
+        most, cut, lacking = min(max_new_tokens, self.longest_scored or max_new_tokens), 0, 0
+        if options.min_tokens > most:
+            raise UserError(f"min_tokens: expected at most the {most} tokens of a text, found {options.min_tokens}.")
         texts: dict[int, Generated] = {}
         with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
             for first in range(0, len(seeds), batch_size):
@@ -321,9 +324,15 @@ class ITEXP(LanguageModel):
                 for text, generated in writer.run(state):
                     texts[text] = generated
                     advance(1)
-                cut += len(writer.cut)
+                cut, lacking = cut + len(writer.cut), lacking + writer.lacking
         if cut:
             log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
+        if lacking:
+            log.warning(
+                "%d of %d texts lack a relation, a word or tokens that they are to have: allow more levels, tokens or "
+                "relations",
+                lacking, len(seeds),
+            )  # fmt: skip
         return [texts[text] for text in range(len(seeds))]
 
     def _beginning(self, seeds: Sequence[int], first: int, wanted: Sequence[int], options: ExpansionOptions) -> Growing:
@@ -338,7 +347,7 @@ class ITEXP(LanguageModel):
             labels=one,  # the first placeholder is the root's
             is_open=one == 0,
             lengths=torch.ones(rows, dtype=torch.int64, device=device),
-            log_probs=precise(torch.zeros(rows, device=device)),
+            log_probs=torch.zeros(rows, dtype=sum_type(device), device=device),
             missing=torch.ones(rows, len(wanted), dtype=torch.bool, device=device),
             lacks=torch.ones(rows, len(options.require), dtype=torch.bool, device=device),
         )
@@ -385,6 +394,7 @@ class _LevelWriter:
     wanted: Sequence[int]
     most: int
     cut: set[int] = field(default_factory=set)
+    lacking: int = 0
     traces: dict[int, list[str]] = field(default_factory=dict)
 
     def run(self, state: Growing) -> Iterator[tuple[int, Generated]]:
@@ -403,6 +413,8 @@ class _LevelWriter:
 
     def _finished(self, state: Growing, row: int) -> tuple[int, Generated]:
         text, length = int(state.texts[row]), int(state.lengths[row])
+        lacks = state.missing[row].any() or state.lacks[row].any() or length < self.options.min_tokens
+        self.lacking += bool(lacks)
         labels = [str(self.vocabulary.tables["placeholders"][k]) for k in state.labels[row, :length].tolist()]
         structure: dict[str, Any] = {
             "heads": tuple(head + 1 for head in state.heads[row, :length].tolist()),
@@ -442,7 +454,7 @@ class _LevelWriter:
             + patterns[state.is_open].gather(1, chosen[state.is_open][:, None])[:, 0]
         )
         rows = state.is_open.nonzero()[:, 0]
-        log_prob = state.log_probs.index_add(0, rows.to(state.log_probs.device), precise(joint))
+        log_prob = state.log_probs.index_add(0, rows, joint.to(state.log_probs.dtype))
         tokens = state.tokens.masked_scatter(state.is_open, words)
         lacks = state.lacks & ~brings(chosen, state, self.patterns)
         return replace(state, tokens=tokens, log_probs=log_prob, missing=missing, lacks=lacks), chosen
@@ -450,9 +462,7 @@ class _LevelWriter:
     def _drawn_everywhere(self, log_probs: Tensor, chosen: Tensor, state: Growing, level: int) -> Tensor:
         """The authors' expansions of written positions (D1), which are drawn there too."""
         everywhere = replace(state, is_open=mask_of(state.lengths, state.tokens.shape[1], device=chosen.device))
-        other, _ = chosen_expansions(
-            log_probs, everywhere, self.patterns, self.options, level=level, most=log_probs.shape[1] * 10**6
-        )
+        other = drawn_expansions(log_probs, everywhere, self.patterns, self.options, level=level)
         return torch.where(state.is_open, chosen, other)
 
     def _trace(self, state: Growing) -> None:
