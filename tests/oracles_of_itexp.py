@@ -93,7 +93,7 @@ def crossed(heads: Sequence[int]) -> list[int]:
 
 
 def lifted(heads: Sequence[int]) -> list[int]:
-    """The projective tree of Nivre & Nilsson (2005): while an arc is crossed, the shortest one moves to its head's head.
+    """The projective tree of Nivre & Nilsson (2005): while an arc is crossed, the shortest one moves up by one head.
 
     Of equally short arcs the leftmost word's moves first.
     """
@@ -149,7 +149,7 @@ def binarised(heads: Sequence[int], scheme: str = "left-right") -> list[int]:
 
 
 def climbs(heads: Sequence[int], scheme: str = "left-right") -> list[int | None]:
-    """How many heads of the original tree lead from a displaced word's new head to its sibling; None if not displaced."""
+    """Of each displaced word, how many heads of the original tree lead from its new head to its sibling; else None."""
     found: list[int | None] = []
     for word, (head, other) in enumerate(zip(heads, binarised(heads, scheme), strict=True), 1):
         if head == other:
@@ -178,10 +178,8 @@ def in_pieces(
     piece_heads: list[int] = []
     piece_relations: list[str] = []
     for word, (head, relation, parts) in enumerate(zip(heads, relations, pieces, strict=True), 1):
-        if head == 0:
-            attached = 0
-        else:
-            attached = first[head - 1] if word < head else last[head - 1]
+        side = first if word < head else last
+        attached = side[head - 1] if head else 0
         texts += parts
         piece_heads += [attached, *range(first[word - 1], last[word - 1])]
         piece_relations += [relation] + [subword] * (len(parts) - 1)

@@ -264,7 +264,8 @@ def chosen_expansions(
         wants = torch.where(lacking.any(1)[:, None], patterns.required[first], wants)
     short = lacking.any(1) | (state.missing.sum(1) > room) | (state.lengths < options.min_tokens)
     forced = ends & short
-    scores = (log_probs + patterns.before).masked_fill(~state.is_open[..., None] | ~wants[:, None], -torch.inf).flatten(1)
+    useless = ~state.is_open[..., None] | ~wants[:, None]
+    scores = (log_probs + patterns.before).masked_fill(useless, -torch.inf).flatten(1)
     place, pattern = scores.argmax(1) // log_probs.shape[2], scores.argmax(1) % log_probs.shape[2]
     forced = forced & (scores.amax(1) > -torch.inf)
     rows = torch.arange(len(chosen), device=chosen.device)

@@ -26,6 +26,7 @@ from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.gilt import GiLT
+from depgen.models.itexp import ITEXP
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
 from depgen.models.sentence_similarity import SentenceSimilarity
@@ -37,7 +38,6 @@ from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.toys.graph_lm import GraphLM, all_graphs
-from tests.toys.level_writer import LevelWriter
 
 VOCABULARY = 13
 PLAIN = Vocabulary.of_words("abcdefghijk")
@@ -81,7 +81,9 @@ ENCODER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40,
     causal=False, output_bias=True,
 )  # fmt: skip
-BOTH_SIDES = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False)
+BOTH_SIDES = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
+)
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
@@ -93,6 +95,14 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     """The graph that each sequence of numbers of arcs gives."""
     counts = list(product(*(range(2 * word) for word in range(1, len(ids) + 1))))
     return model.parse([ids] * len(counts), vocabulary=PLAIN, beam_size=1, counts=counts)
+
+
+LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}
+
+
+def of_levels(kind: Callable[..., ITEXP], vocabulary_size: int, **options: Any) -> ITEXP:
+    """A system of words and three placeholders after these; see `tests.contract.trees`."""
+    return kind(BOTH_SIDES, vocabulary_size + 3, **LEVEL_SIZES, **options)
 
 
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
@@ -146,7 +156,8 @@ SYSTEMS: dict[str, System] = {
         BUILDER,
         lambda model, ids: all_bracketings(len(ids)),
     ),
-    "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
+    "ITEXP": System(partial(of_levels, ITEXP), LEVELS),
+    "ITEXP, first layer, semi": System(partial(of_levels, ITEXP, expansion_layer=0, attention="semi"), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 

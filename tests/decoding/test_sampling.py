@@ -231,7 +231,8 @@ def test_candidates_are_drawn_by_their_filtered_and_multiplied_mass(monkeypatch,
 
 
 def test_hashed_variates_draw_the_stated_distribution():
-    weights, sampling, factors = [5, 31, 2, 17, 26, 9, 10], Sampling(top_p=0.8, temperature=1.2), [1, 1, 50, 1, 1, 20, 1]
+    weights, factors = [5, 31, 2, 17, 26, 9, 10], [1, 1, 50, 1, 1, 20, 1]
+    sampling = Sampling(top_p=0.8, temperature=1.2)
     uniform = hashed_uniform(7, torch.arange(40_000))
     logs = torch.tensor(factors, dtype=torch.float64).log()
     counts = drawn(torch.tensor(weights).log().expand(40_000, -1), sampling, uniform, log_factors=logs).bincount(

@@ -25,6 +25,12 @@ def sides(heads):
     ]
 
 
+def with_one_root(heads):
+    """The tree whose other roots depend on the first."""
+    root = heads.index(0) + 1
+    return [head if head or word == root else root for word, head in enumerate(heads, 1)]
+
+
 # -- lifting ----------------------------------------------------------------------------------------------------------
 
 
@@ -44,7 +50,7 @@ def test_a_lifted_forest_is_a_projective_tree_in_the_same_order(heads):
     assert oracle.is_tree(found)
     assert not oracle.crossed(found)
     assert found.index(0) == heads.index(0), "the first root stays"
-    one_root = [head or heads.index(0) + 1 if word != heads.index(0) else 0 for word, head in enumerate(heads)]
+    one_root = with_one_root(heads)
     assert found == oracle.lifted(one_root)
     for word, head in enumerate(one_root, 1):  # an arc moves up its own path alone
         assert found[word - 1] in [head, *oracle.ancestors(one_root, head)] if head else not found[word - 1]
@@ -126,7 +132,8 @@ def test_cutting_words_and_binarising_may_change_places(data, heads, scheme):
 
 def test_the_pieces_of_dog():
     pieces = [["my"], ["do@@", "g"], ["also"], ["likes"], ["eating"], ["sausage"]]
-    texts, heads, labels = oracle.in_pieces(binarized(oracle.LIKES["heads"]).tolist(), oracle.LIKES["relations"], pieces)
+    found = binarized(oracle.LIKES["heads"]).tolist()
+    texts, heads, labels = oracle.in_pieces(found, oracle.LIKES["relations"], pieces)
     assert texts[1:3] == ["do@@", "g"]
     assert oracle.pattern(heads, labels, 2) == (("poss",), ("subword",))
     assert oracle.pattern(heads, labels, 3) == ((), ("advmod",))
@@ -156,16 +163,21 @@ def test_any_labels_restore_a_tree_or_are_refused(data, heads):
     names = st.sampled_from(["amod", "amod^0", "amod^1", "amod^2", "amod^x", "amod^-1", "amod^", "amod^²"])
     labels = data.draw(st.lists(names, min_size=len(heads), max_size=len(heads)))
     try:
-        restored, _ = restored_heads(found, labels)
-    except UserError as error:
-        assert str(error).startswith("word ")
-    else:
-        assert oracle.is_tree(restored.tolist())
+        restored = restored_heads(found, labels)[0].tolist()
+    except UserError:
+        return
+    assert oracle.is_tree(restored)
 
 
 @pytest.mark.parametrize(
     ("heads", "labels"),
-    [([0, 1], ["root", "obj^0"]), ([0, 1], ["root", "obj^1"]), ([2, 0], ["amod^0", "root"]), ([0, 1], ["a", "b^"]), ([0, 1], ["a", "b^x"])],
+    [
+        ([0, 1], ["root", "obj^0"]),
+        ([0, 1], ["root", "obj^1"]),
+        ([2, 0], ["amod^0", "root"]),
+        ([0, 1], ["a", "b^"]),
+        ([0, 1], ["a", "b^x"]),
+    ],
 )
 def test_labels_that_no_binarisation_gives_are_refused(heads, labels):
     with pytest.raises(UserError, match=r"word [12]: .*\^"):
@@ -182,10 +194,8 @@ def test_levels_of_many_trees_are_counted_at_once(trees, scheme):
     found, needs = regular_trees(heads, offsets, scheme == "inside-out", scheme != "none")
     written = [binarized(lifted(each), binarization=scheme).tolist() for each in trees]
     depth = [[oracle.depth(each, word) for word in range(1, len(each) + 1)] for each in written]
-    assert found.tolist() == sum(depth, [])
-    crossing = [bool(oracle.crossed([head or each.index(0) + 1 for head in each[: each.index(0)]] + [0] + [
-        head or each.index(0) + 1 for head in each[each.index(0) + 1 :]
-    ])) for each in trees]  # fmt: skip
+    assert found.tolist() == [number for each in depth for number in each]
+    crossing = [bool(oracle.crossed(with_one_root(each))) for each in trees]
     assert needs.tolist() == [(each.count(0) > 1) + 2 * many for each, many in zip(trees, crossing, strict=True)]
     firsts, down_to, at = level_sizes(found, offsets)
     assert firsts.tolist() == [0, *np.cumsum([max(each) for each in depth])]
