@@ -159,7 +159,7 @@ def drawn(
     [1]
     """
     scores = precise(log_probs)
-    factors = None if log_factors is None else log_factors.to(scores)
+    factors = None if log_factors is None else precise(log_factors)
     if sampling.greedy:
         return (scores if factors is None else scores + factors).argmax(1).to(log_probs.device)
     scores = (scores - scores.amax(1, keepdim=True)) / sampling.temperature
