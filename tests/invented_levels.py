@@ -55,7 +55,7 @@ def beginning(texts, *, words=0, required=0):
     """The placeholder of the root in each text."""
     one = torch.zeros(texts, 1, dtype=torch.int64)
     return Growing(
-        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one, heads=one - 1, labels=one, is_open=one == 0,
+        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one, is_open=one == 0,
         lengths=torch.ones(texts, dtype=torch.int64), log_probs=torch.zeros(texts, dtype=torch.float64),
         missing=torch.ones(texts, words, dtype=torch.bool), lacks=torch.ones(texts, required, dtype=torch.bool),
     )  # fmt: skip

@@ -8,7 +8,7 @@ which placeholders come at both sides of it at the next level.
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +22,7 @@ from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder
 from depgen.errors import UserError
 from depgen.trees.binarization import Binarization, binarized, lifted, lossless_labels
 from depgen.trees.sentence import Document
+from depgen.trees.tree import check_tree
 
 log = logging.getLogger(__name__)
 
@@ -371,10 +372,9 @@ def sentence_item(ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN
     """
     heads, relations = structure
     if len(heads) != len(ids) or len(relations) != len(ids):
-        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {len(heads)}.")
+        found = f"{len(heads)} heads and {len(relations)} relations"
+        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {found}.")
+    if not len(ids):
+        raise UserError("A text with its tree: expected one token or more, found none: leave it out.")
+    check_tree([int(head) for head in heads], "structure")
     return LevelItem(TokenItem(0, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))
-
-
-def only_sentence(item: TokenItem) -> LevelItem:
-    """The item at all levels."""
-    return LevelItem(replace(item))

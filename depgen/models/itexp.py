@@ -263,7 +263,10 @@ class ITEXP(LanguageModel):
         found = []
         for document, trees in zip(documents, structure, strict=True):
             items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(document, trees, strict=True)]
-            self._refuse_longer(max(map(len, document), default=0))
+            if not items:
+                found.append([])
+                continue
+            self._refuse_longer(max(map(len, document)))
             batch = self.collate(ItemBatch(items, 1, vocabulary))
             scores = self(batch.to(self.device)).cpu().double().numpy()
             of_sentences = [np.zeros(len(ids)) for ids in document]

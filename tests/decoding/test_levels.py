@@ -128,13 +128,13 @@ def test_patterns_count_placeholders_and_know_what_is_never_drawn():
 
 
 def test_factors_multiply_and_zero_forbids_as_forbid_does():
-    both = patterns_of(boost={"left": 10, "right": 0.5})
+    both = patterns_of(boost={"left": 10.0, "right": 0.5})
     torch.testing.assert_close(both.log_factors.exp(), torch.tensor([1, 1, 1, 10, 0.5, 5]))
     assert both.before[2:].tolist() == [0] * 4
-    before = patterns_of(boost={"left": 10}, boost_before_truncation=True, temperature=0.5)
+    before = patterns_of(boost={"left": 10.0}, boost_before_truncation=True, temperature=0.5)
     torch.testing.assert_close(before.before[2:], torch.tensor([0, 1, 0, 1]) * math.log(10) * 0.5)
     assert not before.log_factors.any()
-    for options in ({"boost": {"left": 0}}, {"forbid": ("left",)}):
+    for options in ({"boost": {"left": 0.0}}, {"forbid": ("left",)}):
         assert patterns_of(**options).before.tolist() == [-math.inf, -math.inf, 0, -math.inf, 0, -math.inf]
     assert patterns_of(require=("right", "left")).required.tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 0, 1]]
 
@@ -149,7 +149,7 @@ def test_a_relation_is_found_in_labels_that_keep_the_tree():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"boost": {"lefd": 2}}, r"boost: .*'lefd'.*left"),
+        ({"boost": {"lefd": 2.0}}, r"boost: .*'lefd'.*left"),
         ({"require": ("amod",)}, r"require: .*'amod'.*left, right"),
         ({"forbid": ("HEAD",)}, "forbid: .*'HEAD'"),
         ({"forbid": ("<pad>",)}, "forbid: .*'<pad>'"),
@@ -164,14 +164,14 @@ def test_relations_that_the_table_lacks_are_refused(options, message):
     ("options", "message"),
     [
         ({"require": ("left",), "forbid": ("left",)}, "left: required and forbidden"),
-        ({"require": ("left",), "boost": {"left": 0}}, "left: required and forbidden"),
-        ({"boost": {"left": -1}}, "boost of left"),
+        ({"require": ("left",), "boost": {"left": 0.0}}, "left: required and forbidden"),
+        ({"boost": {"left": -1.0}}, "boost of left"),
         ({"boost": {"left": math.nan}}, "boost of left"),
         ({"boost": {"left": math.inf}}, "boost of left"),
         ({"levels": 0}, "levels"),
         ({"min_tokens": 0}, "min_tokens"),
-        ({"temperature": 0}, "temperature"),
-        ({"top_p": 0}, "top-p"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"top_p": 0.0}, "top-p"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
@@ -208,8 +208,8 @@ def scores_for(state, rows=ROWS, seed=1):
 @pytest.mark.parametrize(
     "options",
     [
-        {"boost": {"left": 50}, "top_p": 0.6}, {"boost": {"left": 50}, "top_p": 0.6, "boost_before_truncation": True},
-        {"boost": {"left": 50}, "top_p": 0.7, "temperature": 2.0, "boost_before_truncation": True}, {"forbid": ("right",)},
+        {"boost": {"left": 50.0}, "top_p": 0.6}, {"boost": {"left": 50.0}, "top_p": 0.6, "boost_before_truncation": True},
+        {"boost": {"left": 50.0}, "top_p": 0.7, "temperature": 2.0, "boost_before_truncation": True}, {"forbid": ("right",)},
         {},
     ],
     ids=str,
