@@ -77,7 +77,7 @@ class _Tables:
         form, first = TreeForm.of(vocabulary), vocabulary.size - len(vocabulary.tables["placeholders"])
         placeholders = {str(label): first + k for k, label in enumerate(vocabulary.tables["placeholders"])}
         rows = {tuple(row): k for k, row in enumerate(vocabulary.tables["expansions"])}
-        return cls(form, placeholders, rows, vocabulary.unk)
+        return cls(form, placeholders, rows, vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk)
 
     def columns(self, item: LevelItem) -> tuple[np.ndarray, ...]:
         """Heads (0-based, -1 = root), depths, placeholders and expansions of a sentence's tokens."""
@@ -121,7 +121,7 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     opened = (of(deep) == levels[:, None]) & here
     own_heads = of(heads)
     within = np.where(own_heads < 0, -1, np.take_along_axis(numbers, np.maximum(own_heads, 0), 1))
-    targets = np.where(here, of(tokens), batch.vocabulary.unk)
+    targets = np.where(here, of(tokens), batch.vocabulary.eos)
     ends = [item.sentence.word_ends for item in items]
     words = [len(one) if end is None else int(end.sum()) for one, end in zip(ids, ends, strict=True)]
     arrays = {

@@ -9,13 +9,14 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
+from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import BatchedItems, EncodedSplit, TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
@@ -50,9 +51,6 @@ class TreeForm:
     irregular: IrregularTrees = "lift"
 
     def __post_init__(self) -> None:
-        for name, kind in (("binarization", Binarization), ("irregular", IrregularTrees)):
-            if (value := getattr(self, name)) not in get_args(kind):
-                raise UserError(f"{name}: expected one of {', '.join(get_args(kind))}, found {value}.")
         if self.lossless and self.binarization != "left-right":
             raise UserError(f"lossless: expected binarization left-right, found {self.binarization}.")
 
@@ -317,6 +315,11 @@ class LevelData(TextData):
         depths, needs = regular_trees(heads, offsets, inside_out, moves)
         self._say_irregular(split, needs, form)
         kept = np.flatnonzero(needs == 0) if form.irregular == "leave_out" else np.arange(len(data))
+        if not len(kept):
+            raise UserError(
+                f"{self.corpus.name}, {split}: all {len(data)} trees have crossing arcs or several roots: set irregular "
+                "of data.init_args.vocabulary to lift."
+            )
         return SplitLevels(kept, *level_sizes(depths, offsets))
 
     def _say_irregular(self, split: Split, needs: Int[np.ndarray, " sentences"], form: TreeForm) -> None:
@@ -328,6 +331,13 @@ class LevelData(TextData):
                 self.corpus.name, split, (needs >= 2).sum(), len(needs), (needs % 2).sum(), irregular[0] + 1,
                 "made projective with one root" if form.irregular == "lift" else "left out",
             )  # fmt: skip
+
+    @property
+    def plain_collate(self) -> Collate:
+        """Sentences at their levels."""
+        from depgen.data.level_batch import collate_levels
+
+        return collate_levels
 
     def items(self, split: Split) -> LevelItems:
         """Each sentence once, read at all of its levels."""

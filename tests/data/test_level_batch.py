@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from depgen.data.batch import ItemBatch, Memo, TokenItem
 from depgen.data.level_batch import collate_levels
 from depgen.data.levels import LevelItem
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
-from depgen.trees.sentence import Sentence
+from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import LIKES, built, expansion_of, item_of, trees, written_levels
 
@@ -95,6 +95,19 @@ def test_what_training_never_saw_is_unknown():
     assert found[2][0] == ["<unk>", "dog", "likes"]
     assert found[0][3] == [["<unk>"]]
     assert found[2][2][0] == "<unk>"
+
+
+def test_a_vocabulary_without_an_unknown_word_pads_and_names_labels_by_the_end(tmp_path):
+    SubwordPieces(size=258).build([Document((LIKES,), "")]).save(tmp_path)
+    builder = SubwordPieces(tokenizer=str(tmp_path / "tokenizer.json"))
+    vocabulary = built([LIKES], words=builder)
+    assert vocabulary.unk == -1
+    heads = np.arange(4)
+    other = TokenItem(0, np.array([40, 41, 42, 43]), heads, relations=np.array(["root", *"xyz"], dtype=object))
+    batch = collate_levels(ItemBatch([LevelItem(other)], 1, vocabulary))
+    assert batch.inputs[~batch.is_word].tolist() == [vocabulary.eos] * 6
+    assert batch.inputs[1].tolist()[:2] == [40, vocabulary.eos]
+    assert batch.unk == -1
 
 
 def test_trees_that_are_irregular_are_lifted_in_the_words_order():

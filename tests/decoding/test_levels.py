@@ -59,7 +59,9 @@ def test_sentences_grow_back_from_their_levels(sentences, scheme):
             state.tokens[place, :length] = batch.targets[row, :length]
         state = expanded(state, chosen, patterns)
         grows = state.is_open.any(1)
-        found |= {int(state.texts[row]): state.select(torch.tensor([row])) for row in range(len(grows)) if not grows[row]}
+        found |= {
+            int(state.texts[row]): state.select(torch.tensor([row])) for row in range(len(grows)) if not grows[row]
+        }
         state = state.select(grows.nonzero()[:, 0])
     assert not len(state.texts)
     for text, sentence in enumerate(sentences):
@@ -195,9 +197,7 @@ def opened(texts, length, *, seed=0, **wishes):
 
 
 def chosen_of(state, scores, *, level=1, most=100, **options):
-    return chosen_expansions(
-        scores, state, patterns_of(**options), ExpansionOptions(**options), level=level, most=most
-    )
+    return chosen_expansions(scores, state, patterns_of(**options), ExpansionOptions(**options), level=level, most=most)
 
 
 def scores_for(state, rows=ROWS, seed=1):

@@ -65,6 +65,10 @@ def batch_of(*trees, vocabulary=FULL, levels=None):
 # -- scores -----------------------------------------------------------------------------------------------------------
 
 
+def logarithm(share):
+    return math.log(share) if share else -math.inf
+
+
 def network_scores(model, vocabulary):
     """The scores of one level by a single row without padding, as the slow version wants them."""
     numbers = {each: k for k, each in enumerate(vocabulary.types)}
@@ -84,7 +88,7 @@ def network_scores(model, vocabulary):
         _, scores = states(inputs, heads, [None] * len(inputs))
         shares = [oracle.softmax(row[1:].tolist()) for row in scores]
         return [
-            {(row[: row.index("HEAD")], row[row.index("HEAD") + 1 :]): math.log(p)
+            {(row[: row.index("HEAD")], row[row.index("HEAD") + 1 :]): logarithm(p)
              for row, p in zip(rows[1:], each, strict=True) if "HEAD" in row}
             for each in shares
         ]  # fmt: skip
@@ -93,7 +97,7 @@ def network_scores(model, vocabulary):
         hidden, _ = states(inputs, heads, patterns)
         logits = hidden @ model.backbone.output_weight.T + model.backbone.output_bias
         shares = [oracle.softmax(row[kept].tolist()) for row in logits]
-        return [{vocabulary.types[k]: math.log(p) for k, p in zip(kept, each, strict=True)} for each in shares]
+        return [{vocabulary.types[k]: logarithm(p) for k, p in zip(kept, each, strict=True)} for each in shares]
 
     return patterns_of, words_of
 
@@ -160,7 +164,7 @@ def test_expansions_are_chosen_by_the_scores_and_move_words_alone():
         others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
         assert torch.equal(same, scores)
         differs = (others != states).any(-1)
-        other = (moved != batch.expansions)
+        other = moved != batch.expansions
         expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
         assert torch.equal(differs & batch.is_word, expected)
 
@@ -386,7 +390,7 @@ def test_a_drawn_level_weighted_by_the_depth_has_the_gradient_of_all_levels_as_i
     drawn = [
         gradients(
             model,
-            [LevelItem(item.sentence, (level,), depth) for item, level, depth in zip(items, levels, depths, strict=True)],
+            [LevelItem(item.sentence, (level,), float(depth)) for item, level, depth in zip(items, levels, depths, strict=True)],
             vocabulary, 30,
         )
         for levels in itertools.product(*(range(1, depth + 1) for depth in depths))
@@ -424,7 +428,9 @@ def test_arguments_out_of_range_are_refused(options, message):
 
 def test_a_network_that_sees_one_side_is_refused():
     with pytest.raises(UserError, match="causal to false"):
-        ITEXP(partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8), 9, expansions=3, placeholders=1)
+        ITEXP(
+            partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8), 9, expansions=3, placeholders=1
+        )
 
 
 @pytest.mark.parametrize(
