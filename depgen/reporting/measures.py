@@ -72,13 +72,13 @@ class GeneratedTrees(Measure):
     """
 
     def __init__(self, *, temperatures: Sequence[float], other_parser: dict[str, Any], **how: Any) -> None:  # noqa: ANN401
-        self.generation, self.temperatures, self.other_parser = Generation(**how), list(temperatures), other_parser
+        self.generation, self.temperatures, self.loads = Generation(**how), list(temperatures), other_parser
 
     def measure(self, row: TrainedRow) -> Numbers:
         """LAS and UAS by temperature, those of the parsers with each other, and levels over tokens."""
         from depgen.reporting.samples import measure_generated_trees
 
-        return measure_generated_trees(row, temperatures=self.temperatures, other_parser=self.other_parser)
+        return measure_generated_trees(row, temperatures=self.temperatures, other_parser=self.loads)
 
     def keys(self) -> Collection[str]:
         """By temperature; and the agreement of the parsers on the test split."""
@@ -107,7 +107,7 @@ class BoostedRelation(Measure):
         per_sample: int = 400,
         **how: Any,  # noqa: ANN401
     ) -> None:
-        self.generation, self.factors, self.tagger = Generation(**how), list(factors), tagger
+        self.generation, self.factors, self.loads = Generation(**how), list(factors), tagger
         self.relation, self.per_sample = relation, per_sample
 
     def measure(self, row: TrainedRow) -> Numbers:
@@ -115,7 +115,7 @@ class BoostedRelation(Measure):
         from depgen.reporting.samples import measure_boosts
 
         return measure_boosts(
-            row, relation=self.relation, factors=self.factors, tagger=self.tagger, per_sample=self.per_sample
+            row, relation=self.relation, factors=self.factors, tagger=self.loads, per_sample=self.per_sample
         )
 
     def keys(self) -> Collection[str]:

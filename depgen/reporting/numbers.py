@@ -5,6 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,12 +131,14 @@ class Measure(ABC):
         generation: how texts are made; None where the measure needs none.
         oracle: the experiment of the language model that judges texts; None where the measure needs none.
         trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
+        loads: class paths and arguments of parsers and taggers that it loads.
     """
 
     replaces: Sequence[str] = ()
     generation: Generation | None = None
     oracle: str | None = None
     trees: str | None = None
+    loads: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:
