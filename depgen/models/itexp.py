@@ -44,7 +44,7 @@ from torchmetrics import Metric
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import LevelBatch, collate_levels
-from depgen.data.levels import PAD_EXPANSION, ROOT, sentence_item
+from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, expansions, sentence_item
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.levels import (
@@ -56,6 +56,7 @@ from depgen.decoding.levels import (
     chosen_words,
     expanded,
 )
+from depgen.decoding.skeletons import Skeleton, at_level, read_skeletons, skeleton_of
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -312,12 +313,13 @@ class ITEXP(LanguageModel):
             device=self.device,
         )
         wanted = [_word_id(word, vocabulary) for word in options.words]
+        skeletons = self._skeletons(vocabulary, options)
         most, cut = min(max_new_tokens, self.longest_scored or max_new_tokens), 0
         texts: dict[int, Generated] = {}
         with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
             for first in range(0, len(seeds), batch_size):
                 state = self._beginning(seeds[first : first + batch_size], first, wanted, options)
-                writer = _LevelWriter(self, vocabulary, options, patterns, wanted, most)
+                writer = _LevelWriter(self, vocabulary, options, patterns, wanted, most, skeletons)
                 for text, generated in writer.run(state):
                     texts[text] = generated
                     advance(1)
@@ -325,6 +327,17 @@ class ITEXP(LanguageModel):
         if cut:
             log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
         return [texts[text] for text in range(len(seeds))]
+
+    def _skeletons(self, vocabulary: Vocabulary, options: ExpansionOptions) -> list[Skeleton]:
+        """The given trees; none by default."""
+        if options.skeletons is None:
+            return []
+        form = TreeForm.of(vocabulary)
+        rows = {tuple(map(str, row)): number for number, row in enumerate(vocabulary.tables["expansions"])}
+        return [
+            skeleton_of(each, rows, form.written, expansions, lambda word: _word_id(word, vocabulary))
+            for each in read_skeletons(options.skeletons)
+        ]
 
     def _beginning(self, seeds: Sequence[int], first: int, wanted: Sequence[int], options: ExpansionOptions) -> Growing:
         """The placeholder of the root in each text."""
@@ -384,6 +397,7 @@ class _LevelWriter:
     patterns: Patterns
     wanted: Sequence[int]
     most: int
+    skeletons: Sequence[Skeleton]
     cut: set[int] = field(default_factory=set)
     traces: dict[int, list[str]] = field(default_factory=dict)
 
@@ -419,11 +433,20 @@ class _LevelWriter:
         inputs = torch.where(state.is_open, state.labels + first, state.tokens)
         is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)
         found: list[Tensor] = []
+        given = None
+        if self.skeletons:
+            trees = [self.skeletons[text % len(self.skeletons)] for text in state.texts.tolist()]
+            given = at_level(trees, level, inputs.shape[1], device=inputs.device)
 
         def choose(scores: Tensor) -> Tensor:
             log_probs = model.expansion_log_probs(scores, restricted=True)
-            chosen, cut = chosen_expansions(log_probs, state, self.patterns, self.options, level=level, most=self.most)
-            self.cut.update(state.texts[cut].tolist())
+            if given is None:
+                chosen, cut = chosen_expansions(
+                    log_probs, state, self.patterns, self.options, level=level, most=self.most
+                )
+                self.cut.update(state.texts[cut].tolist())
+            else:
+                chosen = given[0].where(state.is_open, self.patterns.leaf)
             found.extend((log_probs, chosen))
             if model.written_expansions == "padding":
                 return chosen.masked_fill(~state.is_open, PAD_EXPANSION)
@@ -437,6 +460,9 @@ class _LevelWriter:
         known = log_probs.index_fill(1, unknown, -torch.inf) if self.vocabulary.unk >= 0 else log_probs
         grows = (self.patterns.left + self.patterns.right)[chosen] * state.is_open
         words, missing = chosen_words(known, state, self.options, self.wanted, level=level, last=grows.sum(1) == 0)
+        if given is not None:
+            fixed = given[1][state.is_open]
+            words = torch.where(fixed >= 0, fixed, words)
         joint = (
             log_probs.gather(1, words[:, None])[:, 0]
             + patterns[state.is_open].gather(1, chosen[state.is_open][:, None])[:, 0]
