@@ -89,6 +89,7 @@ class ITEXP(LanguageModel):
 
     likelihood = "bound"
     sentences_alone = True
+    writes_trees = True
     generation_options = ExpansionOptions
     table_sizes = MappingProxyType({"expansions": "expansions", "placeholders": "placeholders"})
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
