@@ -36,6 +36,7 @@ class ExpansionOptions(Sampling):
         require: relations that each text has at least once.
         forbid: relations that no text has.
         words: words that each text has.
+        skeletons: a CoNLL-U file of trees, which the texts have in turn; words that it gives stay, `_` is written.
         trace: return every level, as `levels` of the structure.
 
     Raises:
@@ -49,6 +50,7 @@ class ExpansionOptions(Sampling):
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    skeletons: str | None = None
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -58,6 +60,8 @@ class ExpansionOptions(Sampling):
             if not 0 <= factor < float("inf"):
                 raise UserError(f"boost of {relation}: expected a factor of 0 or more, found {factor}.")
         banned = {*self.forbid, *(relation for relation, factor in (self.boost or {}).items() if factor == 0)}
+        if self.skeletons is not None and (self.boost or self.require or self.forbid or self.words):
+            raise UserError("skeletons fix the trees: leave out boost, require, forbid and words, or skeletons.")
         if both := sorted(banned & set(self.require)):
             raise UserError(f"{', '.join(both)}: required and forbidden. Leave out one of them.")
 

@@ -44,7 +44,7 @@ from torchmetrics import Metric
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import LevelBatch, collate_levels
-from depgen.data.levels import PAD_EXPANSION, ROOT, sentence_item
+from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, expansions, sentence_item
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.levels import (
@@ -57,6 +57,7 @@ from depgen.decoding.levels import (
     drawn_expansions,
     expanded,
 )
+from depgen.decoding.skeletons import Skeleton, at_level, read_skeletons, skeleton_of
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -89,6 +90,7 @@ class ITEXP(LanguageModel):
 
     likelihood = "bound"
     sentences_alone = True
+    writes_trees = True
     generation_options = ExpansionOptions
     table_sizes = MappingProxyType({"expansions": "expansions", "placeholders": "placeholders"})
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
@@ -319,11 +321,12 @@ class ITEXP(LanguageModel):
         most, cut, lacking = min(max_new_tokens, self.longest_scored or max_new_tokens), 0, 0
         if options.min_tokens > most:
             raise UserError(f"min_tokens: expected at most the {most} tokens of a text, found {options.min_tokens}.")
+        skeletons = self._skeletons(vocabulary, options, most)
         texts: dict[int, Generated] = {}
         with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
             for first in range(0, len(seeds), batch_size):
                 state = self._beginning(seeds[first : first + batch_size], first, wanted, options)
-                writer = _LevelWriter(self, vocabulary, options, patterns, wanted, most)
+                writer = _LevelWriter(self, vocabulary, options, patterns, wanted, most, skeletons)
                 for text, generated in writer.run(state):
                     texts[text] = generated
                     advance(1)
@@ -337,6 +340,30 @@ class ITEXP(LanguageModel):
                 lacking, len(seeds),
             )  # fmt: skip
         return [texts[text] for text in range(len(seeds))]
+
+    def _skeletons(self, vocabulary: Vocabulary, options: ExpansionOptions, most: int) -> list[Skeleton]:
+        """The given trees; none by default.
+
+        Raises:
+            UserError: the file has none, or one is beyond the limits of levels and tokens.
+        """
+        if options.skeletons is None:
+            return []
+        form = TreeForm.of(vocabulary)
+        rows = {tuple(map(str, row)): number for number, row in enumerate(vocabulary.tables["expansions"])}
+        found = [
+            skeleton_of(each, rows, form.written, expansions, lambda word: _word_id(word, vocabulary))
+            for each in read_skeletons(options.skeletons)
+        ]
+        if not found:
+            raise UserError(f"{options.skeletons}: expected a tree or more, found none.")
+        for number, each in enumerate(found, start=1):
+            if len(each.depths) > most or each.depths.max() > options.levels:
+                raise UserError(
+                    f"{options.skeletons}: sentence {number} has {len(each.depths)} words and {each.depths.max()} "
+                    f"levels, but texts have at most {most} and {options.levels}: set max_new_tokens and levels."
+                )
+        return found
 
     def _beginning(self, seeds: Sequence[int], first: int, wanted: Sequence[int], options: ExpansionOptions) -> Growing:
         """The placeholder of the root in each text."""
@@ -396,6 +423,7 @@ class _LevelWriter:
     patterns: Patterns
     wanted: Sequence[int]
     most: int
+    skeletons: Sequence[Skeleton]
     cut: set[int] = field(default_factory=set)
     lacking: int = 0
     traces: dict[int, list[str]] = field(default_factory=dict)
@@ -434,11 +462,20 @@ class _LevelWriter:
         inputs = torch.where(state.is_open, state.labels + first, state.tokens)
         is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)
         found: list[Tensor] = []
+        given = None
+        if self.skeletons:
+            trees = [self.skeletons[text % len(self.skeletons)] for text in state.texts.tolist()]
+            given = at_level(trees, level, inputs.shape[1], device=inputs.device)
 
         def choose(scores: Tensor) -> Tensor:
             log_probs = model.expansion_log_probs(scores, restricted=True)
-            chosen, cut = chosen_expansions(log_probs, state, self.patterns, self.options, level=level, most=self.most)
-            self.cut.update(state.texts[cut].tolist())
+            if given is None:
+                chosen, cut = chosen_expansions(
+                    log_probs, state, self.patterns, self.options, level=level, most=self.most
+                )
+                self.cut.update(state.texts[cut].tolist())
+            else:
+                chosen = given[0].where(state.is_open, self.patterns.leaf)
             found.extend((log_probs, chosen))
             if model.written_expansions == "padding":
                 return chosen.masked_fill(~state.is_open, PAD_EXPANSION)
@@ -452,6 +489,9 @@ class _LevelWriter:
         known = log_probs.index_fill(1, unknown, -torch.inf) if self.vocabulary.unk >= 0 else log_probs
         grows = (self.patterns.left + self.patterns.right)[chosen] * state.is_open
         words, missing = chosen_words(known, state, self.options, self.wanted, level=level, last=grows.sum(1) == 0)
+        if given is not None:
+            fixed = given[1][state.is_open]
+            words = torch.where(fixed >= 0, fixed, words)
         joint = (
             log_probs.gather(1, words[:, None])[:, 0]
             + patterns[state.is_open].gather(1, chosen[state.is_open][:, None])[:, 0]
