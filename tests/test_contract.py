@@ -105,8 +105,8 @@ def place(tmp_path_factory):
 
 
 RESUMED = {
-    "dmlm": (6, 13), "awd_lstm": (27,), "adclm": (4,), "udgn": (9,), "similarity": (5,), "toy_of_graphs": (5,),
-    "toy_of_levels": (5,),
+    "dmlm": (6, 13), "awd_lstm": (27,), "adclm": (4,), "udgn": (9,), "similarity": (5,), "itexp": (5,),
+    "toy_of_graphs": (5,),
 }  # fmt: skip
 """By kind of run: optimiser steps that a run is broken off in. Phases, an average, documents, plateaus, pairs."""
 

@@ -8,7 +8,7 @@ import tests.contract
 from depgen.language_models.base import LanguageModel
 from tests.contract import checks, networks, toys
 from tests.contract.runs import assert_same_weights, crash, fit, train
-from tests.contract.systems import BOTH_SIDES, LSTM, ONE_LAYER, PARSER, STREAM, WRITER, System, abilities, built
+from tests.contract.systems import LSTM, ONE_LAYER, PARSER, STREAM, WRITER, System, abilities, built, of_levels
 from tests.fixtures.kinds import EXPERIMENTS
 from tests.test_contract import leaves_of
 from tests.toys.graph_lm import all_graphs
@@ -38,11 +38,11 @@ BROKEN = [
     (checks.bounds_stay_below_the_exact_score, partial(toys.ScoresStructuresOtherwise, ONE_LAYER)),
     (checks.tokens_have_at_most_a_distribution, partial(toys.BoundsTooHigh, ONE_LAYER)),
     (checks.tokens_have_at_most_a_distribution, partial(toys.LeavesStructuresOut, ONE_LAYER)),
-    (checks.texts_have_the_log_probs_of_their_tokens, partial(toys.WritesOtherTrees, BOTH_SIDES, expansions=4)),
-    (checks.what_is_written_later_moves_no_earlier_score, partial(toys.SeesItsLevel, BOTH_SIDES, expansions=4)),
-    (checks.what_is_written_later_moves_no_earlier_score, partial(toys.SeesTheLength, BOTH_SIDES, expansions=4)),
-    (checks.every_placeholder_has_a_distribution, partial(toys.SeesItsLevel, BOTH_SIDES, expansions=4)),
-    (checks.texts_score_as_their_levels_do, partial(toys.SeesTheLength, BOTH_SIDES, expansions=4)),
+    (checks.texts_have_the_log_probs_of_their_tokens, partial(of_levels, toys.WritesOtherTrees)),
+    (checks.what_is_written_later_moves_no_earlier_score, partial(of_levels, toys.SeesItsLevel)),
+    (checks.what_is_written_later_moves_no_earlier_score, partial(of_levels, toys.SeesTheLength)),
+    (checks.every_placeholder_has_a_distribution, partial(of_levels, toys.SeesItsLevel)),
+    (checks.texts_score_as_their_levels_do, partial(of_levels, toys.SeesTheLength)),
     (checks.segments_score_as_the_whole_stream, partial(toys.ForgetsItsState, LSTM)),
     (checks.segments_score_as_the_whole_stream, partial(toys.SharesItsState, LSTM)),
     (checks.every_other_word_moves_a_score, toys.ReadsOneSide),

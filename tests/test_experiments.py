@@ -64,7 +64,7 @@ SIZES = {
     "warmup_steps", "total_steps",
     "restart_at",  # half of the epochs
     "max_documents", "max_examples", "test_sentences",
-    "size", "segments_per_batch",
+    "size", "segments_per_batch", "max_size", "max_more",
     "beam_size", "word_beam_size", "fast_track", "feature_size",
     "layer",  # as far up in a network of fewer layers
     "path",  # a parser that a laptop trains

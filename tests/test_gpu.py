@@ -54,7 +54,7 @@ def test_a_system_trains_and_is_tested(kind, inputs):
     assert all(value == value and abs(value) < 1e9 for value in figures.values())
 
 
-@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "gilt", "pushdown", "tg"])
+@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "gilt", "pushdown", "tg", "itexp"])
 def test_lengths_stay_on_the_cpu_and_batches_come_from_pinned_memory(kind, inputs):
     _, _, data, batch = trained(kind, inputs / "run")
     assert batch.lengths.device.type == batch.items.device.type == "cpu"
@@ -64,7 +64,7 @@ def test_lengths_stay_on_the_cpu_and_batches_come_from_pinned_memory(kind, input
     assert data.train_dataloader().pin_memory
 
 
-@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "masked_transformer"])
+@pytest.mark.parametrize("kind", ["udgn", "dmlm", "adclm", "masked_transformer", "itexp"])
 def test_a_step_waits_for_no_result(kind, inputs):
     _, model, _, batch = trained(kind, inputs / "run")
     model._trainer = None  # nothing is logged

@@ -28,8 +28,8 @@ from tests.reporting.conftest import make_result, store_texts
 
 ROOT = Path(__file__).parent.parent
 GUIDES = (
-    "data", "training", "text", "scoring", "syntax", "trees", "graphs", "documents", "coherence", "people", "tables",
-    "speed",
+    "data", "training", "text", "scoring", "syntax", "trees", "graphs", "expansion", "documents", "coherence",
+    "people", "tables", "speed",
 )  # fmt: skip
 PAGES = {
     "README": (ROOT / "README.md").read_text(encoding="utf-8"),

@@ -15,6 +15,10 @@ _JOINS_LEFT = re.compile(r"[.,;:?!%)\]}”…]|\.{2,}|[?!]{2,}|n['’]t|['’](?
 _JOINS_RIGHT = re.compile(r"[(\[{“‘#]|\w*[$£€]")
 _JOINS_BOTH = re.compile(r"@([-.,])@")
 """How WikiText spells a character between two parts of a word."""
+_APART_CLITIC = re.compile(r"(\w) ' (s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
+_APART_THOUSANDS = re.compile(r"(\d) , (\d{3})\b")
+_APART_DECIMALS = re.compile(r"(\d) \. (\d)")
+"""How the EMNLP 2017 news spell what is one token elsewhere."""
 _CONTRACTED = {("can", "not"), ("gon", "na"), ("got", "ta"), ("wan", "na"), ("gim", "me"), ("lem", "me")}
 
 
@@ -36,6 +40,17 @@ def detokenize(text: str) -> str:
         parts.append(both[1] if both else _SPELT.get(token.lower(), token))
         joined = bool(opens or both or _JOINS_RIGHT.fullmatch(parts[-1]))
     return "".join(parts)
+
+
+def rejoined(text: str) -> str:
+    """A text of the EMNLP 2017 news with clitics and numbers as other corpora have them.
+
+    >>> rejoined("I don ' t know if Trump ' s 50 , 000 is 4 . 5 %")
+    "I don't know if Trump's 50,000 is 4.5 %"
+    """
+    text = _APART_CLITIC.sub(r"\1'\2", text)
+    text = _APART_THOUSANDS.sub(r"\1,\2", text)
+    return _APART_DECIMALS.sub(r"\1.\2", text)
 
 
 def _opening_quotes(tokens: Sequence[str]) -> Iterator[bool | None]:

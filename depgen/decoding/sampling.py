@@ -137,3 +137,39 @@ def _uniform(scores: Tensor, generators: Sequence[Generator]) -> Tensor:
     for row, generator in zip(drawn, generators, strict=True):
         row.uniform_(generator=generator)
     return restored(drawn, scores)
+
+
+def drawn(
+    log_probs: Float[Tensor, "rows candidates"],
+    sampling: Sampling,
+    uniform: Float[Tensor, " rows"],
+    *,
+    log_factors: Float[Tensor, " candidates"] | None = None,
+) -> Int[Tensor, " rows"]:
+    """One candidate per row, where the mass of the filtered distribution up to it crosses a uniform variate.
+
+    Args:
+        log_probs: need not be normalised; -inf for what must not be drawn, of which no row has nothing else.
+        sampling: the filters.
+        uniform: one variate from [0, 1) a row.
+        log_factors: logarithms of what the probabilities of candidates are multiplied by once the filters have left the
+            others out.
+
+    >>> drawn(torch.tensor([[0.5, 0.3, 0.2]]).log(), Sampling(top_p=0.6), torch.tensor([0.99])).tolist()
+    [1]
+    """
+    scores = precise(log_probs)
+    factors = None if log_factors is None else precise(log_factors)
+    if sampling.greedy:
+        return (scores if factors is None else scores + factors).argmax(1).to(log_probs.device)
+    scores = (scores - scores.amax(1, keepdim=True)) / sampling.temperature
+    ids = None
+    if sampling.top_p < 1 or sampling.top_k:
+        scores, ids = _candidates(scores, sampling)
+    if factors is not None:
+        scores = scores + (factors if ids is None else factors[ids])
+    mass = scores.softmax(1).cumsum(1)
+    # The last candidate with any mass, where rounding leaves the variate above all of it.
+    last = (mass < mass[:, -1:]).sum(1)
+    found = torch.searchsorted(mass, uniform.to(mass)[:, None] * mass[:, -1:], right=True)[:, 0].minimum(last)
+    return (found if ids is None else ids.gather(1, found[:, None])[:, 0]).to(log_probs.device)

@@ -60,6 +60,7 @@ class LanguageModel(L.LightningModule):
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
         generation_options: the dataclass of its options of generation; None: it does not generate texts.
+        writes_trees: whether the structures of its texts are dependency trees: `heads` and `relations` of the tokens.
         table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name
             of the table; see `configure_model`.
         figure_names: what a test logs, by which columns of tables are checked before training; a system that logs more
@@ -72,6 +73,7 @@ class LanguageModel(L.LightningModule):
     sentences_in_pairs: bool = False
     longest_scored: int | None = None
     generation_options: type[Any] | None = None
+    writes_trees: bool = False
     table_sizes: Mapping[str, str] = {}
     figure_names: tuple[str, ...] = ("loss", "perplexity", "unk_rate")
     phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)

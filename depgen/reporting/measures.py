@@ -38,6 +38,93 @@ class Texts(Measure):
         return (*NAMES, "texts", "empty")
 
 
+class SampledBleu(Measure):
+    """Quality and diversity of samples of texts at several temperatures, by corpus BLEU-5 (Casas et al., 2020).
+
+    Args:
+        temperatures: of the samples.
+        per_sample: texts of a sample. The number of samples is that of all texts over it.
+        how: the texts are made, as in `Generation`, with `samples` as the number of all texts.
+    """
+
+    def __init__(self, *, temperatures: Sequence[float], per_sample: int = 400, **how: Any) -> None:  # noqa: ANN401
+        self.generation, self.temperatures, self.per_sample = Generation(**how), list(temperatures), per_sample
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature."""
+        from depgen.reporting.samples import measure_samples
+
+        return measure_samples(row, temperatures=self.temperatures, per_sample=self.per_sample)
+
+    def keys(self) -> Collection[str]:
+        """Means and deviations over samples by temperature, and test BLEU-5 at the diversity of real text."""
+        from depgen.reporting.samples import MATCHED, SAMPLED
+
+        return (MATCHED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
+
+
+class GeneratedTrees(Measure):
+    """Agreement of the trees of generated texts with those of the parser that a row has learnt from and of another.
+
+    Args:
+        temperatures: of the texts.
+        other_parser: class path and arguments of an annotator that was trained apart.
+        how: the texts are made, as in `Generation`.
+    """
+
+    def __init__(self, *, temperatures: Sequence[float], other_parser: dict[str, Any], **how: Any) -> None:  # noqa: ANN401
+        self.generation, self.temperatures, self.loads = Generation(**how), list(temperatures), other_parser
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """LAS and UAS by temperature, those of the parsers with each other, and levels over tokens."""
+        from depgen.reporting.samples import measure_generated_trees
+
+        return measure_generated_trees(row, temperatures=self.temperatures, other_parser=self.loads)
+
+    def keys(self) -> Collection[str]:
+        """By temperature; and the agreement of the parsers on the test split."""
+        from depgen.reporting.samples import TREES
+
+        return TREES
+
+
+class BoostedRelation(Measure):
+    """Texts whose expansions with a relation are made more probable (Casas et al., 2020, Table 3).
+
+    Args:
+        relation: such as `amod`.
+        factors: of the probabilities; 1 changes nothing.
+        tagger: class path and arguments of a `depgen.annotation.tagger.Tagger`, by which adjectives are counted.
+        per_sample: see `SampledBleu`.
+        how: the texts are made, as in `Generation`.
+    """
+
+    def __init__(
+        self,
+        *,
+        relation: str,
+        factors: Sequence[float],
+        tagger: dict[str, Any],
+        per_sample: int = 400,
+        **how: Any,  # noqa: ANN401
+    ) -> None:
+        self.generation, self.factors, self.loads = Generation(**how), list(factors), tagger
+        self.relation, self.per_sample = relation, per_sample
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """Adjectives and words with the relation a sentence, BLEU-5 and Self-BLEU-5, by factor."""
+        from depgen.reporting.samples import measure_boosts
+
+        return measure_boosts(
+            row, relation=self.relation, factors=self.factors, tagger=self.loads, per_sample=self.per_sample
+        )
+
+    def keys(self) -> Collection[str]:
+        """By factor."""
+        names = ("adjectives", "relations", "test_bleu", "self_bleu")
+        return tuple(f"{name}_{factor:g}" for name in names for factor in self.factors)
+
+
 class Trees(Measure):
     """DDA and UDA of a run's trees by each decoding, per cent.
 

@@ -1,9 +1,11 @@
 """What is measured of a row: numbers, the measures that give them, and how its texts are made."""
 
 import dataclasses
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from depgen.decoding.settings import Sampling
 from depgen.errors import check_at_least
+from depgen.locations import lines_sha256
 
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions
@@ -79,6 +82,7 @@ class Generation:
         seed: of sampling; the seed of the run is added to it.
         max_new_tokens: length at which a text without an end is cut.
         samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
+        options: further options of the systems' generation, such as `boost`.
     """
 
     prompt_sentences: int = 4
@@ -87,6 +91,7 @@ class Generation:
     seed: int = 0
     max_new_tokens: int = 60
     samples: int | Mapping[str, int] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         Sampling(top_p=self.top_p, temperature=self.temperature)
@@ -108,9 +113,13 @@ class Generation:
         '4-sentences_top-p-0.7_temperature-1.0_seed-2_tokens-60_weights-3f9a41d07c22.jsonl'
         """
         begin = f"{self.prompt_sentences}-sentences" if self.samples is None else "nothing"
+        more = "".join(
+            f"_{name}-{lines_sha256([json.dumps(value, sort_keys=True)])[:8]}"
+            for name, value in sorted(self.options.items())
+        )
         return (
             f"{begin}_top-p-{self.top_p}_temperature-{self.temperature}_seed-{self.seed + training_seed}"
-            f"_tokens-{self.max_new_tokens}_weights-{weights[:12]}.jsonl"
+            f"_tokens-{self.max_new_tokens}{more}_weights-{weights[:12]}.jsonl"
         )
 
 
@@ -122,12 +131,14 @@ class Measure(ABC):
         generation: how texts are made; None where the measure needs none.
         oracle: the experiment of the language model that judges texts; None where the measure needs none.
         trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
+        loads: class paths and arguments of parsers and taggers that it loads.
     """
 
     replaces: Sequence[str] = ()
     generation: Generation | None = None
     oracle: str | None = None
     trees: str | None = None
+    loads: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:

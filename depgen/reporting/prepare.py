@@ -99,7 +99,8 @@ def corpora_of(jobs: Sequence[Job]) -> list[str]:
         try:
             check_settings(settings, SPLITS)
             corpus = settings.get("corpus") or settings["data"]["init_args"]["corpus"]
-            found[str(corpus["class_path"]).rpartition(".")[2]] = None
+            name = (corpus.get("init_args") or {}).get("name")
+            found[name or str(corpus["class_path"]).rpartition(".")[2]] = None
         except MissingDataError as error:
             missing.setdefault(str(error), []).append(job.row.name)
     if missing:
@@ -134,7 +135,8 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
         others.append(
             Preparation(f"oracle {oracle.name}", ("train-oracle", *oracle.arguments), lambda: bool(training.finished()))
         )
-    parsers = dict.fromkeys(name for each in experiments.values() for name in parsers_in(each.settings))
+    settings = [*(each.settings for each in experiments.values()), *(each.loads for each in definition.measures)]
+    parsers = dict.fromkeys(name for each in settings for name in parsers_in(each))
     return (*map(_parser, parsers), *others)
 
 

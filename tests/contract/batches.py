@@ -35,7 +35,7 @@ Document = Sequence[Sequence[int]]
 
 
 def vocabulary_of(model: LanguageModel) -> Vocabulary:
-    """The vocabulary that the system's texts need; all have as many types."""
+    """The vocabulary that the system's texts need; all have as many types, without placeholders."""
     if isinstance(model, DocumentLanguageModel):
         return STARTING
     if writes_levels(model):

@@ -18,6 +18,7 @@ from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
+from depgen.trees.binarization import depths as depths_of
 from tests.contract.batches import (
     CLOSE,
     DOCUMENTS,
@@ -41,7 +42,6 @@ from tests.contract.writing import (
     texts_are_written_alike_in_every_batch,
     texts_have_the_log_probs_of_their_tokens,
 )
-from tests.toys.level_writer import depths_of
 
 Check = Callable[[LanguageModel, Path], None]
 
@@ -101,7 +101,8 @@ def every_other_word_moves_a_score(model: LanguageModel, folder: Path) -> None:
 
 def joint_scores(model: LanguageModel, ids: Sequence[int], structure: object) -> np.ndarray:
     """The scores of a text's words together with their part of its structure."""
-    ((found,),) = model.sentence_log_probs([[ids]], vocabulary=vocabulary_of(model), structure=[[structure]])
+    texts = [[[int(each) for each in ids]]]
+    ((found,),) = model.sentence_log_probs(texts, vocabulary=vocabulary_of(model), structure=[[structure]])
     return found
 
 

@@ -27,6 +27,7 @@ from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
+from depgen.models.itexp import ITEXP
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.prompted import PromptedModel
 from depgen.models.pushdown import Pushdown
@@ -42,7 +43,6 @@ from tests.models.documents import CONTEXTS, TRANSFORMERS
 from tests.models.labelled_trees import LABELS, all_trees
 from tests.models.projective_trees import all_beginnings
 from tests.toys.graph_lm import GraphLM, all_graphs
-from tests.toys.level_writer import LevelWriter
 
 VOCABULARY = 13
 PLAIN = Vocabulary.of_words("abcdefghijk")
@@ -86,7 +86,9 @@ ENCODER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40,
     causal=False, output_bias=True,
 )  # fmt: skip
-BOTH_SIDES = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False)
+BOTH_SIDES = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
+)
 WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
@@ -105,6 +107,14 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     """The graph that each sequence of numbers of arcs gives."""
     counts = list(product(*(range(2 * word) for word in range(1, len(ids) + 1))))
     return model.parse([ids] * len(counts), vocabulary=PLAIN, beam_size=1, counts=counts)
+
+
+LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}
+
+
+def of_levels(kind: Callable[..., ITEXP], vocabulary_size: int, **options: Any) -> ITEXP:
+    """A system of words and three placeholders after these; see `tests.contract.trees`."""
+    return kind(BOTH_SIDES, vocabulary_size + 3, **LEVEL_SIZES, **options)
 
 
 ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
@@ -169,8 +179,9 @@ SYSTEMS: dict[str, System] = {
         BUILDER,
         lambda model, ids: all_trees(len(ids), labels=LABELS, max_openings=1),
     ),
-    "toy of levels": System(partial(LevelWriter, BOTH_SIDES, expansions=4), LEVELS),
     "prompts": System(partial(PromptedModel, architecture=GPT2_OF_PROMPTS, verbalisers=[], selected_by="correlation")),
+    "ITEXP": System(partial(of_levels, ITEXP), LEVELS),
+    "ITEXP, first layer, semi": System(partial(of_levels, ITEXP, expansion_layer=0, attention="semi"), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 

@@ -11,9 +11,9 @@ from depgen.data.batch import collate_tokens
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
+from depgen.models.itexp import ITEXP
 from depgen.nn.lengths import mask_of
 from tests.toys.graph_lm import GraphLM
-from tests.toys.level_writer import LevelWriter
 
 # -- from left to right -----------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class LosesItsStructure(GraphLM):
         return [replace(each, structure=each.structure[1:]) for each in super().generate(prompts, **options)]
 
 
-class WritesOtherTrees(LevelWriter):
+class WritesOtherTrees(ITEXP):
     def generate(self, prompts, **options):
         chains = [
             (each, (tuple(range(len(each.ids))), ("root", *("right",) * (len(each.ids) - 1))))
@@ -147,12 +147,12 @@ class WritesOtherTrees(LevelWriter):
         return [replace(each, structure=chain) for each, chain in chains]
 
 
-class SeesItsLevel(LevelWriter):
+class SeesItsLevel(ITEXP):
     def forward(self, batch):
         return super().forward(replace(batch, inputs=batch.targets))
 
 
-class SeesTheLength(LevelWriter):
+class SeesTheLength(ITEXP):
     def sentence_log_probs(self, documents, **options):
         found = super().sentence_log_probs(documents, **options)
         return [[scores + 0.01 * len(scores) for scores in document] for document in found]

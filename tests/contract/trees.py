@@ -5,23 +5,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from depgen.data.batch import TokenItem
+from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
-from tests.toys.level_writer import depths_of
+from depgen.trees.binarization import depths
 
-TREES = Vocabulary.of_words(
-    "defghijk",
-    specials=["[root]", "[left]", "[right]"],
-    tables={"expansions": [["*"], ["*", "right"], ["left", "*"], ["left", "*", "right"]]},
-)
-"""Of systems that write binary trees level by level: an expansion is the relations of a word's dependents, `*` between
-those at the left and those at the right."""
+TREES = with_placeholders(
+    Vocabulary.of_words("abcdefghijk"),
+    ["ROOT", "left", "right"],
+    {
+        "expansions": [
+            ["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "right"], ["left", "HEAD"], ["left", "HEAD", "right"],
+        ],
+        "trees": ["left-right", "", "lift"],
+    },
+)  # fmt: skip
+"""Of systems that write binary trees level by level."""
 
 
-def levels_of(index: int, ids: Sequence[int]) -> list[tuple[TokenItem, int]]:
+def levels_of(index: int, ids: Sequence[int]) -> list[LevelItem]:
     """A text and its binary tree at each level: the items of systems that write level by level."""
     heads, relations = binary_tree(len(ids))
     item = TokenItem(index, np.array(ids), np.array(heads), relations=np.array(relations))
-    return [(item, level) for level in range(1, int(depths_of(heads).max()) + 1)]
+    return [LevelItem(item, (level,)) for level in range(1, int(depths(heads).max()) + 1)]
 
 
 def binary_tree(length: int) -> tuple[tuple[int, ...], tuple[str, ...]]:

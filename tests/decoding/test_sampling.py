@@ -1,16 +1,20 @@
 """Sampling against exact probabilities, and its independence of the batch."""
 
+import math
+
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Generator
 
 from depgen.decoding import sampling as module
-from depgen.decoding.sampling import Mixture, nucleus, sample
+from depgen.decoding.sampling import Mixture, drawn, nucleus, sample
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
+from depgen.nn.hashing import hashed_uniform
+from tests import oracles_of_itexp as oracle
 
 
 def generators(count: int, seed: int = 0) -> list[Generator]:
@@ -186,3 +190,82 @@ def test_what_is_filtered_is_mixed_first(sampling):
     mixed = mixture()
     one, other = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
     assert sample(mixed, sampling, [one]).equal(sample(mixed.log_probs, sampling, [other]))
+
+
+# -- drawn with a given variate ---------------------------------------------------------------------------------------
+
+FILTERS = [
+    Sampling(), Sampling(top_p=0.7), Sampling(temperature=0.6), Sampling(temperature=1.7, top_p=0.8), Sampling(top_k=3),
+    Sampling(top_k=4, top_p=0.6, temperature=1.3),
+]  # fmt: skip
+
+
+def expected_shares(weights, sampling, factors):
+    """The distribution after all filters and then factors, by the slow version."""
+    logs = [math.log(weight) if weight else -math.inf for weight in weights]
+    shares = oracle.softmax(logs, sampling.temperature)
+    shares = oracle.best(shares, sampling.top_k) if sampling.top_k else shares
+    shares = oracle.nucleus(shares, sampling.top_p)
+    return oracle.renormalised([share * factor for share, factor in zip(shares, factors, strict=True)])
+
+
+def shares_of(log_probs, sampling, factors, grid=4000):
+    """How often each candidate is drawn, over variates that cover [0, 1) evenly."""
+    uniform = (torch.arange(grid, dtype=torch.float64) + 0.5) / grid
+    logs = None if factors is None else torch.tensor(factors, dtype=torch.float64).log()
+    found = drawn(log_probs.expand(grid, -1), sampling, uniform, log_factors=logs)
+    return found.bincount(minlength=log_probs.shape[-1]).double() / grid
+
+
+@pytest.mark.parametrize("first_candidates", [2, 256])
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), sampling=st.sampled_from(FILTERS))
+def test_candidates_are_drawn_by_their_filtered_and_multiplied_mass(monkeypatch, first_candidates, data, sampling):
+    monkeypatch.setattr(module, "FIRST_CANDIDATES", first_candidates)
+    weights = data.draw(st.lists(st.integers(0, 97), min_size=1, max_size=9, unique=True).filter(any))
+    factors = data.draw(st.lists(st.sampled_from([1.0, 10.0, 0.1]), min_size=len(weights), max_size=len(weights)))
+    found = shares_of(torch.tensor(weights, dtype=torch.float64).log(), sampling, factors)
+    expected = torch.tensor(expected_shares(weights, sampling, factors), dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1 / 3000)
+    assert not found[expected == 0].any()
+
+
+def test_hashed_variates_draw_the_stated_distribution():
+    weights, factors = [5, 31, 2, 17, 26, 9, 10], [1, 1, 50, 1, 1, 20, 1]
+    sampling = Sampling(top_p=0.8, temperature=1.2)
+    uniform = hashed_uniform(7, torch.arange(40_000))
+    logs = torch.tensor(factors, dtype=torch.float64).log()
+    counts = drawn(torch.tensor(weights).log().expand(40_000, -1), sampling, uniform, log_factors=logs).bincount(
+        minlength=7
+    )
+    expected = torch.tensor(expected_shares(weights, sampling, factors))
+    assert not counts[expected == 0].any(), "a factor brings back what the nucleus leaves out"
+    allowed = expected > 0
+    assert chisquare(counts[allowed].numpy(), (expected[allowed] * 40_000).numpy()).pvalue > 1e-3
+
+
+def test_a_factor_of_one_changes_nothing():
+    log_probs, uniform = torch.randn(500, 30).log_softmax(1), torch.rand(500)
+    for sampling in FILTERS:
+        plain = drawn(log_probs, sampling, uniform)
+        assert torch.equal(drawn(log_probs, sampling, uniform, log_factors=torch.zeros(30)), plain)
+
+
+def test_the_candidate_that_crosses_is_drawn_and_no_other():
+    log_probs = torch.tensor([0.2, 0.5, 0.3]).log()
+    assert shares_of(log_probs, Sampling(top_p=0.6), None)[0] == 0
+    assert shares_of(log_probs, Sampling(top_p=0.6), None)[2] > 0
+    assert shares_of(log_probs, Sampling(top_p=0.45), None).tolist() == [0, 1, 0]
+
+
+def test_limits_draw_the_likeliest_and_ends_of_variates_what_has_mass():
+    log_probs, uniform = torch.randn(50, 9).log_softmax(1), torch.rand(50)
+    for sampling in (Sampling(greedy=True), Sampling(temperature=1e-30), Sampling(top_p=1e-9), Sampling(top_k=1)):
+        assert torch.equal(drawn(log_probs, sampling, uniform), log_probs.argmax(1))
+    factors = torch.tensor([1.0, 1.0, 9.0])
+    three = torch.tensor([[0.5, 0.4, 0.1]]).log()
+    assert drawn(three, Sampling(greedy=True), torch.zeros(1), log_factors=factors.log()).item() == 2
+    ends = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
+    middle = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, 3)
+    for sampling in (Sampling(), Sampling(top_p=0.9), Sampling(top_k=3)):
+        assert drawn(middle, sampling, ends).tolist() == [1, 1]

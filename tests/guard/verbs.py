@@ -25,7 +25,7 @@ def numbers_of_run(place: Place, kind: str, run: Path) -> Numbers:
     """Losses, weights, scores, texts and trees of a finished run."""
     found = numbers_of_training(run) | numbers_of_test(place, run)
     if kind != "similarity":
-        found |= numbers_of_scoring(place, run)
+        found |= {} if kind == "itexp" else numbers_of_scoring(place, run)  # it scores texts with their trees
         found |= numbers_of_trees(place, kind, run) if kind in MASKED else numbers_of_writing(place, kind, run)
     if kind in MIXTURES:
         picture = run / "attention.png"
@@ -88,7 +88,8 @@ def numbers_of_writing(place: Place, kind: str, run: Path) -> Numbers:
     """Sampled texts, and how often documents are likelier than other arrangements."""
     said = place("generate", "-n", "2", "--max_new_tokens", "12", "--run", run, *CPU)
     found: Numbers = {"generate": Found("exact", said)}
-    for task in COHERENCE if kind in ALL_TASKS else COHERENCE[:1]:
+    tasks = COHERENCE if kind in ALL_TASKS else COHERENCE[:1]
+    for task in () if kind == "itexp" else tasks:
         config, answers = place.home / "experiments" / f"{task}.yaml", run / f"{task}.json"
         place("coherence", "--config", config, "--run", run, "--output", answers, *CPU)
         found |= totals(f"coherence {task}", answers.read_text())

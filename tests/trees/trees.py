@@ -1,5 +1,7 @@
 """Trees, sentences and documents for hypothesis to draw."""
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
 from depgen.trees.graph import sorted_edges
@@ -15,6 +17,23 @@ def head_lists(draw, min_size=1, max_size=12, single_root=False):
     for index, word in enumerate(order):
         candidates = order[:index] if single_root and index else [0, *order[:index]]
         heads[word - 1] = draw(st.sampled_from(candidates))
+    return heads
+
+
+@st.composite
+def projective_heads(draw, min_size=1, max_size=12):
+    """A projective tree with one root: each part of the sentence gets a first word, and the words at both of its sides
+    are cut into parts that depend on it."""
+    heads = [0] * draw(st.integers(min_size, max_size))
+    parts = [(1, len(heads) + 1, 0)]
+    while parts:
+        first, stop, head = parts.pop()
+        word = draw(st.integers(first, stop - 1))
+        heads[word - 1] = head
+        for start, end in ((first, word), (word + 1, stop)):
+            cuts = sorted(draw(st.sets(st.integers(start + 1, end - 1)))) if end - start > 1 else []
+            bounds = [start, *cuts, end] if end > start else []
+            parts += [(begin, until, word) for begin, until in pairwise(bounds)]
     return heads
 
 

@@ -26,6 +26,8 @@ from depgen.trees.sentence import Sentence
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Tree = tuple[tuple[int, ...], tuple[str, ...]]
+"""Heads (1-based, 0 = root) and relations of words."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class GeneratedText:
         log_prob: in nats, of its tokens given the prompt, under the system's own distribution, with that of the end
             unless the text was cut; of all sentences together. With a structure, the joint log-probability.
         structure: what the system has built over it; None from systems without structure.
-        words: those of prompt and text that a graph's edges number; None where the structure is no graph.
+        words: those of prompt and text, over which the structure is a graph or tree; None where it is neither.
+        tree: heads and relations of the words; None where the structure is no tree.
         prompt_sentences: the sentences of the prompt, for systems that read documents sentence by sentence; else None.
         sentences: the new sentences, for such systems; else None. A sentence may have no word.
     """
@@ -50,20 +53,26 @@ class GeneratedText:
     log_prob: float
     structure: Any = None
     words: tuple[str, ...] | None = None
+    tree: Tree | None = None
     prompt_sentences: tuple[str, ...] | None = None
     sentences: tuple[str, ...] | None = None
 
     def to_conllu(self, identifier: str) -> str:
-        """Prompt and text as a sentence in CoNLL-U with its graph in DEPS; empty for a text without words.
+        """Prompt and text as a sentence in CoNLL-U, a graph in DEPS; empty for a text without words.
 
         Raises:
-            UserError: it has no graph.
+            UserError: it has neither graph nor tree.
         """
         if self.words is None:
-            raise UserError("CoNLL-U holds texts with graphs, found one without: take a run of GiLT, or plain text.")
+            raise UserError(
+                "CoNLL-U holds texts with graphs or trees, found one without: take a run of GiLT or ITEXP, or text."
+            )
         if not self.words:
             return ""
-        lines = format_conllu(Sentence(self.words, edges=self.structure))
+        if self.tree is None:
+            lines = format_conllu(Sentence(self.words, edges=self.structure))
+        else:
+            lines = format_conllu(Sentence(self.words, *self.tree))
         return f"# sent_id = {identifier}\n# text = {' '.join(self.words)}\n{lines}\n"
 
 
@@ -81,10 +90,10 @@ class GeneratedTexts(Results[GeneratedText]):
         ]
 
     def to_conllu(self) -> str:
-        """All texts that have words, prompts included, in CoNLL-U with their graphs in DEPS.
+        """All texts that have words, prompts included, in CoNLL-U with their trees, or their graphs in DEPS.
 
         Raises:
-            UserError: the system builds no graphs.
+            UserError: the system builds neither.
         """
         return "".join(each.to_conllu(f"text-{number}") for number, each in enumerate(self.texts, start=1))
 
@@ -147,11 +156,12 @@ class TextGenerator:
             batch_size=self.batch_size,
             progress=self.progress,
         )
-        graphs = isinstance(model, GraphNetwork)
+        counted = isinstance(model, GraphNetwork) or model.writes_trees
         return tuple(
             GeneratedText(
                 prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
-                _words(vocabulary, [*begun, *each.ids]) if graphs else None,
+                _words(vocabulary, [*begun, *each.ids]) if counted else None,
+                _tree_of_words(each, vocabulary) if model.writes_trees else None,
             )
             for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)
         )  # fmt: skip
@@ -230,6 +240,14 @@ class TextGenerator:
 def _one_line(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     """The words of a text; one line, whatever the pieces hold."""
     return " ".join(vocabulary.decode(ids).split())
+
+
+def _tree_of_words(text: Generated, vocabulary: Vocabulary) -> Tree:
+    """Heads and relations of a text's words, of those of its tokens: a word has the arc of its first piece."""
+    numbers = [0, *vocabulary.word_of_token(text.ids).tolist()]
+    firsts = [token for token in range(1, len(numbers)) if numbers[token] != numbers[token - 1]]
+    heads, relations = text.structure["heads"], text.structure["relations"]
+    return tuple(numbers[heads[token - 1]] for token in firsts), tuple(relations[token - 1] for token in firsts)
 
 
 def _words(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[str, ...]:

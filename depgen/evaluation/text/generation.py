@@ -47,7 +47,7 @@ def generate(
         batch_size: texts written at once; changes nothing but speed.
         seed: of the sampling.
         output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
-            printed. A name that ends in `.conllu` makes it a treebank: prompts and texts with their graphs in DEPS.
+            printed. A name that ends in `.conllu` makes it a treebank: prompts and texts with trees, or graphs in DEPS.
         json: JSON lines with prompt, text, seed and log-probability (nats, of the words after the prompt, under the
             system's own distribution) instead of bare texts; of documents, lists of sentences. A system that builds
             structures adds them, and the words that edges number.
@@ -66,10 +66,10 @@ def generate(
         raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
     system = load_run(run, device=device, form=form)
     log.info("Writing with %s", system.trained.checkpoint)
-    if conllu and not isinstance(system.model, GraphNetwork):
+    if conllu and not (isinstance(system.model, GraphNetwork) or system.model.writes_trees):
         raise UserError(
-            f"--output {output}: CoNLL-U holds texts with graphs, and {type(system.model).__name__} builds none: take "
-            "another ending, or a run of GiLT."
+            f"--output {output}: CoNLL-U holds texts with graphs or trees, and {type(system.model).__name__} builds "
+            "none: take another ending, or a run of GiLT or ITEXP."
         )
     read = read_documents if system.model.reads_sentences else read_prompts
     texts = system.generate(

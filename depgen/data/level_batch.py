@@ -1,0 +1,158 @@
+"""Batches of sentences at the levels of their trees; see `depgen.data.levels`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from depgen.data.batch import Batch, ItemBatch
+from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm, expansions
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.nn.lengths import mask_of
+from depgen.trees.binarization import depths
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelBatch(Batch):
+    """Sentences at levels of their trees, a row each, padded at the right.
+
+    Attributes:
+        inputs: words above the level, and placeholders of the words at it.
+        targets: the words.
+        heads: the 0-based position of each word's head within the row; -1 at the root.
+        expansions: rows of the table; that of padding at words above the level.
+        is_open: where there is a placeholder.
+        opened: the same, as places in the flat batch.
+        lengths: tokens of each row.
+        weights: factor of each row's loss.
+        places: of each position the 0-based place of its token in the sentence.
+        sentences: of each row the place of its sentence in the batch.
+        items: of each sentence the place in its split.
+        words: of each sentence.
+        global_tokens: what a loss is divided by.
+        unk: the unknown word.
+        eos: is never written.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "places", "sentences", "items", "words"})
+
+    inputs: Int[Tensor, "rows length"]
+    targets: Int[Tensor, "rows length"]
+    heads: Int[Tensor, "rows length"]
+    expansions: Int[Tensor, "rows length"]
+    is_open: Bool[Tensor, "rows length"]
+    opened: Int[Tensor, " open"]
+    lengths: Int[Tensor, " rows"]
+    weights: Float[Tensor, " rows"]
+    places: Int[Tensor, "rows length"]
+    sentences: Int[Tensor, " rows"]
+    items: Int[Tensor, " batch"]
+    words: Int[Tensor, " batch"]
+    global_tokens: int
+    unk: int
+    eos: int
+
+    @property
+    def is_word(self) -> Bool[Tensor, "rows length"]:
+        """True at tokens, False at padding."""
+        return mask_of(self.lengths, self.inputs.shape[1], device=self.inputs.device)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What the vocabulary says of placeholders and expansions."""
+
+    form: TreeForm
+    placeholders: dict[str, int]
+    expansions: dict[tuple[str, ...], int]
+    unk: int
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "_Tables":
+        form, first = TreeForm.of(vocabulary), vocabulary.size - len(vocabulary.tables["placeholders"])
+        placeholders = {str(label): first + k for k, label in enumerate(vocabulary.tables["placeholders"])}
+        rows = {tuple(row): k for k, row in enumerate(vocabulary.tables["expansions"])}
+        return cls(form, placeholders, rows, vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk)
+
+    def columns(self, item: LevelItem) -> tuple[np.ndarray, ...]:
+        """Heads (0-based, -1 = root), depths, placeholders and expansions of a sentence's tokens."""
+        sentence = item.sentence
+        if sentence.heads is None or sentence.relations is None:
+            raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
+        heads, labels = self.form.written(sentence.heads, list(sentence.relations))
+        rows = expansions(heads, labels)
+        return (
+            heads - 1,
+            depths(heads),
+            np.array([self.placeholders.get(each, self.unk) for each in labels]),
+            np.array([self.expansions.get(each, UNKNOWN_EXPANSION) for each in rows]),
+        )
+
+
+def collate_levels(batch: ItemBatch) -> LevelBatch:
+    """Sentences at their levels.
+
+    Raises:
+        UserError: a sentence has no tree, or the vocabulary no placeholders.
+    """
+    tables = _Tables.of(batch.vocabulary)
+    items: Sequence[LevelItem] = batch.items
+    columns = [_remembered(item, tables) for item in items]
+    ids = [item.sentence.ids for item in items]
+    tokens, heads, deep, marks, patterns = (
+        _padded(each) for each in (ids, *zip(*columns, strict=True))
+    )  # [sentences length]; depth 0 at padding
+    rows = [(k, level) for k, item in enumerate(items) for level in item.levels or range(1, int(deep[k].max()) + 1)]
+    sentences, levels = np.array(rows).T
+    kept = (deep[sentences] <= levels[:, None]) & (deep[sentences] > 0)
+    lengths = kept.sum(1)
+    order = np.argsort(~kept, axis=1, kind="stable")[:, : lengths.max()]  # kept tokens first
+    numbers = kept.cumsum(1) - 1
+
+    def of(values: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(values[sentences], order, 1)
+
+    here = np.arange(order.shape[1]) < lengths[:, None]
+    opened = (of(deep) == levels[:, None]) & here
+    own_heads = of(heads)
+    within = np.where(own_heads < 0, -1, np.take_along_axis(numbers, np.maximum(own_heads, 0), 1))
+    targets = np.where(here, of(tokens), batch.vocabulary.eos)
+    ends = [item.sentence.word_ends for item in items]
+    words = [len(one) if end is None else int(end.sum()) for one, end in zip(ids, ends, strict=True)]
+    arrays = {
+        "inputs": np.where(opened, of(marks), targets),
+        "targets": targets,
+        "heads": np.where(here, within, -1),
+        "expansions": np.where(opened, of(patterns), PAD_EXPANSION),
+        "is_open": opened,
+        "opened": np.flatnonzero(opened),
+        "lengths": lengths,
+        "places": order,
+        "sentences": sentences,
+        "items": np.array([item.sentence.index for item in items]),
+        "words": np.array(words),
+    }
+    return LevelBatch(
+        **{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()},
+        weights=torch.tensor([item.weight for item in items])[sentences],
+        global_tokens=batch.global_tokens,
+        unk=batch.vocabulary.unk,
+        eos=batch.vocabulary.eos,
+    )
+
+
+def _remembered(item: LevelItem, tables: _Tables) -> tuple[np.ndarray, ...]:
+    memo = item.sentence.memo
+    return tables.columns(item) if memo is None else memo.of(item.sentence.index, lambda: tables.columns(item))
+
+
+def _padded(rows: Sequence[np.ndarray]) -> Int[np.ndarray, "rows longest"]:
+    found = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for row, values in zip(found, rows, strict=True):
+        row[: len(values)] = values
+    return found

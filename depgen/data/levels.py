@@ -1,0 +1,390 @@
+"""Sentences at the levels of their dependency trees: what a system reads that writes a tree from its root down.
+
+Casas, Fonollosa & Costa-jussà (2020), section 3. At level k a sentence consists of its words of depth less than k, and
+of a placeholder, such as `[nsubj]`, for each word of depth k. A placeholder becomes a word, and its expansion says
+which placeholders come at both sides of it at the next level.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from depgen.data.batch import TokenItem
+from depgen.data.corpus import Split
+from depgen.data.module import Collate
+from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
+from depgen.data.text import BatchedItems, EncodedSplit, TextData
+from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
+from depgen.errors import UserError
+from depgen.trees.binarization import Binarization, binarized, lifted, lossless_labels
+from depgen.trees.sentence import Document
+from depgen.trees.tree import check_tree
+
+log = logging.getLogger(__name__)
+
+ROOT, SUBWORD = "ROOT", "subword"
+"""The label of the root, and that of a later piece of a word."""
+HEAD = "HEAD"
+"""A word's own place in its expansion."""
+PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
+"""Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
+IrregularTrees = Literal["lift", "leave_out"]
+
+
+@dataclass(frozen=True)
+class TreeForm:
+    """How trees are written, kept with the vocabulary.
+
+    Attributes:
+        binarization: see `depgen.trees.binarization`.
+        lossless: labels say where a word hung before, so that trees can be restored.
+        irregular: what becomes of trees with crossing arcs or several roots: they are lifted, or left out.
+    """
+
+    binarization: Binarization = "left-right"
+    lossless: bool = False
+    irregular: IrregularTrees = "lift"
+
+    def __post_init__(self) -> None:
+        if self.lossless and self.binarization != "left-right":
+            raise UserError(f"lossless: expected binarization left-right, found {self.binarization}.")
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "TreeForm":
+        """The form that a vocabulary was built for.
+
+        Raises:
+            UserError: it was built for no trees.
+        """
+        if "trees" not in vocabulary.tables:
+            raise UserError(
+                "The vocabulary has no placeholders and no expansions: set data.init_args.vocabulary to "
+                "depgen.data.levels.ExpansionVocabulary."
+            )
+        binarization, lossless, irregular = vocabulary.tables["trees"]
+        return cls(binarization, lossless == "lossless", irregular)  # type: ignore[arg-type]
+
+    def written(self, heads: Sequence[int] | np.ndarray, relations: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+        """Heads and labels of the tree that is written, of any tree over the same words."""
+        regular = lifted(heads)
+        found = binarized(regular, binarization=self.binarization)
+        labels = lossless_labels(regular, found, relations) if self.lossless else list(relations)
+        return found, [ROOT if head == 0 else label or SUBWORD for head, label in zip(found, labels, strict=True)]
+
+
+def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[tuple[str, ...]]:
+    """The expansion of each word: labels of its dependents at the left, `HEAD`, labels of those at the right.
+
+    >>> expansions([2, 0, 2], ["det", "ROOT", "obj"])
+    [('HEAD',), ('det', 'HEAD', 'obj'), ('HEAD',)]
+    """
+    sides: list[tuple[list[str], list[str]]] = [([], []) for _ in labels]
+    for word, (head, label) in enumerate(zip(map(int, heads), labels, strict=True), start=1):
+        if head > 0:
+            sides[head - 1][word > head].append(label)
+    return [(*left, HEAD, *right) for left, right in sides]
+
+
+class ExpansionVocabulary:
+    """Builds a vocabulary with a placeholder for each label, its last types, and a table of expansions.
+
+    Args:
+        words: builds the vocabulary of words or pieces, which is not changed; all words by default.
+        binarization: see `depgen.trees.binarization`; the paper's is `left-right`.
+        lossless: see `TreeForm`; not in the paper.
+        irregular: see `TreeForm`.
+        max_expansions: keep at most this number of expansions, the most frequent; None: all. Others become unknown.
+    """
+
+    reads_trees = True
+
+    def __init__(
+        self,
+        words: VocabularyBuilder | None = None,
+        *,
+        binarization: Binarization = "left-right",
+        lossless: bool = False,
+        irregular: IrregularTrees = "lift",
+        max_expansions: int | None = None,
+    ) -> None:
+        self.words, self.max_expansions = words or WordVocabulary(), max_expansions
+        self.form = TreeForm(binarization, lossless, irregular)
+
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """The vocabulary of the documents, whose sentences have trees."""
+        seen = Counter[tuple[str, tuple[str, ...], tuple[str, ...]]]()
+        labels = Counter[str]()
+        recorded = self._recorded(documents, seen, labels)
+        vocabulary = self.words.build(recorded)
+        deque(recorded, maxlen=0)  # a builder may leave out the rest, or all
+        patterns = Counter[tuple[str, ...]]({(HEAD,): 1})
+        for (word, left, right), count in seen.items():
+            pieces = len(vocabulary.pieces(word))
+            for pattern in _of_pieces(left, right, pieces):
+                patterns[pattern] += count
+            labels[SUBWORD] += count * (pieces - 1)
+        placeholders = [ROOT, *sorted((+labels).keys() - {ROOT})]
+        rows = sorted(patterns, key=lambda row: (-patterns[row], row))[: self.max_expansions]
+        if (HEAD,) not in rows:  # without it no sentence ends
+            rows[-1] = (HEAD,)
+        form = self.form
+        return with_placeholders(
+            vocabulary,
+            placeholders,
+            {
+                "expansions": [["<pad>"], ["<unk>"], *map(list, rows)],
+                "trees": [form.binarization, "lossless" if form.lossless else "", form.irregular],
+            },
+        )
+
+    def _recorded(self, documents: Iterable[Document], seen: Counter[Any], labels: Counter[str]) -> Iterator[Document]:
+        """The documents; the labels and words with their dependents' labels are counted while they pass."""
+        for document in documents:
+            for sentence in document.sentences:
+                if sentence.heads is None or not len(sentence):
+                    continue
+                relations = sentence.relations or ("dep",) * len(sentence)
+                if self.form.irregular == "leave_out" and not is_regular(sentence.heads):
+                    continue
+                heads, names = self.form.written(sentence.heads, relations)
+                labels.update(names)
+                for word, row in zip(sentence.words, expansions(heads, names), strict=True):
+                    place = row.index(HEAD)
+                    seen[word, row[:place], row[place + 1 :]] += 1
+            yield document
+
+    def fingerprint(self) -> str:
+        """The options, as a string."""
+        form = self.form
+        lossless = " lossless" if form.lossless else ""
+        most = "" if self.max_expansions is None else f" max_expansions={self.max_expansions}"
+        return f"expansions {form.binarization}{lossless} {form.irregular}{most} of {self.words.fingerprint()}"
+
+
+def is_regular(heads: Sequence[int] | np.ndarray) -> bool:
+    """Whether a tree is projective and has one root."""
+    return bool((lifted(heads) == np.asarray(heads)).all())
+
+
+def _of_pieces(left: tuple[str, ...], right: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...]]:
+    """The expansions of a word's pieces: each later one hangs on the one before, at its right."""
+    for piece in range(pieces):
+        before = left if piece == 0 else ()
+        yield (*before, HEAD, *(right if piece == pieces - 1 else (SUBWORD,)))
+
+
+def with_placeholders(vocabulary: Vocabulary, labels: Sequence[str], tables: dict[str, Any]) -> Vocabulary:
+    """The same vocabulary with a placeholder `[label]` for each label as its last types, in this order, and tables.
+
+    Raises:
+        UserError: the vocabulary has a word that is spelt like a placeholder.
+    """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
+    names = [f"[{label}]" for label in labels]
+    if spelt := [name for name in names if tokenizer.token_to_id(name) is not None]:
+        raise UserError(f"The vocabulary has a word {spelt[0]!r}, which is a placeholder's name: change the corpus.")
+    tokenizer.add_special_tokens(names)
+    specials = {**vocabulary.specials, **{name: name for name in names}}
+    more = {**vocabulary.tables, **tables, "placeholders": list(labels)}
+    return Vocabulary(tokenizer.to_str(), specials=specials, tables=more)
+
+
+@dataclass(frozen=True)
+class LevelItem:
+    """A sentence with its tree, and the levels at which it is read.
+
+    Attributes:
+        sentence: the item; its heads are those of the tree that was annotated.
+        levels: 1 is the level of the root; None: all.
+        weight: factor of its loss.
+    """
+
+    sentence: TokenItem
+    levels: tuple[int, ...] | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class LevelItems:
+    """Items of a split, each a sentence at one level or at all of them; see `LevelData`.
+
+    Attributes:
+        sentences: the split.
+        places: of each item the sentence.
+        levels: of each item the level; 0 = all.
+        lengths: of each item the tokens that are read.
+        tokens: of each item what a loss is divided by.
+        weights: see `LevelItem`.
+    """
+
+    sentences: EncodedSplit
+    places: Int[np.ndarray, " items"]
+    levels: Int[np.ndarray, " items"]
+    lengths: Int[np.ndarray, " items"]
+    tokens: Int[np.ndarray, " items"]
+    weights: Int[np.ndarray, " items"] | None = None
+
+    def __getitem__(self, index: int) -> LevelItem:
+        level = int(self.levels[index])
+        weight = 1.0 if self.weights is None else float(self.weights[index])
+        return LevelItem(self.sentences[int(self.places[index])], (level,) if level else None, weight)
+
+
+@dataclass(frozen=True)
+class SplitLevels:
+    """The levels of a split's sentences.
+
+    Attributes:
+        kept: the sentences that are read.
+        firsts: the number of each sentence's first level among those of all, and the end.
+        down_to: tokens down to each level.
+        at: tokens at each level.
+    """
+
+    kept: Int[np.ndarray, " kept"]
+    firsts: Int[np.ndarray, " sentences_and_one"]
+    down_to: Int[np.ndarray, " levels"]
+    at: Int[np.ndarray, " levels"]
+
+    @property
+    def deepest(self) -> Int[np.ndarray, " sentences"]:
+        """The number of levels of each sentence."""
+        return np.diff(self.firsts)
+
+
+class LevelData(TextData):
+    """Sentences at the levels of their trees, in batches of a budget of tokens that are read; more in `TextData`.
+
+    Args:
+        corpus: of single sentences; see `depgen.data.sentences.SingleSentences`.
+        levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
+            levels; 1: an item is a sentence, and its level is drawn anew in every epoch and weighs as much as all. At
+            validation and test a sentence is read at all levels.
+        loss_per: what a loss is divided by: `position`, every token that is read, words written before included, as in
+            the authors' code; or `written`, the tokens whose placeholders are predicted.
+        trees_for: the splits that get trees; all three by default, since texts are scored with their trees.
+        left_dependents: see `CorpusData`; the authors' code has dependents at the left hang on the first piece.
+        kwargs: the other arguments of `TextData`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        levels_per_sentence: Literal["all"] | int = "all",
+        loss_per: Literal["position", "written"] = "position",
+        trees_for: Sequence[Split] = ("train", "valid", "test"),
+        left_dependents: Literal["first_piece"] = "first_piece",
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*args, trees_for=trees_for, left_dependents=left_dependents, **kwargs)
+        if levels_per_sentence not in ("all", 1):
+            raise UserError(f"levels_per_sentence: expected all or 1, found {levels_per_sentence}.")
+        self.levels_per_sentence, self.loss_per = levels_per_sentence, loss_per
+        self._levels: dict[Split, SplitLevels] = {}
+
+    def split_levels(self, split: Split) -> SplitLevels:
+        """The levels of a split's sentences, computed once.
+
+        Raises:
+            UserError: a sentence has no tree.
+        """
+        if split not in self._levels:
+            self._levels[split] = self._found_levels(split)
+        return self._levels[split]
+
+    def _found_levels(self, split: Split) -> SplitLevels:
+        from depgen.trees.tree_arrays import level_sizes, regular_trees
+
+        data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
+        bare = None if data.heads is None else np.flatnonzero(np.minimum.reduceat(data.heads, data.offsets[:-1]) < 0)
+        if data.heads is None or bare is None or len(bare):
+            place = "" if bare is None else f", sentence {bare[0] + 1}"
+            raise UserError(
+                f"{self.corpus.name}, {split}{place}: expected a dependency tree, found none. Set "
+                f"data.init_args.annotator, and trees_for to all splits."
+            )
+        heads, offsets = data.heads.astype(np.int64), data.offsets.astype(np.int64)
+        inside_out, moves = form.binarization == "inside-out", form.binarization != "none"
+        depths, needs = regular_trees(heads, offsets, inside_out, moves)
+        self._say_irregular(split, needs, form)
+        kept = np.flatnonzero(needs == 0) if form.irregular == "leave_out" else np.arange(len(data))
+        if not len(kept):
+            raise UserError(
+                f"{self.corpus.name}, {split}: all {len(data)} trees have crossing arcs or several roots: set irregular "
+                "of data.init_args.vocabulary to lift."
+            )
+        return SplitLevels(kept, *level_sizes(depths, offsets))
+
+    def _say_irregular(self, split: Split, needs: Int[np.ndarray, " sentences"], form: TreeForm) -> None:
+        irregular = np.flatnonzero(needs)
+        if len(irregular):
+            log.info(
+                "%s %s: %d of %d trees have crossing arcs and %d several roots, the first that of sentence %d; they "
+                "are %s.",
+                self.corpus.name, split, (needs >= 2).sum(), len(needs), (needs % 2).sum(), irregular[0] + 1,
+                "made projective with one root" if form.irregular == "lift" else "left out",
+            )  # fmt: skip
+
+    @property
+    def plain_collate(self) -> Collate:
+        """Sentences at their levels."""
+        from depgen.data.level_batch import collate_levels
+
+        return collate_levels
+
+    def items(self, split: Split) -> LevelItems:
+        """Each sentence once, read at all of its levels."""
+        found = self.split_levels(split)
+        read = np.add.reduceat(found.down_to, found.firsts[:-1])[found.kept]
+        words = np.add.reduceat(found.at, found.firsts[:-1])[found.kept]
+        return LevelItems(self.filled_split(split), found.kept, np.zeros_like(found.kept), read, words)
+
+    def training_items(self, epoch: int) -> LevelItems:
+        """The items of an epoch of training."""
+        found, sentences = self.split_levels("train"), self.filled_split("train")
+        divisors = found.down_to if self.loss_per == "position" else found.at
+        deepest = found.deepest[found.kept]
+        if self.levels_per_sentence == "all":
+            places = np.repeat(found.kept, deepest)
+            before = np.repeat(np.cumsum(deepest) - deepest, deepest)
+            levels = np.arange(len(places)) - before + 1
+            rows = found.firsts[places] + levels - 1
+            return LevelItems(sentences, places, levels, found.down_to[rows], divisors[rows])
+        drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(found.kept))
+        levels = 1 + (drawn * deepest).astype(np.int64)
+        rows = found.firsts[found.kept] + levels - 1
+        whole = np.add.reduceat(divisors, found.firsts[:-1])[found.kept]
+        return LevelItems(sentences, found.kept, levels, found.down_to[rows], whole, deepest)
+
+    def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+        self._check_that_all_are_read(split, self.filled_split(split))
+        items = self.training_items(epoch) if shuffle else self.items(split)
+        world, rank = self.processes
+        batches = TokenBudgetBatches(
+            items.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world,
+            rank=rank, tokens=items.tokens,
+        )  # fmt: skip
+        return self.loader(BatchedItems(items, self.vocabulary), batches)
+
+
+def sentence_item(ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN401
+    """A text with the heads and relations of its tree, read at all levels.
+
+    Raises:
+        UserError: the structure is no tree over the text's tokens.
+    """
+    heads, relations = structure
+    if len(heads) != len(ids) or len(relations) != len(ids):
+        found = f"{len(heads)} heads and {len(relations)} relations"
+        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {found}.")
+    if not len(ids):
+        raise UserError("A text with its tree: expected one token or more, found none: leave it out.")
+    check_tree([int(head) for head in heads], "structure")
+    return LevelItem(TokenItem(0, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))

@@ -1,0 +1,92 @@
+"""Trees that came with generated texts against those that a parser gives to the same words.
+
+Casas et al. (2020), Table 6. The parser's trees are binarised as the generated ones are. Words of nothing but Unicode
+punctuation do not count. A system that has learnt from a parser's trees agrees with that parser more than with another:
+name one that was trained apart too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from depgen.data.levels import TreeForm
+from depgen.errors import UserError
+from depgen.trees.annotator import Annotator
+from depgen.trees.binarization import depths
+from depgen.trees.punctuation import is_punctuation
+from depgen.trees.sentence import Sentence
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Per cent of the counted words with the same head, and with the same head and relation.
+
+    Attributes:
+        uas: heads.
+        las: heads and relations.
+        words: that were counted.
+    """
+
+    uas: float
+    las: float
+    words: int
+
+
+def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
+    """A generated text with its tree.
+
+    Raises:
+        UserError: the structure is no tree over the text's words, as of texts in pieces of words.
+    """
+    words = tuple(text.split())
+    if len(structure.get("heads", ())) != len(words):
+        raise UserError("Expected texts with a tree over their words, found one over others, such as pieces of words.")
+    return Sentence(words, tuple(structure["heads"]), tuple(structure["relations"]))
+
+
+def agreement(found: Sequence[Sentence], other: Sequence[Sentence], form: TreeForm) -> Agreement:
+    """How far two trees over the same words agree, both written in a form.
+
+    >>> from depgen.trees.sentence import Sentence
+    >>> one = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obj"))
+    >>> two = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obl"))
+    >>> round(agreement([one], [two], TreeForm()).las, 1)
+    66.7
+    """
+    heads = relations = words = 0
+    for one, two in zip(found, other, strict=True):
+        assert one.words == two.words, f"{one.words} and {two.words}"
+        (own_heads, own_labels), (other_heads, other_labels) = (_written(each, form) for each in (one, two))
+        counted = ~np.array(is_punctuation(one, "form"))
+        same = counted & (own_heads == other_heads)
+        heads += int(same.sum())
+        relations += int((same & (np.array(own_labels) == np.array(other_labels))).sum())
+        words += int(counted.sum())
+    if not words:
+        return Agreement(float("nan"), float("nan"), 0)
+    return Agreement(100 * heads / words, 100 * relations / words, words)
+
+
+def reparsed(sentences: Sequence[Sentence], annotator: Annotator) -> list[Sentence]:
+    """The same words with the trees of an annotator."""
+    return annotator.annotate([Sentence(each.words) for each in sentences])
+
+
+def levels_per_token(sentences: Sequence[Sentence]) -> float:
+    """The mean over sentences of the number of levels over that of tokens, of trees as they are."""
+    ratios = [float(depths(each.heads or ()).max()) / len(each) for each in sentences if len(each)]
+    return float(np.mean(ratios)) if ratios else float("nan")
+
+
+def relations_per_sentence(sentences: Sequence[Sentence], relation: str) -> float:
+    """The mean number of words with a relation; subtypes, such as `amod:x`, count."""
+    counts = [sum(each.split(":")[0] == relation for each in sentence.relations or ()) for sentence in sentences]
+    return float(np.mean(counts)) if counts else float("nan")
+
+
+def _written(sentence: Sentence, form: TreeForm) -> tuple[np.ndarray, list[str]]:
+    if sentence.heads is None or sentence.relations is None:
+        raise UserError("Expected sentences with trees and relations, found one without.")
+    return form.written(sentence.heads, list(sentence.relations))

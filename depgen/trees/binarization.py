@@ -1,0 +1,138 @@
+"""Trees whose words have at most one dependent at each side, as iterative expansion writes them, and the way back.
+
+Casas, Fonollosa & Costa-jussà (2020), section 3. Trees must be projective with a single root: `lifted` makes them so.
+Labels of arcs are not changed but by `lossless_labels`. The order of words never changes.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from depgen.errors import UserError
+
+Binarization = Literal["left-right", "inside-out", "none"]
+"""`left-right`: of several dependents at one side, each but the first hangs on the last word of the subtree before it.
+`inside-out`: at the left side, each but the nearest hangs on the first word of the subtree after it. Both at the right
+side: as `left-right`. `none`: trees stay as they are."""
+
+CLIMB = "^"
+"""Separates a relation from the number of steps that `lossless_labels` adds."""
+
+
+def lifted(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
+    """The nearest projective tree with one root: a tree that is one already stays as it is.
+
+    Words that hang on the root besides the first hang on that one. Then, as long as an arc covers a word that its head
+    does not dominate, the shortest such arc is lifted to the head's head (Nivre & Nilsson, 2005). O(n^3) at worst.
+
+    Args:
+        heads: of a tree, 1-based, 0 = root.
+
+    >>> lifted([3, 4, 0, 3]).tolist(), lifted([0, 0]).tolist()
+    ([3, 3, 0, 3], [0, 1])
+    """
+    from depgen.trees.tree_arrays import lift
+
+    found = np.array(heads, dtype=np.int64)
+    roots = np.flatnonzero(found == 0)
+    found[roots[1:]] = roots[:1] + 1
+    lift(found)
+    return found
+
+
+def binarized(
+    heads: Sequence[int] | np.ndarray, *, binarization: Binarization = "left-right"
+) -> Int[np.ndarray, " words"]:
+    """The heads of the binarised tree, 1-based, 0 = root. O(n).
+
+    A tree with at most one dependent at each side stays as it is.
+
+    Args:
+        heads: of a projective tree with one root, 1-based.
+        binarization: see `Binarization`.
+
+    >>> binarized([2, 4, 4, 0, 4, 5]).tolist()  # my dog also likes eating sausage: also hangs on dog
+    [2, 4, 2, 0, 4, 5]
+    >>> binarized([3, 3, 0], binarization="inside-out").tolist()
+    [2, 3, 0]
+    """
+    from depgen.trees.tree_arrays import binarize
+
+    found = np.array(heads, dtype=np.int64)
+    return found if binarization == "none" else binarize(found, binarization == "inside-out")
+
+
+def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
+    """The number of words on the path from the root to each word, both included: 1 at the root. O(n).
+
+    Args:
+        heads: of a tree, 1-based, 0 = root.
+
+    >>> depths([2, 4, 2, 0, 4, 5]).tolist()
+    [3, 2, 3, 1, 2, 3]
+    """
+    from depgen.trees.tree_arrays import depths_of
+
+    found: Int[np.ndarray, " words"] = depths_of(np.array(heads, dtype=np.int64))
+    return found
+
+
+def lossless_labels(
+    heads: Sequence[int] | np.ndarray, binarized_heads: Sequence[int] | np.ndarray, relations: Sequence[str]
+) -> list[str]:
+    """Relations from which, with the tree binarised `left-right`, the tree can be restored: see `restored_heads`.
+
+    To the relation of a word that hangs on another head now, the number of steps is added that lead in the former tree
+    from the new head up to the dependent before it, such as `advmod^1`.
+
+    Args:
+        heads: of a projective tree with one root.
+        binarized_heads: of the same tree binarised `left-right`.
+        relations: of each word to its head in `heads`.
+
+    >>> lossless_labels([2, 4, 4, 0, 4], [2, 4, 2, 0, 4], ["det", "nsubj", "advmod", "root", "obj"])
+    ['det', 'nsubj', 'advmod^0', 'root', 'obj']
+    """
+    found = []
+    for head, moved, relation in zip(heads, binarized_heads, relations, strict=True):
+        steps, word = 0, int(moved)
+        if moved != head:
+            while heads[word - 1] != head:
+                word, steps = int(heads[word - 1]), steps + 1
+        found.append(relation if moved == head else f"{relation}{CLIMB}{steps}")
+    return found
+
+
+def restored_heads(
+    binarized_heads: Sequence[int] | np.ndarray, labels: Sequence[str]
+) -> tuple[Int[np.ndarray, " words"], list[str]]:
+    """Heads and relations of the tree that `binarized` and `lossless_labels` have changed.
+
+    Args:
+        binarized_heads: of a tree that was binarised `left-right`.
+        labels: its labels.
+
+    Raises:
+        UserError: a label climbs higher than the tree reaches.
+
+    >>> heads, relations = restored_heads([2, 4, 2, 0, 4], ["det", "nsubj", "advmod^0", "root", "obj"])
+    >>> heads.tolist(), relations[2]
+    ([2, 4, 4, 0, 4], 'advmod')
+    """
+    found, relations = np.array(binarized_heads, dtype=np.int64), []
+    for place, label in enumerate(labels):  # a moved word's new head is at its left, and so is all that is climbed
+        relation, moved, steps = label.partition(CLIMB)
+        relations.append(relation)
+        if not moved:
+            continue
+        if not steps.isdecimal():
+            raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
+        word = int(found[place])
+        for _ in range(min(int(steps), place) + 1):
+            word = int(found[word - 1]) if 0 < word <= place else 0
+        if not word:
+            raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
+        found[place] = word
+    return found, relations

@@ -1,0 +1,87 @@
+"""Sentences with trees, and what writes them level by level."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import TokenItem
+from depgen.data.levels import ExpansionVocabulary, LevelItem, with_placeholders
+from depgen.data.vocabulary import Vocabulary, encode
+from depgen.decoding.levels import Growing
+from depgen.models.itexp import ITEXP
+from depgen.trees.sentence import Document, Sentence
+from tests import oracles_of_itexp as oracle
+from tests.trees.trees import projective_heads
+
+RELATIONS = ["nsubj", "obj", "amod", "det"]
+LIKES = Sentence(tuple(oracle.LIKES["words"]), tuple(oracle.LIKES["heads"]), tuple(oracle.LIKES["relations"]))
+
+
+@st.composite
+def trees(draw, max_size=9):
+    """A sentence with a projective tree with one root."""
+    heads = draw(projective_heads(max_size=max_size))
+    words = [draw(st.sampled_from("abcdefg")) for _ in heads]
+    relations = ["root" if head == 0 else draw(st.sampled_from(RELATIONS)) for head in heads]
+    return Sentence(tuple(words), tuple(heads), tuple(relations))
+
+
+def built(sentences, **options):
+    """The vocabulary of sentences."""
+    return ExpansionVocabulary(**options).build([Document(tuple(sentences), "")])
+
+
+def item_of(number, sentence, vocabulary, levels=None, weight=1.0):
+    """A sentence of words as an item."""
+    ids = encode(vocabulary, sentence.words).ids
+    heads, relations = np.array(sentence.heads), np.array(sentence.relations, dtype=object)
+    return LevelItem(TokenItem(number, ids, heads, relations=relations), levels, weight)
+
+
+def written_levels(sentence, scheme="left-right"):
+    """The levels of the binarised tree, by the slow version."""
+    return oracle.levels(sentence.words, oracle.binarised(sentence.heads, scheme), sentence.relations)
+
+
+def expansion_of(pattern):
+    """A pattern as a row of the table."""
+    return [*pattern[0], "HEAD", *pattern[1]]
+
+
+def beginning(texts, *, words=0, required=0):
+    """The placeholder of the root in each text."""
+    one = torch.zeros(texts, 1, dtype=torch.int64)
+    return Growing(
+        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one, is_open=one == 0,
+        lengths=torch.ones(texts, dtype=torch.int64), log_probs=torch.zeros(texts, dtype=torch.float64),
+        missing=torch.ones(texts, words, dtype=torch.bool), lacks=torch.ones(texts, required, dtype=torch.bool),
+    )  # fmt: skip
+
+
+ROWS = [["<pad>"], ["<unk>"], ["HEAD"], ["left", "HEAD"], ["HEAD", "right"], ["left", "HEAD", "right"]]
+BINARY = with_placeholders(
+    Vocabulary.of_words("abcdefgh"),
+    ["ROOT", "left", "right"],
+    {"expansions": ROWS, "trees": ["left-right", "", "lift"]},
+)
+"""Of binary trees: eight words and three placeholders."""
+
+
+def small(vocabulary=BINARY, **options):
+    """A system in double precision and evaluation mode, with weights so large that each part shows."""
+    torch.manual_seed(0)
+    network = partial(
+        Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
+    )
+    tables = {name: len(vocabulary.tables[name]) for name in ("expansions", "placeholders")}
+    model = ITEXP(network, vocabulary.size, **{**tables, "max_length": 40, **options})
+    model.configure_model()
+    model.double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    with torch.no_grad():
+        model.expansion_embedding.weight[0] = 0
+    return model.eval()

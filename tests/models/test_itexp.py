@@ -1,0 +1,460 @@
+"""Iterative expansion against its equations: scores, probabilities, attention, gradients."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depgen.backbones.transformer import Transformer
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.level_batch import collate_levels
+from depgen.data.levels import LevelItem, with_placeholders
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.models.itexp import ITEXP, ancestors
+from tests import oracles_of_itexp as oracle
+from tests.invented_levels import LIKES, built, item_of, small, written_levels
+
+
+def test_the_papers_size_has_96_million_parameters():
+    network = partial(
+        Transformer, layers=6, width=1024, attention_heads=8, feedforward=4096, norm_first=False, causal=False,
+        tied=False, output_bias=True, scale_embedding=False,
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = ITEXP(network, 8195, expansions=904, placeholders=50)
+        model.configure_model()
+    assert sum(each.numel() for each in model.parameters()) == 96_321_419
+    assert model.head_embedding.weight.shape == (1024, 1024)
+
+
+RELATIONS = ["left", "right"]
+FULL = with_placeholders(
+    Vocabulary.of_words("abcdefgh"),
+    ["ROOT", *RELATIONS],
+    {
+        "expansions": [
+            ["<pad>"], ["<unk>"],
+            *([*left, "HEAD", *right] for left in ([], ["left"], ["right"]) for right in ([], ["left"], ["right"])),
+        ],
+        "trees": ["left-right", "", "lift"],
+    },
+)  # fmt: skip
+"""All expansions of two relations."""
+TREES = [[0], [2, 0], [0, 1], [2, 0, 2], [0, 1, 2], [2, 3, 0], [3, 1, 0], [0, 1, 1], [3, 3, 0], [0, 3, 1], [2, 4, 2, 0]]
+
+
+def sentence_of(heads, words="abcd"):
+    """A sentence of FULL whose relations are the sides of the heads."""
+    relations = ["root" if not head else "left" if word < head else "right" for word, head in enumerate(heads, 1)]
+    ids = np.array([FULL.pieces(word)[0] for word in words[: len(heads)]])
+    return TokenItem(0, ids, np.array(heads), relations=np.array(relations, dtype=object))
+
+
+def batch_of(*trees, vocabulary=FULL, levels=None):
+    """Sentences with these trees at all their levels, or at some."""
+    return collate_levels(ItemBatch([LevelItem(sentence_of(heads), levels) for heads in trees], 1, vocabulary))
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
+
+
+def logarithm(share):
+    return math.log(share) if share else -math.inf
+
+
+def network_scores(model, vocabulary):
+    """The scores of one level by a single row without padding, as the slow version wants them."""
+    numbers = {each: k for k, each in enumerate(vocabulary.types)}
+    rows = [tuple(row) for row in vocabulary.tables["expansions"]]
+    named = {row: k for k, row in enumerate(rows)}
+    kept = [k for k, name in enumerate(vocabulary.types) if name[0] != "[" and name != "<eos>"]
+
+    def states(inputs, heads, patterns):
+        ids = torch.tensor([[numbers[each] for each in inputs]])
+        chosen = [0 if each is None else named[(*each[0], "HEAD", *each[1])] for each in patterns]
+        found = model.encode(
+            ids, torch.tensor([heads]), torch.ones_like(ids, dtype=torch.bool), lambda _: torch.tensor([chosen])
+        )
+        return [each[0] for each in found]
+
+    def patterns_of(inputs, heads):
+        _, scores = states(inputs, heads, [None] * len(inputs))
+        shares = [oracle.softmax(row[1:].tolist()) for row in scores]
+        return [
+            {(row[: row.index("HEAD")], row[row.index("HEAD") + 1 :]): logarithm(p)
+             for row, p in zip(rows[1:], each, strict=True) if "HEAD" in row}
+            for each in shares
+        ]  # fmt: skip
+
+    def words_of(inputs, heads, patterns):
+        hidden, _ = states(inputs, heads, patterns)
+        logits = hidden @ model.backbone.output_weight.T + model.backbone.output_bias
+        shares = [oracle.softmax(row[kept].tolist()) for row in logits]
+        return [{vocabulary.types[k]: logarithm(p) for k, p in zip(kept, each, strict=True)} for each in shares]
+
+    return patterns_of, words_of
+
+
+OPTIONS = [{}, {"expansion_layer": 0}, {"attention": "ancestors"}, {"attention": "semi"}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@torch.no_grad()
+def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options):
+    model = small(FULL, **options)
+    batch = batch_of(*TREES)
+    found = model.item_scores(batch)
+    for number, heads in enumerate(TREES):
+        item = sentence_of(heads)
+        levels = oracle.levels("abcd"[: len(heads)], oracle.binarised(heads), item.relations.tolist())
+        expected = sum(oracle.joint_log_prob(levels, *network_scores(model, FULL)))
+        assert found.nll[number, 0].item() == pytest.approx(-expected, abs=1e-9)
+        assert found.tokens[number, 0].item() == len(heads)
+        for tree in ((heads, item.relations.tolist()), {"heads": heads, "relations": item.relations.tolist()}):
+            ((scores,),) = model.sentence_log_probs([[item.ids.tolist()]], vocabulary=FULL, structure=[[tree]])
+            assert scores.sum() == pytest.approx(expected, abs=1e-9)
+    assert found.unknown == 0
+    assert found.targets == sum(map(len, TREES))
+
+
+@pytest.mark.parametrize("layer", [0, 1, -1, -2])
+@torch.no_grad()
+def test_states_follow_the_equations(layer):
+    model = small(FULL, expansion_layer=layer)
+    batch = batch_of([2, 0, 2], [0, 1, 2, 3])
+    states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    hidden = []
+
+    def after(number, values):
+        if number == layer % 2:
+            hidden.append(values)
+            return values + model.expansion_embedding.weight[batch.expansions]
+        return values
+
+    rows = torch.where(batch.is_word, batch.heads + 2, 0)
+    output = model.backbone(
+        batch.inputs, padding=~batch.is_word, added_embedding=model.head_embedding.weight[rows], after_layer=after
+    )
+    expected = hidden[0] @ model.expansion_output.weight.T + model.expansion_output.bias
+    torch.testing.assert_close(scores, expected)
+    linear, _, norm = model.transform
+    inner = (output.hidden @ linear.weight.T + linear.bias).relu()
+    mean, variance = inner.mean(-1, keepdim=True), inner.var(-1, keepdim=True, unbiased=False)
+    inner = (inner - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
+    torch.testing.assert_close(states, inner)
+
+
+@torch.no_grad()
+def test_expansions_are_chosen_by_the_scores_and_move_words_alone():
+    for layer in (0, -1):
+        model, batch = small(FULL, expansion_layer=layer), batch_of([2, 0, 2])
+        seen = []
+        states, scores = model.encode(
+            batch.inputs, batch.heads, batch.is_word, lambda each: seen.append(each) or batch.expansions
+        )
+        assert torch.equal(seen[0], scores)
+        moved = batch.expansions.where(~batch.is_open, 4)
+        others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
+        assert torch.equal(same, scores)
+        differs = (others != states).any(-1)
+        other = moved != batch.expansions
+        expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
+        assert torch.equal(differs & batch.is_word, expected)
+
+
+@torch.no_grad()
+def test_heads_move_the_scores_of_expansions():
+    model, batch = small(FULL), batch_of([2, 0, 2])
+    for place in range(3):
+        heads = batch.heads.clone()
+        heads[1, place] += 1
+        _, scores = model.encode(batch.inputs, heads, batch.is_word, lambda _: batch.expansions)
+        _, before = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+        assert (scores[1] != before[1]).any(-1).all()
+        assert torch.equal(scores[0], before[0])
+
+
+def test_written_positions_get_no_expansion_and_teach_it_nothing():
+    model = small(FULL)
+    model.configure_model()  # changes nothing
+    fresh = ITEXP(partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False, tied=False),
+                  FULL.size, expansions=11, placeholders=3)  # fmt: skip
+    fresh.configure_model()
+    assert not fresh.expansion_embedding.weight[0].any()
+    assert fresh.expansion_embedding.weight[1:].any(1).all()
+    batch = batch_of([2, 0, 2, 3])
+    assert not batch.expansions[~batch.is_open].any()
+    model.joint_log_probs(batch).sum().backward()
+    gradient = model.expansion_embedding.weight.grad
+    assert not gradient[0].any()
+    chosen = sorted({*batch.expansions[batch.is_open].tolist()})
+    assert gradient.any(1).nonzero()[:, 0].tolist() == chosen
+
+
+# -- the whole distribution -------------------------------------------------------------------------------------------
+
+
+def two_words(levels=2):
+    """A system of two words with the expansions HEAD, HEAD right and left HEAD, and no mass elsewhere."""
+    vocabulary = with_placeholders(
+        Vocabulary.of_words("ab"),
+        ["ROOT", "left", "right"],
+        {"expansions": [["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "right"], ["left", "HEAD"]],
+         "trees": ["left-right", "", "lift"]},
+    )  # fmt: skip
+    model = small(vocabulary)
+    with torch.no_grad():
+        model.expansion_output.bias[1] = model.backbone.output_bias[vocabulary.unk] = -1e9
+    return model, vocabulary
+
+
+def growths(levels):
+    """All trees of two words down to some levels: words, heads, relations, as chains from the root down."""
+    sides = [((), ()), ((), ("right",)), (("left",), ())]
+    level = oracle.Level(["[ROOT]"], [-1], [], [])
+    texts = [([], ["[ROOT]"], [-1])]
+    for _ in range(levels):
+        grown = []
+        for done, inputs, heads in texts:
+            places = [k for k, each in enumerate(inputs) if each[0] == "["]
+            for choice in itertools.product(itertools.product("ab", sides), repeat=len(places)):
+                words, patterns = ["[pad]"] * len(inputs), [None] * len(inputs)
+                for place, (word, side) in zip(places, choice, strict=True):
+                    words[place], patterns[place] = word, side
+                here = replace(level, inputs=inputs, heads=heads, words=words, patterns=patterns)
+                grown.append(([*done, here] if places else done, *oracle.expanded(inputs, heads, words, patterns)))
+        texts = grown
+    return texts
+
+
+@torch.no_grad()
+def test_the_probabilities_of_all_trees_and_words_sum_to_one():
+    model, vocabulary = two_words()
+    scores = network_scores(model, vocabulary)
+    texts = growths(2)
+    assert len(texts) == 2 + 2 * 2 * 6
+    by_hand = [sum(oracle.joint_log_prob(done, *scores)) for done, _, _ in texts]
+    assert math.fsum(map(math.exp, by_hand)) == pytest.approx(1, abs=1e-9)
+    total = 0.0
+    for (done, inputs, heads), expected in zip(texts, by_hand, strict=True):
+        words = ["a" if each[0] == "[" else each for each in inputs]  # those of the third level do not count
+        ids = np.array([vocabulary.pieces(word)[0] for word in words])
+        relations = ["root" if head < 0 else "right" if word > head else "left" for word, head in enumerate(heads)]
+        item = TokenItem(0, ids, np.array(heads) + 1, relations=np.array(relations, dtype=object))
+        levels = tuple(range(1, len(done) + 1))
+        found = model(collate_levels(ItemBatch([LevelItem(item, levels)], 1, vocabulary))).sum().item()
+        assert found == pytest.approx(expected, abs=1e-9)
+        total += math.exp(found)
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+@torch.no_grad()
+def test_texts_of_two_levels_are_drawn_by_their_probabilities():
+    model, vocabulary = two_words()
+    scores, expected = network_scores(model, vocabulary), {}
+    for done, inputs, heads in growths(2):
+        if any(each[0] == "[" for each in inputs):
+            continue  # at the last level all expansions are leaves
+        value = sum(oracle.joint_log_prob(done, *scores))
+        if len(done) == 2:
+            place = next(k for k, each in enumerate(done[1].patterns) if each)
+            value -= scores[0](done[1].inputs, done[1].heads)[place][(), ()]
+        expected[tuple(inputs), tuple(heads)] = math.exp(value)
+    assert math.fsum(expected.values()) == pytest.approx(1, abs=1e-9)
+    options = ITEXP.generation_options(levels=2)
+    texts = model.generate(
+        [[]], vocabulary=vocabulary, options=options, seeds=range(4000), max_new_tokens=9, batch_size=4000
+    )
+    for (words, heads), share in expected.items():
+        wanted = [vocabulary.pieces(word)[0] for word in words], tuple(head + 1 for head in heads)
+        count = sum((each.ids, each.structure["heads"]) == wanted for each in texts)
+        assert abs(count - 4000 * share) < 5 * math.sqrt(4000 * share * (1 - share)) + 1e-9, words
+
+
+@torch.no_grad()
+def test_expansions_and_words_are_normalised_without_what_is_never_written():
+    model, batch = small(FULL), batch_of([2, 0, 2])
+    restricted, whole = model.joint_log_probs(batch), model.joint_log_probs(batch, restricted=False)
+    states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
+    placeholders = [token for token, name in enumerate(FULL.types) if name[0] == "["]
+    left_out = logits.softmax(-1)[..., [FULL.eos, *placeholders]].sum(-1)
+    padding = scores.softmax(-1)[..., 0]
+    lost = torch.log1p(-left_out) + torch.log1p(-padding)
+    torch.testing.assert_close((restricted - whole)[batch.is_open], -lost[batch.is_open])
+    assert not restricted[~batch.is_open].any()
+
+
+# -- attention --------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.sampled_from(TREES), min_size=1, max_size=4))
+def test_ancestors_are_those_of_the_slow_version(trees):
+    batch = batch_of(*trees)
+    found = ancestors(batch.heads)
+    for row, length in enumerate(batch.lengths.tolist()):
+        expected = oracle.ancestor_mask(batch.heads[row, :length].tolist())
+        assert found[row, :length, :length].tolist() == expected
+        assert not found[row, :length, length:].any()
+
+
+def test_deep_chains_have_all_their_ancestors():
+    heads = torch.arange(40)[None] - 1
+    assert torch.equal(ancestors(heads)[0], torch.ones(40, 40, dtype=torch.bool).tril())
+
+
+@torch.no_grad()
+def test_a_position_sees_itself_and_its_ancestors():
+    network = partial(
+        Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
+    )
+    model = ITEXP(network, FULL.size, expansions=11, placeholders=3, attention="ancestors", max_length=40)
+    model.configure_model()
+    model.double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    batch = batch_of([2, 4, 2, 0], levels=(3,))
+
+    def states(inputs):
+        return model.encode(inputs, batch.heads, batch.is_word, lambda _: batch.expansions)[1][0]
+
+    before, mask = states(batch.inputs), oracle.ancestor_mask(batch.heads[0].tolist())
+    for place in range(4):
+        inputs = batch.inputs.clone()
+        inputs[0, place] = 9
+        assert (states(inputs) != before).any(-1).tolist() == [mask[query][place] for query in range(4)]
+
+
+@torch.no_grad()
+def test_semi_is_ancestors_in_the_first_head_and_full_in_the_others():
+    semi, batch = small(FULL, attention="semi"), batch_of(*TREES)
+    alike = {}
+    for kept, name in ((slice(0, 4), "ancestors"), (slice(4, 8), "full")):  # the columns of each head of two
+        models = semi, small(FULL, attention=name)
+        for model in models:
+            model.load_state_dict(semi.state_dict())
+            for layer in model.backbone.layers:
+                weight = layer.attention.output.weight
+                zeroed = torch.zeros_like(weight)
+                zeroed[:, kept] = weight[:, kept]
+                weight.copy_(zeroed)
+        alike[name] = [model(batch) for model in models]
+        semi = small(FULL, attention="semi")
+    for one, other in alike.values():
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    assert not torch.allclose(alike["ancestors"][0], alike["full"][0])
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@torch.no_grad()
+def test_padding_and_other_texts_change_nothing(options):
+    model = small(FULL, **options)
+    batch = batch_of(*TREES)
+    filled = replace(batch, inputs=batch.inputs.where(batch.is_word, 5), heads=batch.heads.where(batch.is_word, 2))
+    found = model(batch)
+    torch.testing.assert_close(model(filled), found, rtol=1e-9, atol=1e-9)
+    alone = torch.cat([model(batch_of(heads, levels=(level,))).flatten() for heads in TREES
+                       for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
+                                                     for word in range(1, len(heads) + 1)))])  # fmt: skip
+    torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+def gradients(model, items, vocabulary, divisor):
+    """The gradient of a step of training, and its loss."""
+    batch = collate_levels(ItemBatch(items, divisor, vocabulary))
+    model.zero_grad()
+    loss = model.training_step(batch, 0)
+    loss.backward()
+    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+
+
+def test_a_drawn_level_weighted_by_the_depth_has_the_gradient_of_all_levels_as_its_mean():
+    vocabulary = built([LIKES, replace(LIKES, words=tuple("abcdef"), heads=(0, 1, 2, 3, 4, 1))])
+    sentences = [LIKES, replace(LIKES, words=tuple("abcdef"), heads=(0, 1, 2, 3, 4, 1))]
+    model = small(vocabulary)
+    depths = [len(written_levels(each)) for each in sentences]
+    assert depths == [3, 6]
+    items = [item_of(k, each, vocabulary) for k, each in enumerate(sentences)]
+    loss, expected = gradients(model, items, vocabulary, 30)
+    drawn = [
+        gradients(
+            model,
+            [LevelItem(item.sentence, (level,), float(depth)) for item, level, depth in zip(items, levels, depths, strict=True)],
+            vocabulary, 30,
+        )
+        for levels in itertools.product(*(range(1, depth + 1) for depth in depths))
+    ]  # fmt: skip
+    torch.testing.assert_close(torch.stack([each for _, each in drawn]).mean(0), expected, rtol=1e-9, atol=1e-9)
+    assert np.mean([each for each, _ in drawn]) == pytest.approx(loss, abs=1e-9)
+
+
+def test_the_loss_is_of_words_and_expansions_over_the_whole_vocabulary():
+    model, batch = small(FULL), replace(batch_of([2, 0, 2], [0, 1]), global_tokens=7)
+    with torch.no_grad():
+        states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+        logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
+    here = batch.is_open
+    words = torch.nn.functional.cross_entropy(logits[here], batch.targets[here], reduction="sum")
+    patterns = torch.nn.functional.cross_entropy(scores[here], batch.expansions[here], reduction="sum")
+    assert model.training_step(batch, 0).item() == pytest.approx((words + patterns).item() / 7, abs=1e-9)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"expansion_layer": 2}, "expansion_layer: expected -2 to 1"),
+        ({"expansion_layer": -3}, "expansion_layer"),
+        ({"max_length": 0}, "max_length"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        small(FULL, **options)
+
+
+def test_a_network_that_sees_one_side_is_refused():
+    with pytest.raises(UserError, match="causal to false"):
+        ITEXP(
+            partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8), 9, expansions=3, placeholders=1
+        )
+
+
+@pytest.mark.parametrize(
+    ("ids", "tree", "message"),
+    [
+        ([2, 3], ([2, 1], ["left", "right"]), "cycle|no root"),
+        ([2, 3, 4], ([0, 3, 2], ["root", "right", "left"]), "structure: .*cycle"),
+        ([2, 3], ([0, 5], ["root", "right"]), "structure: token 2 has head 5"),
+        ([2, 3], ([0], ["root"]), "2 tokens: .*1 heads"),
+        ([2, 3], ([0, 1], ["root"]), "2 tokens: .*1 relations"),
+        ([], ([], []), "one token or more"),
+        ([2] * 41, ([0, *[1] * 40], ["right"] * 41), "41 tokens .*40 head positions"),
+    ],
+)
+def test_structures_that_are_no_trees_are_refused(ids, tree, message):
+    with pytest.raises(UserError, match=message):
+        small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+    with pytest.raises(UserError, match="give structure"):
+        small(FULL).sentence_log_probs([[[2]]], vocabulary=FULL)
+    assert small(FULL).sentence_log_probs([[]], vocabulary=FULL, structure=[[]]) == [[]]
+
+
+@torch.no_grad()
+def test_the_longest_text_has_its_positions():
+    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
+    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+    assert np.isfinite(found).all()
