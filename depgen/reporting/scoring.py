@@ -92,8 +92,8 @@ def measure_first(run: Path, documents: int, beam_size: int | None) -> Numbers:
     metrics = {"perplexity": perplexity(nll.sum(), tokens.sum()), "word_perplexity": perplexity(nll.sum(), words.sum())}
     found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
     found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
-    if scores.beam_size is not None:
-        found.settings["perplexity" + BOUND] = bound_in_words(scores.beam_size)
+    bound = bound_in_words(scores.beam_size)
+    found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
     return found
 
 

@@ -49,17 +49,18 @@ def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbe
     sentences = random_sentences(vocabulary)
     with beam_of(model, beam_size) as size, torch.inference_mode():
 
-        def score(rows: Sequence[list[int]]) -> None:
-            if size is None:
-                _step_through(model, rows, vocabulary)
-            else:
-                model.sentence_log_probs([[row] for row in rows], vocabulary=vocabulary)
+        def score(*parts: Sequence[list[int]]) -> None:
+            for rows in parts:
+                if size is None:
+                    _step_through(model, rows, vocabulary)
+                else:
+                    model.sentence_log_probs([[row] for row in rows], vocabulary=vocabulary)
 
         score(sentences[:1])
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         tokens = SENTENCES * (TOKENS + 1)
-        found.metrics[SPEED] = tokens / _seconds(lambda: [score([each]) for each in sentences], device)
+        found.metrics[SPEED] = tokens / _seconds(lambda: score(*([each] for each in sentences)), device)
         if device.type == "cuda":
             found.metrics[MEMORY] = torch.cuda.max_memory_allocated(device) / 2**30
         else:

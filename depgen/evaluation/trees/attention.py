@@ -163,7 +163,8 @@ def _of_left_to_right(model: LeftToRight, ids: list[int], vocabulary: Vocabulary
     """Log-probabilities of a layer, head by head; where they depend on a structure, with the likeliest one."""
     if model.likelihood != "bound":
         inputs = torch.tensor([[vocabulary.eos, *ids[:-1]]], device=model.device)
-        return model.backbone(inputs, attention_layer=layer).attention[0]
+        whole: Tensor = model.backbone(inputs, attention_layer=layer).attention
+        return whole[0]
     structure: Sequence[object]
     if isinstance(model, GraphNetwork):
         (structure,) = model.parse([ids], vocabulary=vocabulary)
