@@ -143,7 +143,12 @@ def test_graphs_of_prompts_are_the_best_of_the_beam_and_move_answers(place):
     words = ("A", "fox;", "Label:")
     ids = [piece for word in words for piece in trained.vocabulary.pieces(word)]
     (expected,) = trained.model.parse([ids], vocabulary=trained.vocabulary, beam_size=3)
+    parse, beams = annotator.trained.model.parse, []
+    annotator.trained.model.parse = lambda ids, *, beam_size, **others: (
+        beams.append(beam_size) or parse(ids, beam_size=beam_size, **others)
+    )
     (found,) = annotator.annotate([Sentence(words)])
+    assert beams == [3]
     assert sorted(found.edges) == sorted(expected)
     with pytest.raises(UserError, match="found CausalLM, gpt2"):
         InducedGraphs("gpt2").annotate([Sentence(words)])
