@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
 from itertools import groupby
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from depgen.training import provenance
 
 log = logging.getLogger(__name__)
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
+_TITLE = re.compile(r"<title>(.+?)</title>", re.DOTALL)
 _DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # another name is of another cost
 """Pictures that the page draws anew from the results."""
 _OURS = ("local", "joined", "measured")
@@ -289,7 +291,9 @@ def _pictures(folder: Path) -> Iterator[Picture]:
         if path.suffix in _TYPES and not _DRAWN_HERE.fullmatch(path.name):
             yield Picture(f"{folder.name}: {path.stem}", _uri(path))
         elif path.suffix == ".html":
-            yield Picture(f"{folder.name}: {path.stem}", page=path.read_text(encoding="utf-8"))
+            page = path.read_text(encoding="utf-8")
+            title = _TITLE.search(page)
+            yield Picture(f"{folder.name}: {path.stem if title is None else unescape(title[1])}", page=page)
 
 
 def _uri(path: Path) -> str:

@@ -259,3 +259,9 @@ def test_a_folders_pictures_stand_once(project, store, drawn):
     text, found = read(project / "page.html")
     assert len(found.pages) == 1
     assert text.count(base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()) == 1
+
+
+def test_a_page_is_called_by_its_title(drawn, project):
+    (drawn / "case.html").write_text("<title>Endings &amp; more</title>")
+    report(output=project / "page.html")
+    assert f"<summary>{drawn.name}: Endings &amp; more</summary>" in (project / "page.html").read_text()
