@@ -10,7 +10,6 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.trees.attention import BEGIN, Attention, DependencyAttention, sentence_attention
-from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import figure, save
 
 if TYPE_CHECKING:
@@ -23,27 +22,19 @@ def draw_attention(
     run: str | None = None,
     sentence: str = SENTENCE,
     *,
-    table: str | None = None,
-    row: str | None = None,
-    size: str | None = None,
     output: Path = Path("attention.png"),
 ) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
 
     Args:
-        run: a run of a model with dependency attention; unset: that of `--table`, else the newest run.
+        run: a run of a model with dependency attention; unset: the newest run.
         sentence: tokens with spaces between, the paper's by default.
-        table: the table whose trained system is drawn, instead of a run.
-        row: which system; unset: DM-Transformer.
-        size: at which it was trained; unset: `small`, or the only one of the table.
         output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
-        UserError: no such run, a row or a size without a table, a model without dependency attention, an empty
-            sentence, or no matplotlib.
+        UserError: no such run, a model without dependency attention, an empty sentence, or no matplotlib.
     """
-    chosen = chosen_run(run, table, row=row, size=size, usual="DM-Transformer")
-    attention = load_run(chosen, device="cpu", form="as_is").attention(sentence, kind="dependency")
+    attention = load_run(run, device="cpu", form="as_is").attention(sentence, kind="dependency")
     save(attention_figure(attention), output)
     words, unknown = len(attention.words), sum(attention.unknown)
     outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.reporting.chosen import chosen_table
 from depgen.reporting.definition import Row, TableDefinition
-from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
+from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.needs import runs_in
 from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
@@ -49,7 +47,7 @@ class Job:
         """The experiment at its size and with its options; of a floor's rule, the settings of the trees."""
         if self.row.experiment is None:
             assert self.definition.parsing is not None
-            return Experiment(settings_path(self.definition.parsing))
+            return Experiment(experiment_file(self.definition.parsing))
         found = self.row.experiment_at(self.size)
         return found if self.pretrained is None else begun_from(found, self.pretrained)
 
@@ -131,40 +129,3 @@ def finished_run(job: Job) -> Path | None:
         return None
     run, here = found.absolute(), Path.cwd()
     return run.relative_to(here) if run.is_relative_to(here) else run
-
-
-def run_of_row(table: str, row: str, size: str | None) -> Path:
-    """The finished run of a table's row, of the first of the table's seeds that has one, or else of any other seed.
-
-    Raises:
-        UserError: there is no such table, row or size, or the row is not trained.
-    """
-    definition, chosen, _ = chosen_table(table, size)
-    system = definition.row(row)
-    begun = Job(definition, system, chosen, 0).training.root.parent.glob("seed*")
-    others = sorted(int(number) for folder in begun if (number := folder.name.removeprefix("seed")).isdecimal())
-    for seed in dict.fromkeys((*definition.seeds_at(chosen), *others)):
-        run = finished_run(Job(definition, system, chosen, seed))
-        if run is not None:
-            return run
-    raise UserError(
-        f"{system.name} of {definition.table} is not trained at size {chosen}. Train it: "
-        f"depgen reproduce {definition.argument} --row {system.slug} --size {chosen}"
-    )
-
-
-def chosen_run(
-    run: str | None, table: str | None, *, row: str | None, size: str | None, usual: str
-) -> str | Path | None:
-    """The run that is named, or that of a table's row, which is the `usual` one unless named; None for the newest run.
-
-    Raises:
-        UserError: a run and a table were named, a row or a size without a table, or the row is not trained.
-    """
-    if table is None:
-        if row is not None or size is not None:
-            raise UserError("--row and --size choose among a table's runs: name the --table, or leave them out.")
-        return run
-    if run is not None:
-        raise UserError("A run and a table were named: name one of them.")
-    return run_of_row(table, row or usual, size)

@@ -10,8 +10,6 @@ from depgen.errors import UserError
 from depgen.evaluation.trees.attention import sentence_attention
 from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
-from depgen.reporting.definition import load_definition
-from depgen.reporting.jobs import Job, fit
 
 VOCABULARY = Vocabulary.of_words(["red", "figures", "fall", "."])
 
@@ -75,27 +73,6 @@ def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch)
     assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
     with pytest.raises(UserError, match=r"ends in \.png, \.pdf or \.svg"):
         draw_attention("some/run", "red", output=tmp_path / "a.jpg")
-
-
-def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypatch):
-    drawn = []
-
-    def load(run, **_):
-        drawn.append(run)
-        return Loaded()
-
-    monkeypatch.setattr(attention, "load_run", load)
-    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
-        draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
-    definition = load_definition("toy")
-    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
-    draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
-    assert drawn == [run]
-    with pytest.raises(UserError, match="name one of them"):
-        draw_attention("some/run", table="toy")
-    for option in ("row", "size"):
-        with pytest.raises(UserError, match=r"--row and --size .*name the --table"):
-            draw_attention("some/run", **{option: "small"})
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
