@@ -10,7 +10,6 @@
 #   GPT2       a folder of weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 begin from.
 #   K, H       sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
 #   GRID       the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
-#   FIGURE3    the table whose DM-Transformer draws Figure 3; the sentence is one of news, hence table4.
 #   BASE       the commit that `make guard` compares with.
 
 SHELL := bash
@@ -21,7 +20,6 @@ SHELL := bash
 .PRECIOUS: table/% study/% .matrix/%/.ready
 
 TORCH ?= torch==2.13.0
-FIGURE3 ?= table4
 K ?= 32 48 64 96 128 256
 H ?= 32 48 64 96 128 256
 GRID ?= dclm_table2
@@ -38,6 +36,7 @@ space := $(subst ,, )
 comma := ,
 listed = $(subst $(space),$(comma),$(strip $(1)))
 size := $(addprefix --size ,$(strip $(SIZE)))
+run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
@@ -152,11 +151,11 @@ reproduce-%: study/dmlm_$$(subst -,_,$$*)
 
 reproduce-figure3: reproduce-dmlm-figure3
 
-reproduce-dmlm-figure3: row/dmlm_$(FIGURE3)/DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
-	$(depgen) attention --table dmlm_$(FIGURE3) $(size) --output results/dmlm_figure3/attention.png
+reproduce-dmlm-figure3: row/dmlm_table4/DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
+	$(depgen) attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
 
 reproduce-udgn-figure5: row/udgn_table3/UDGN ## UDGN: heads and relations as a picture
-	$(depgen) heat-map --config experiments/correlations_ewt.yaml --table udgn_table3 $(size) \
+	$(depgen) heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \
 	    --output results/udgn_figure5/heat-map.png
 
 scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed

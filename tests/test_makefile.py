@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from depgen.reporting.definition import load_definition
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -136,11 +138,22 @@ def test_parsers_and_union_come_first_in_what_table_2_would_do():
 
 
 def test_figure_3_is_drawn_by_a_dm_transformer_that_is_trained_first():
-    assert commands("reproduce-dmlm-figure3", "FIGURE3=table13", "SIZE=small") == [
-        "reproduce 'dmlm_table13' --row 'DM-Transformer' --size small",
-        "attention --table dmlm_table13 --size small --output results/dmlm_figure3/attention.png",
+    assert commands("reproduce-dmlm-figure3", "SIZE=paper") == [
+        "reproduce 'dmlm_table4' --row 'DM-Transformer' --size paper",
+        "attention --run dmlm_news/paper --output results/dmlm_figure3/attention.png",
     ]
-    assert commands("reproduce-figure3")[0] == "reproduce 'dmlm_table4' --row 'DM-Transformer'"
+    assert commands("reproduce-figure3") == [
+        "reproduce 'dmlm_table4' --row 'DM-Transformer'",
+        "attention --run dmlm_news/small --output results/dmlm_figure3/attention.png",
+    ]
+    assert load_definition("dmlm_table4").row("DM-Transformer").experiment == "dmlm_news"
+
+
+def test_figure_5_is_drawn_by_the_udgn_that_is_trained_first():
+    train, draw = commands("reproduce-udgn-figure5")
+    assert train == "reproduce 'udgn_table3' --row 'UDGN'"
+    assert "--run udgn_ewt/small" in draw
+    assert load_definition("udgn_table3").row("UDGN").experiment == "udgn_ewt"
 
 
 def test_every_parser_is_trained_by_its_file():

@@ -21,8 +21,7 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.loading import load_run
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import Row, TableDefinition, is_made
+from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run

@@ -13,15 +13,6 @@ from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS
 
 
-def task_of(name: str) -> CoherenceTask:
-    """What a table's YAML asks.
-
-    Raises:
-        UserError: it is not there, does not read as one, or its corpus or numbers are refused.
-    """
-    return settings_as(CoherenceTask, name, what="what a table's systems are asked about documents")
-
-
 def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:
     """A run's accuracy at each task, its deviation over resampled test sets, ties; per cent, and places.
 
@@ -29,7 +20,7 @@ def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:
     """
     found, trained = Numbers(), load_trained(run)
     for name in tasks:
-        _add(found, assess(trained, task_of(name)))
+        _add(found, assess(trained, settings_as(CoherenceTask, name)))
     return found
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -294,6 +294,51 @@ def load_definition(name: str) -> TableDefinition:
     for row in definition.rows:
         _check_row(definition, row, f"{path}: row {row.name}")
     return dataclasses.replace(definition, given=name)
+
+
+def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:
+    """The table of that name with the given size or its usual one, and a line that says why this one.
+
+    Raises:
+        UserError: there is no such table, or it has no such size.
+    """
+    definition = load_definition(table)
+    return definition, *choose_size(definition.sizes, size)
+
+
+def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
+    """The table of that name, or every table: each with its size, and a line that says why this one.
+
+    Of all tables, each is at the given size or at its only one; tables without either are left out.
+
+    Raises:
+        UserError: there is no such table, or it has no such size, or no table has it.
+    """
+    if table is not None:
+        yield chosen_table(table, size)
+        return
+    definitions = [load_definition(name) for name in table_names()]
+    known = sorted({each for definition in definitions for each in definition.sizes})
+    if size and size not in known:
+        meant = did_you_mean(size, known)
+        raise UserError(f"No table has a size {size!r}.{meant} Expected one of {', '.join(known)}.")
+    for definition in definitions:
+        if not size or size in definition.sizes or len(definition.sizes) == 1:
+            yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
+
+
+def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
+    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`.
+
+    Raises:
+        UserError: the table has no such size.
+    """
+    if size and size not in sizes:
+        raise UserError(f"No size {size!r} here: expected one of {', '.join(sizes)}.")
+    if size:
+        return size, f"Size {size}: as given."
+    others = "".join(f" (--size {other} for the other)" for other in sizes[1:])
+    return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."
 
 
 def _located(row: Row, folder: Path) -> Row:

@@ -84,20 +84,13 @@ def table_path(name: str) -> Path:
     return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
 
 
-def settings_path(name: str) -> Path:
-    """The file that says what the systems of a table are judged by."""
-    return experiments_root() / f"{name}.yaml"
-
-
-def settings_as(kind: type[_Kind], name: str, *, what: str, drop: Collection[str] = ()) -> _Kind:
-    """The object that a file of settings makes, less some of its keys; `what` is what messages call it.
+def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:
+    """The object that a file of settings makes, less some of its keys: what the systems of a table are judged by.
 
     Raises:
         UserError: the file is not there, is no YAML of names and values, or makes no such object.
     """
-    path = settings_path(name)
-    if not path.is_file():
-        raise UserError(f"No {path}, which names {what}.")
+    path = experiment_file(name)
     content = {key: value for key, value in read_settings(path).items() if key not in drop}
     try:
         found = made_as(kind, content)

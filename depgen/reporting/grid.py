@@ -9,7 +9,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.chosen import chosen_table
+from depgen.reporting.definition import chosen_table
 from depgen.reporting.jobs import Job, fit
 from depgen.training.experiment_runs import Depgen, measure_dev, run_depgen
 from depgen.training.runs import read_record

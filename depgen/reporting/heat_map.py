@@ -14,7 +14,6 @@ from depgen.evaluation.trees.correlations import (
     correlations_of,
     sentences_with_relations,
 )
-from depgen.reporting.jobs import chosen_run
 from depgen.reporting.plotting import check_picture, figure, save
 from depgen.trees.text_form import FormName
 
@@ -28,9 +27,6 @@ def draw_heat_map(
     corpus: Corpus,
     *,
     run: str | None = None,
-    table: str | None = None,
-    row: str | None = None,
-    size: str | None = None,
     split: Split = "test",
     relations: Sequence[str] = (),
     after_mask: bool = False,
@@ -44,10 +40,7 @@ def draw_heat_map(
 
     Args:
         corpus: a treebank with relations; its name says where it was brought into another form.
-        run: a run folder (its best checkpoint) or a checkpoint file; by default that of `--table`, else the newest run.
-        table: the table whose trained system is drawn, instead of a run.
-        row: which system; unset: UDGN.
-        size: at which it was trained; unset: `small`, or the only one of the table.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         split: of the treebank.
         relations: which; by default all.
         after_mask: take the weights that values are summed by, not those before a mask between words.
@@ -59,12 +52,11 @@ def draw_heat_map(
         output: the picture; its name ends in .png, .pdf or .svg.
 
     Raises:
-        UserError: no such run or relation, a row or a size without a table, a treebank without relations, a model
-            that shows no attention, or no matplotlib.
+        UserError: no such run or relation, a treebank without relations, a model that shows no attention, or no
+            matplotlib.
     """
-    chosen = chosen_run(run, table, row=row, size=size, usual="UDGN")
     check_picture(output)
-    trained = load_trained(chosen, device=device)
+    trained = load_trained(run, device=device)
     corpus = in_form_of_run(trained.run, corpus, form)
     sentences = sentences_with_relations(corpus, split)
     found = correlations_of(trained, sentences)

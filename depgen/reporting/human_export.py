@@ -7,8 +7,7 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, turing
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.results import read_results
 from depgen.reporting.texts import nuclei, texts_of
 from depgen.trees.lines import read_texts

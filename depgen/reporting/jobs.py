@@ -6,9 +6,8 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import below_runs, results_root
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import Row, TableDefinition, load_definition
-from depgen.reporting.experiments import experiment_of, experiments_root, settings_path
+from depgen.reporting.definition import Row, TableDefinition, chosen_table, load_definition
+from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.needs import runs_in
 from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
@@ -50,7 +49,7 @@ class Job:
         """The experiment at its size and with its options; of a floor's rule, the settings of the trees."""
         if self.row.experiment is None:
             assert self.definition.parsing is not None
-            return Experiment(settings_path(self.definition.parsing))
+            return Experiment(experiment_file(self.definition.parsing))
         found = self.row.experiment_at(self.size)
         return found if self.pretrained is None else begun_from(found, self.pretrained)
 

@@ -14,7 +14,7 @@ from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
-from depgen.reporting.experiments import settings_as, settings_path
+from depgen.reporting.experiments import experiment_file, settings_as
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Numbers
 
@@ -50,13 +50,13 @@ class ParsedTreebank:
         object.__setattr__(self, "splits", self.splits or (self.split,))
 
 
-def treebank_of(name: str, *, what: str = "the treebank that a table is judged by") -> ParsedTreebank:
-    """A table's treebank; `what` is what messages call it.
+def treebank_of(name: str) -> ParsedTreebank:
+    """The treebank or text that a table is judged by.
 
     Raises:
         UserError: the YAML is not there, does not read as one, or its corpus or splits are refused.
     """
-    return settings_as(ParsedTreebank, name, what=what, drop=_OF_THE_VERB)
+    return settings_as(ParsedTreebank, name, drop=_OF_THE_VERB)
 
 
 def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
@@ -108,7 +108,7 @@ def measure_correlations(job: Job, run: Path, name: str) -> Numbers:
     trained = load_trained(run)
     treebank = _read_by(trained, treebank_of(name))
     if len(treebank.splits) != 1:
-        raise UserError(f"{settings_path(name)}: expected one split, found {', '.join(treebank.splits)}.")
+        raise UserError(f"{experiment_file(name)}: expected one split, found {', '.join(treebank.splits)}.")
     sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
     found = correlations_of(trained, sentences)
     numbers = Numbers()

@@ -1,10 +1,8 @@
-"""Where a number comes from: machine, day, configuration; and the size that a table is made at."""
+"""Where a number comes from: machine, day and commit."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from depgen.errors import UserError
 
 
 def hardware_in_words(record: Mapping[str, Any]) -> str:
@@ -36,17 +34,3 @@ def short_commit(commit: object) -> str:
 def today() -> str:
     """The day in UTC, ISO."""
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-
-
-def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
-    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`.
-
-    Raises:
-        UserError: the table has no such size.
-    """
-    if size and size not in sizes:
-        raise UserError(f"No size {size!r} here: expected one of {', '.join(sizes)}.")
-    if size:
-        return size, f"Size {size}: as given."
-    others = "".join(f" (--size {other} for the other)" for other in sizes[1:])
-    return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."

@@ -7,9 +7,8 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.age import ages_in
-from depgen.reporting.chosen import chosen_tables
 from depgen.reporting.compare import SystemComparison, compare, scored
-from depgen.reporting.definition import Row, TableDefinition
+from depgen.reporting.definition import Row, TableDefinition, chosen_tables
 from depgen.reporting.intervals import intervals
 from depgen.reporting.results import Result, packed
 from depgen.reporting.store import (

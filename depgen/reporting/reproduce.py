@@ -17,8 +17,7 @@ from depgen.language_models.masked import HeadNetwork
 from depgen.locations import results_root
 from depgen.reporting.age import ages_of
 from depgen.reporting.checks import check_files, check_keys, check_options
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import Row, TableDefinition, is_made
+from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
 from depgen.reporting.experiments import is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measurement import floor, measure

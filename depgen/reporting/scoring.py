@@ -30,7 +30,7 @@ TOKENS_PER_BATCH = 32_768
 
 def measure_scores(run: Path, text: str, facts: RunFacts) -> Numbers:
     """The numbers of `scores_of` on the text that every row of a table is scored on."""
-    scored = treebank_of(text, what="the text that every row of a table is scored on")
+    scored = treebank_of(text)
     return scores_of(load_trained(run), scored, facts)
 
 

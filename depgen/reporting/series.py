@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.chosen import chosen_table
-from depgen.reporting.definition import Column, Row
+from depgen.reporting.definition import Column, Row, chosen_table
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.store import Figure as Measured
 from depgen.reporting.store import Ours, read_ours

@@ -9,8 +9,7 @@ from typing import Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.chosen import chosen_tables
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.definition import TableDefinition, chosen_tables
 from depgen.reporting.layout import Cell, Layout, lay_out
 from depgen.reporting.store import read_ours
 

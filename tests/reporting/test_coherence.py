@@ -11,9 +11,9 @@ from depgen.evaluation.coherence.assessment import assess
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.coherence import paired_interval
 from depgen.reporting import reproduce
-from depgen.reporting.coherence import task_of
 from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
+from depgen.reporting.experiments import settings_as
 from depgen.reporting.intervals import intervals, with_intervals
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result
@@ -169,6 +169,6 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
 def test_what_does_not_read_as_a_task_is_refused_by_its_file(project, content, message):
     (project / "experiments/asked.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UserError, match=rf"(?s)^experiments/asked\.yaml: .*{message}"):
-        task_of("asked")
-    with pytest.raises(UserError, match=r"No experiments/lost\.yaml"):
-        task_of("lost")
+        settings_as(CoherenceTask, "asked")
+    with pytest.raises(UserError, match=r"No experiment file experiments/lost\.yaml"):
+        settings_as(CoherenceTask, "lost")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting.coherence import task_of
+from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.reporting.definition import is_made, load_definition
-from depgen.reporting.experiments import experiment_of, table_names
+from depgen.reporting.experiments import experiment_of, settings_as, table_names
 from tests.reporting.conftest import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -288,6 +288,6 @@ def test_what_systems_are_asked_is_there(monkeypatch):
     monkeypatch.chdir(ROOT)
     for table in ("dclm_table3", "coherence_tasks"):
         definition = load_definition(table)
-        tasks = [task_of(name) for name in definition.measures[0].tasks]
+        tasks = [settings_as(CoherenceTask, name) for name in definition.measures[0].tasks]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)

@@ -9,9 +9,7 @@ from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.correlations import HeadCorrelations
 from depgen.models.udgn import UDGN
 from depgen.reporting import heat_map
-from depgen.reporting.definition import load_definition
 from depgen.reporting.heat_map import heat_map_figure
-from depgen.reporting.jobs import Job, fit
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
@@ -67,22 +65,6 @@ def test_the_picture_is_a_png(options, tmp_path, capsys):
     assert "3 relations, 3 edges of 1 sentences of " in text
     assert text.endswith("; 25.0 % of the words are unknown to the model.\n")
     assert asked == ["some/run"]
-
-
-def test_a_tables_trained_system_is_drawn(options, depgen, capsys):
-    asked, treebank = options
-    definition = load_definition("toy")
-    command = ["heat-map", *treebank, "--table", "toy", "--row", "DM-Base", "--size", "small"]
-    assert main(command) == 2
-    assert "Train it: depgen reproduce toy --row DM-Base --size small" in capsys.readouterr().err
-    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
-    assert main([*command, "--output", "heat.png"]) == 0, capsys.readouterr().err
-    assert [path.absolute() for path in asked] == [run.absolute()]
-    assert main([*command, "--run", "some/run"]) == 2
-    assert "A run and a table were named: name one of them." in capsys.readouterr().err
-    for option in ("--row", "--size"):
-        assert main(["heat-map", *treebank, option, "small"]) == 2
-        assert "name the --table, or leave them out" in capsys.readouterr().err
 
 
 def test_what_can_not_be_drawn_is_refused_before_the_work(options, tmp_path, monkeypatch, capsys):

@@ -211,5 +211,5 @@ def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(project, co
     (project / "experiments" / "parsing_stories.yaml").write_text(text)
     with pytest.raises(UserError, match=rf"(?s)^experiments/parsing_stories\.yaml: .*{message}"):
         treebank_of("parsing_stories")
-    with pytest.raises(UserError, match=r"No experiments/parsing_lost\.yaml"):
+    with pytest.raises(UserError, match=r"No experiment file experiments/parsing_lost\.yaml"):
         treebank_of("parsing_lost")

@@ -3,7 +3,8 @@
 import pytest
 
 from depgen.errors import UserError
-from depgen.reporting.provenance import choose_size, hardware_in_words, short_commit
+from depgen.reporting.definition import choose_size
+from depgen.reporting.provenance import hardware_in_words, short_commit
 
 
 @pytest.mark.parametrize(
