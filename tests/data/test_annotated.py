@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -291,7 +292,8 @@ def test_the_verb_says_what_it_made_and_what_was_there(corpus):
     assert annotate_corpus(corpus, LeftChain(), ("train",)).endswith("already there")
 
 
-def test_without_an_annotator_words_are_encoded_and_not_annotated(corpus, caplog, capsys):
+def test_without_an_annotator_words_are_encoded_and_not_annotated(corpus, caplog, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with caplog.at_level(logging.INFO):
         annotated_split(corpus, "train", None)
     assert "lines train: 2 documents, 3 sentences, 7 words encoded in" in caplog.text
