@@ -42,7 +42,7 @@ def built(architecture: str, kind: type[_Kind]) -> _Kind:
     settings = settings_today(json.loads(architecture))
     found = _class_of(settings, kind)
     if found is None:
-        raise UserError(f"There is no system {settings.get('_class_path')} of this kind: import it first.")
+        raise UserError(f"There is no {kind.__name__} {settings.get('_class_path')}: import it first.")
     network: _Kind = instantiate_module(
         found, {name: value for name, value in settings.items() if name != "_class_path"}
     )

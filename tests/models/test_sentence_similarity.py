@@ -253,7 +253,7 @@ def test_an_encoder_that_is_none_is_refused(place):
     with pytest.raises(UserError, match=r"set data to .*SentencePairs, found str"):
         model.configure_model()
     elsewhere = json.dumps({"_class_path": "torch.nn.Linear", "in_features": 1})
-    with pytest.raises(UserError, match=r"no masked language model torch\.nn\.Linear"):
+    with pytest.raises(UserError, match=r"no MaskedLanguageModel torch\.nn\.Linear"):
         SentenceSimilarity(9, architecture=elsewhere).configure_model()
 
 
