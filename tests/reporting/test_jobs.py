@@ -306,3 +306,13 @@ def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(pa
     content = parsed.config.file.read_text()
     parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))
     assert parsed.needed == {}
+
+
+def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size small"):
+        run_of_row("toy", "DM-Base", "small")
+    fit(job, depgen)
+    job.training.root.rename(job.training.root.with_name("seed9"))
+    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed9"
+    fit(job, depgen)
+    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed2"
