@@ -166,11 +166,7 @@ class KeyValues:
         if self.places is not None:
             places = Places(self.places.table.gather(1, kept)) if like is None else like.places
             return KeyValues(self._keys, self._values, places)
-        pairs = (
-            (each, kept[:, None, :, None].expand(-1, each.size(1), -1, each.size(3)))
-            for each in (self.keys, self.values)
-        )
-        return KeyValues.of(*(each.gather(2, index) for each, index in pairs))
+        return KeyValues.of(_columns_of(self.keys, kept), _columns_of(self.values, kept))
 
     def in_new_slots(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
         """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing.
@@ -181,9 +177,8 @@ class KeyValues:
         """
         rows = torch.arange(len(kept), device=kept.device)
         places = Places.of(len(kept), 1 + kept.size(1), rows) if like is None else like.places
-        own = kept[:, None, :, None]
-        held = (each.gather(2, own.expand(-1, each.size(1), -1, each.size(3))) for each in (self.keys, self.values))
-        keys, values = (Growing.of(_in_slots(F.pad(each, (0, 0, 1, 0))), dim=0) for each in held)
+        held = (F.pad(_columns_of(each, kept), (0, 0, 1, 0)) for each in (self.keys, self.values))
+        keys, values = (Growing.of(_in_slots(each), dim=0) for each in held)
         return KeyValues(keys, values, places)
 
     def with_rows(
@@ -196,15 +191,14 @@ class KeyValues:
             longer: these rows, by `select`, and their new columns.
             like: the same rows of another layer of the network.
         """
+        if like is not None:
+            return KeyValues(longer._keys, longer._values, like.places)
         assert self.places is not None
         assert longer.places is not None
-        places = None if like is None else like.places
-        if places is None:
-            before = self.places.table
-            table = torch.cat((before, before[:, :1].expand(-1, longer.context - before.size(1))), 1)
-            table[rows, before.size(1) :] = longer.places.table[:, before.size(1) :]
-            places = Places(table)
-        return KeyValues(longer._keys, longer._values, places)
+        before = self.places.table
+        table = torch.cat((before, before[:, :1].expand(-1, longer.context - before.size(1))), 1)
+        table[rows, before.size(1) :] = longer.places.table[:, before.size(1) :]
+        return KeyValues(longer._keys, longer._values, Places(table))
 
 
 @dataclass(frozen=True)
@@ -228,6 +222,10 @@ class Keys:
     def tensor(self) -> Float[Tensor, "batch attention_heads context size"]:
         """All of them, repeated for the heads that share them; a copy, where hypotheses share a past."""
         return _for_heads(self.present.keys, self.heads)
+
+
+def _columns_of(entries: Tensor, kept: Int[Tensor, "batch kept"]) -> Tensor:
+    return entries.gather(2, kept[:, None, :, None].expand(-1, entries.size(1), -1, entries.size(3)))
 
 
 def _in_slots(
