@@ -45,7 +45,7 @@ class Strings(Batch):
     Attributes:
         symbols: token types.
         heads: of arcs and `ROOT`, the last token of the head; `NOTHING` at all else.
-        popped: the position of the COMPOSE that takes each position off the stack; its own where it is never there.
+        popped: the position of the COMPOSE that takes each position off the stack; its own where it is never put there.
         composes: whether it is a COMPOSE.
         depths: the height on the stack.
         dependents: whether it belongs to the dependent of the COMPOSE that takes it off.

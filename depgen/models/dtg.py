@@ -391,11 +391,11 @@ class DTG(LeftToRight):
         beam = Beam.of(self.beginning(batch.inputs[:, 0]), items, device=device)
         sums, best = [beam.scores.new_zeros(items)], [list[int]() for _ in range(items)]
         for k in range(batch.inputs.size(1)):
-            goes_on = (lengths > k).to(device)
-            if not bool(goes_on.any()):
+            continues = (lengths > k).to(device)
+            if not bool(continues.any()):
                 break
-            beam = self._with_token(beam.only(goes_on[beam.items]), batch, k, beam_size=beam_size)
-            sums.append(torch.where(goes_on, beam.marginals(items), sums[-1]))
+            beam = self._with_token(beam.only(continues[beam.items]), batch, k, beam_size=beam_size)
+            sums.append(torch.where(continues, beam.marginals(items), sums[-1]))
             for row in beam.best().tolist() if bool((lengths == k + 1).any()) else []:
                 best[int(beam.items[row])] = [each for each in beam.state.stack.actions[row].tolist() if each != WAIT]
         found = torch.stack(sums, 1).diff(dim=1)

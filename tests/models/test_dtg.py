@@ -122,7 +122,7 @@ def test_the_string_of_five_words():
 
 def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
     found = Strings.of([string_of([3, 4, 5], [True] * 3, [0, 0, 0, 2], eos=0, size=VOCABULARY)])
-    assert found.possible[0, -1] == 0  # several words are left, so that the text goes on
+    assert found.possible[0, -1] == 0  # several words are left, so that the text does not end
     assert found.actions[0].tolist() == [0, 0, 0, 2, -1, -1]
     ids = [3, 4, 5]
     model = made(**WIDE)
