@@ -262,7 +262,7 @@ class ITEXP(LanguageModel):
             raise UserError(
                 "ITEXP scores texts with their trees: give structure, the heads and relations of each text."
             )
-        found = []
+        found: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):
             items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(document, trees, strict=True)]
             if not items:
