@@ -7,7 +7,8 @@ import torch
 from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import TokenItem
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.level_batch import collate_levels
 from depgen.data.levels import ExpansionVocabulary, LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary, encode
 from depgen.decoding.levels import Growing
@@ -55,7 +56,8 @@ def beginning(texts, *, words=0, required=0):
     """The placeholder of the root in each text."""
     one = torch.zeros(texts, 1, dtype=torch.int64)
     return Growing(
-        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one, is_open=one == 0,
+        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one,
+        is_open=one == 0,
         lengths=torch.ones(texts, dtype=torch.int64), log_probs=torch.zeros(texts, dtype=torch.float64),
         missing=torch.ones(texts, words, dtype=torch.bool), lacks=torch.ones(texts, required, dtype=torch.bool),
     )  # fmt: skip
@@ -85,3 +87,31 @@ def small(vocabulary=BINARY, **options):
     with torch.no_grad():
         model.expansion_embedding.weight[0] = 0
     return model.eval()
+
+
+SIDES = ["left", "right"]
+FULL = with_placeholders(
+    Vocabulary.of_words("abcdefgh"),
+    ["ROOT", *SIDES],
+    {
+        "expansions": [
+            ["<pad>"], ["<unk>"],
+            *([*left, "HEAD", *right] for left in ([], ["left"], ["right"]) for right in ([], ["left"], ["right"])),
+        ],
+        "trees": ["left-right", "", "lift"],
+    },
+)  # fmt: skip
+"""All expansions of two relations."""
+TREES = [[0], [2, 0], [0, 1], [2, 0, 2], [0, 1, 2], [2, 3, 0], [3, 1, 0], [0, 1, 1], [3, 3, 0], [0, 3, 1], [2, 4, 2, 0]]
+
+
+def sentence_of(heads, words="abcd"):
+    """A sentence of FULL whose relations are the sides of the heads."""
+    relations = ["root" if not head else "left" if word < head else "right" for word, head in enumerate(heads, 1)]
+    ids = np.array([FULL.pieces(word)[0] for word in words[: len(heads)]])
+    return TokenItem(0, ids, np.array(heads), relations=np.array(relations, dtype=object))
+
+
+def batch_of_trees(*trees, vocabulary=FULL, levels=None):
+    """Sentences with these trees at all their levels, or at some."""
+    return collate_levels(ItemBatch([LevelItem(sentence_of(heads), levels) for heads in trees], 1, vocabulary))

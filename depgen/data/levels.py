@@ -317,8 +317,8 @@ class LevelData(TextData):
         kept = np.flatnonzero(needs == 0) if form.irregular == "leave_out" else np.arange(len(data))
         if not len(kept):
             raise UserError(
-                f"{self.corpus.name}, {split}: all {len(data)} trees have crossing arcs or several roots: set irregular "
-                "of data.init_args.vocabulary to lift."
+                f"{self.corpus.name}, {split}: all {len(data)} trees have crossing arcs or several roots: set "
+                "irregular of data.init_args.vocabulary to lift."
             )
         return SplitLevels(kept, *level_sizes(depths, offsets))
 

@@ -169,7 +169,6 @@ def drawn(
     if factors is not None:
         scores = scores + (factors if ids is None else factors[ids])
     mass = scores.softmax(1).cumsum(1)
-    # The last candidate with any mass, where rounding leaves the variate above all of it.
-    last = (mass < mass[:, -1:]).sum(1)
-    found = torch.searchsorted(mass, uniform.to(mass)[:, None] * mass[:, -1:], right=True)[:, 0].minimum(last)
+    # A float64 below 1 times the whole mass is below that mass, so that a candidate with mass is found.
+    found = torch.searchsorted(mass, uniform.to(mass)[:, None] * mass[:, -1:], right=True)[:, 0]
     return (found if ids is None else ids.gather(1, found[:, None])[:, 0]).to(log_probs.device)

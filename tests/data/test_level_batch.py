@@ -141,7 +141,7 @@ def test_the_arrays_of_a_sentence_are_kept():
 def test_sentences_without_trees_and_vocabularies_without_placeholders_are_refused():
     vocabulary = built([LIKES])
     bare = LevelItem(TokenItem(3, np.array([2, 3])))
-    with pytest.raises(UserError, match="item 4: .*tree"):
+    with pytest.raises(UserError, match=r"item 4: .*tree"):
         collate_levels(ItemBatch([bare], 1, vocabulary))
     with pytest.raises(UserError, match="ExpansionVocabulary"):
         collate_levels(ItemBatch([bare], 1, Vocabulary.of_words("ab")))

@@ -276,7 +276,7 @@ def test_regular_trees_are_not_mentioned(caplog):
 
 def test_a_corpus_of_nothing_but_irregular_trees_is_refused():
     data = data_of(CROSSING, builder=ExpansionVocabulary(irregular="leave_out"))
-    with pytest.raises(UserError, match="train: all 1 trees.*to lift"):
+    with pytest.raises(UserError, match=r"train: all 1 trees.*to lift"):
         data.training_items(0)
 
 
@@ -294,7 +294,7 @@ def test_splits_without_trees_and_plain_vocabularies_are_refused():
         data_of(builder=WordVocabulary()).training_items(0)
     with pytest.raises(UserError, match="annotator"):
         data_of(annotator=None).vocabulary  # noqa: B018
-    with pytest.raises(UserError, match="valid: .*annotator"):
+    with pytest.raises(UserError, match=r"valid: .*annotator"):
         data_of(trees_for=["train"]).items("valid")
     bare = Sentence(("a", "b"), None)
     with pytest.raises(UserError):

@@ -16,10 +16,9 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.level_batch import collate_levels
 from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError
 from depgen.models.itexp import ITEXP, ancestors
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import LIKES, built, item_of, small, written_levels
+from tests.invented_levels import FULL, TREES, batch_of_trees, sentence_of, small
 
 
 def test_the_papers_size_has_96_million_parameters():
@@ -32,34 +31,6 @@ def test_the_papers_size_has_96_million_parameters():
         model.configure_model()
     assert sum(each.numel() for each in model.parameters()) == 96_321_419
     assert model.head_embedding.weight.shape == (1024, 1024)
-
-
-RELATIONS = ["left", "right"]
-FULL = with_placeholders(
-    Vocabulary.of_words("abcdefgh"),
-    ["ROOT", *RELATIONS],
-    {
-        "expansions": [
-            ["<pad>"], ["<unk>"],
-            *([*left, "HEAD", *right] for left in ([], ["left"], ["right"]) for right in ([], ["left"], ["right"])),
-        ],
-        "trees": ["left-right", "", "lift"],
-    },
-)  # fmt: skip
-"""All expansions of two relations."""
-TREES = [[0], [2, 0], [0, 1], [2, 0, 2], [0, 1, 2], [2, 3, 0], [3, 1, 0], [0, 1, 1], [3, 3, 0], [0, 3, 1], [2, 4, 2, 0]]
-
-
-def sentence_of(heads, words="abcd"):
-    """A sentence of FULL whose relations are the sides of the heads."""
-    relations = ["root" if not head else "left" if word < head else "right" for word, head in enumerate(heads, 1)]
-    ids = np.array([FULL.pieces(word)[0] for word in words[: len(heads)]])
-    return TokenItem(0, ids, np.array(heads), relations=np.array(relations, dtype=object))
-
-
-def batch_of(*trees, vocabulary=FULL, levels=None):
-    """Sentences with these trees at all their levels, or at some."""
-    return collate_levels(ItemBatch([LevelItem(sentence_of(heads), levels) for heads in trees], 1, vocabulary))
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------
@@ -109,7 +80,7 @@ OPTIONS = [{}, {"expansion_layer": 0}, {"attention": "ancestors"}, {"attention":
 @torch.no_grad()
 def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options):
     model = small(FULL, **options)
-    batch = batch_of(*TREES)
+    batch = batch_of_trees(*TREES)
     found = model.item_scores(batch)
     for number, heads in enumerate(TREES):
         item = sentence_of(heads)
@@ -128,7 +99,7 @@ def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options):
 @torch.no_grad()
 def test_states_follow_the_equations(layer):
     model = small(FULL, expansion_layer=layer)
-    batch = batch_of([2, 0, 2], [0, 1, 2, 3])
+    batch = batch_of_trees([2, 0, 2], [0, 1, 2, 3])
     states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     hidden = []
 
@@ -151,27 +122,27 @@ def test_states_follow_the_equations(layer):
     torch.testing.assert_close(states, inner)
 
 
+@pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
-def test_expansions_are_chosen_by_the_scores_and_move_words_alone():
-    for layer in (0, -1):
-        model, batch = small(FULL, expansion_layer=layer), batch_of([2, 0, 2])
-        seen = []
-        states, scores = model.encode(
-            batch.inputs, batch.heads, batch.is_word, lambda each: seen.append(each) or batch.expansions
-        )
-        assert torch.equal(seen[0], scores)
-        moved = batch.expansions.where(~batch.is_open, 4)
-        others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
-        assert torch.equal(same, scores)
-        differs = (others != states).any(-1)
-        other = moved != batch.expansions
-        expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
-        assert torch.equal(differs & batch.is_word, expected)
+def test_expansions_are_chosen_by_the_scores_and_move_words_alone(layer):
+    model, batch = small(FULL, expansion_layer=layer), batch_of_trees([2, 0, 2])
+    seen = []
+    states, scores = model.encode(
+        batch.inputs, batch.heads, batch.is_word, lambda each: seen.append(each) or batch.expansions
+    )
+    assert torch.equal(seen[0], scores)
+    moved = batch.expansions.where(~batch.is_open, 4)
+    others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
+    assert torch.equal(same, scores)
+    differs = (others != states).any(-1)
+    other = moved != batch.expansions
+    expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
+    assert torch.equal(differs & batch.is_word, expected)
 
 
 @torch.no_grad()
 def test_heads_move_the_scores_of_expansions():
-    model, batch = small(FULL), batch_of([2, 0, 2])
+    model, batch = small(FULL), batch_of_trees([2, 0, 2])
     for place in range(3):
         heads = batch.heads.clone()
         heads[1, place] += 1
@@ -189,7 +160,7 @@ def test_written_positions_get_no_expansion_and_teach_it_nothing():
     fresh.configure_model()
     assert not fresh.expansion_embedding.weight[0].any()
     assert fresh.expansion_embedding.weight[1:].any(1).all()
-    batch = batch_of([2, 0, 2, 3])
+    batch = batch_of_trees([2, 0, 2, 3])
     assert not batch.expansions[~batch.is_open].any()
     model.joint_log_probs(batch).sum().backward()
     gradient = model.expansion_embedding.weight.grad
@@ -280,7 +251,7 @@ def test_texts_of_two_levels_are_drawn_by_their_probabilities():
 
 @torch.no_grad()
 def test_expansions_and_words_are_normalised_without_what_is_never_written():
-    model, batch = small(FULL), batch_of([2, 0, 2])
+    model, batch = small(FULL), batch_of_trees([2, 0, 2])
     restricted, whole = model.joint_log_probs(batch), model.joint_log_probs(batch, restricted=False)
     states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
@@ -298,7 +269,7 @@ def test_expansions_and_words_are_normalised_without_what_is_never_written():
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from(TREES), min_size=1, max_size=4))
 def test_ancestors_are_those_of_the_slow_version(trees):
-    batch = batch_of(*trees)
+    batch = batch_of_trees(*trees)
     found = ancestors(batch.heads)
     for row, length in enumerate(batch.lengths.tolist()):
         expected = oracle.ancestor_mask(batch.heads[row, :length].tolist())
@@ -321,7 +292,7 @@ def test_a_position_sees_itself_and_its_ancestors():
     model.double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    batch = batch_of([2, 4, 2, 0], levels=(3,))
+    batch = batch_of_trees([2, 4, 2, 0], levels=(3,))
 
     def states(inputs):
         return model.encode(inputs, batch.heads, batch.is_word, lambda _: batch.expansions)[1][0]
@@ -335,7 +306,7 @@ def test_a_position_sees_itself_and_its_ancestors():
 
 @torch.no_grad()
 def test_semi_is_ancestors_in_the_first_head_and_full_in_the_others():
-    semi, batch = small(FULL, attention="semi"), batch_of(*TREES)
+    semi, batch = small(FULL, attention="semi"), batch_of_trees(*TREES)
     alike = {}
     for kept, name in ((slice(0, 4), "ancestors"), (slice(4, 8), "full")):  # the columns of each head of two
         models = semi, small(FULL, attention=name)
@@ -357,104 +328,11 @@ def test_semi_is_ancestors_in_the_first_head_and_full_in_the_others():
 @torch.no_grad()
 def test_padding_and_other_texts_change_nothing(options):
     model = small(FULL, **options)
-    batch = batch_of(*TREES)
+    batch = batch_of_trees(*TREES)
     filled = replace(batch, inputs=batch.inputs.where(batch.is_word, 5), heads=batch.heads.where(batch.is_word, 2))
     found = model(batch)
     torch.testing.assert_close(model(filled), found, rtol=1e-9, atol=1e-9)
-    alone = torch.cat([model(batch_of(heads, levels=(level,))).flatten() for heads in TREES
+    alone = torch.cat([model(batch_of_trees(heads, levels=(level,))).flatten() for heads in TREES
                        for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
                                                      for word in range(1, len(heads) + 1)))])  # fmt: skip
     torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)
-
-
-# -- training ---------------------------------------------------------------------------------------------------------
-
-
-def gradients(model, items, vocabulary, divisor):
-    """The gradient of a step of training, and its loss."""
-    batch = collate_levels(ItemBatch(items, divisor, vocabulary))
-    model.zero_grad()
-    loss = model.training_step(batch, 0)
-    loss.backward()
-    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
-
-
-def test_a_drawn_level_weighted_by_the_depth_has_the_gradient_of_all_levels_as_its_mean():
-    vocabulary = built([LIKES, replace(LIKES, words=tuple("abcdef"), heads=(0, 1, 2, 3, 4, 1))])
-    sentences = [LIKES, replace(LIKES, words=tuple("abcdef"), heads=(0, 1, 2, 3, 4, 1))]
-    model = small(vocabulary)
-    depths = [len(written_levels(each)) for each in sentences]
-    assert depths == [3, 6]
-    items = [item_of(k, each, vocabulary) for k, each in enumerate(sentences)]
-    loss, expected = gradients(model, items, vocabulary, 30)
-    drawn = [
-        gradients(
-            model,
-            [LevelItem(item.sentence, (level,), float(depth)) for item, level, depth in zip(items, levels, depths, strict=True)],
-            vocabulary, 30,
-        )
-        for levels in itertools.product(*(range(1, depth + 1) for depth in depths))
-    ]  # fmt: skip
-    torch.testing.assert_close(torch.stack([each for _, each in drawn]).mean(0), expected, rtol=1e-9, atol=1e-9)
-    assert np.mean([each for each, _ in drawn]) == pytest.approx(loss, abs=1e-9)
-
-
-def test_the_loss_is_of_words_and_expansions_over_the_whole_vocabulary():
-    model, batch = small(FULL), replace(batch_of([2, 0, 2], [0, 1]), global_tokens=7)
-    with torch.no_grad():
-        states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
-        logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
-    here = batch.is_open
-    words = torch.nn.functional.cross_entropy(logits[here], batch.targets[here], reduction="sum")
-    patterns = torch.nn.functional.cross_entropy(scores[here], batch.expansions[here], reduction="sum")
-    assert model.training_step(batch, 0).item() == pytest.approx((words + patterns).item() / 7, abs=1e-9)
-
-
-# -- what is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"expansion_layer": 2}, "expansion_layer: expected -2 to 1"),
-        ({"expansion_layer": -3}, "expansion_layer"),
-        ({"max_length": 0}, "max_length"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        small(FULL, **options)
-
-
-def test_a_network_that_sees_one_side_is_refused():
-    with pytest.raises(UserError, match="causal to false"):
-        ITEXP(
-            partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8), 9, expansions=3, placeholders=1
-        )
-
-
-@pytest.mark.parametrize(
-    ("ids", "tree", "message"),
-    [
-        ([2, 3], ([2, 1], ["left", "right"]), "cycle|no root"),
-        ([2, 3, 4], ([0, 3, 2], ["root", "right", "left"]), "structure: .*cycle"),
-        ([2, 3], ([0, 5], ["root", "right"]), "structure: token 2 has head 5"),
-        ([2, 3], ([0], ["root"]), "2 tokens: .*1 heads"),
-        ([2, 3], ([0, 1], ["root"]), "2 tokens: .*1 relations"),
-        ([], ([], []), "one token or more"),
-        ([2] * 41, ([0, *[1] * 40], ["right"] * 41), "41 tokens .*40 head positions"),
-    ],
-)
-def test_structures_that_are_no_trees_are_refused(ids, tree, message):
-    with pytest.raises(UserError, match=message):
-        small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-    with pytest.raises(UserError, match="give structure"):
-        small(FULL).sentence_log_probs([[[2]]], vocabulary=FULL)
-    assert small(FULL).sentence_log_probs([[]], vocabulary=FULL, structure=[[]]) == [[]]
-
-
-@torch.no_grad()
-def test_the_longest_text_has_its_positions():
-    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
-    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-    assert np.isfinite(found).all()
