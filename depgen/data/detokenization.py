@@ -16,7 +16,7 @@ _JOINS_RIGHT = re.compile(r"[(\[{“‘#]|\w*[$£€]")
 _JOINS_BOTH = re.compile(r"@([-.,])@")
 """How WikiText spells a character between two parts of a word."""
 _APART_CLITIC = re.compile(r"(\w) ' (s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
-_APART_THOUSANDS = re.compile(r"(\d) , (\d{3})\b")
+_APART_THOUSANDS = re.compile(r"(\d) , (?=\d{3}\b)")
 _APART_DECIMALS = re.compile(r"(\d) \. (\d)")
 """How the EMNLP 2017 news spell what is one token elsewhere."""
 _CONTRACTED = {("can", "not"), ("gon", "na"), ("got", "ta"), ("wan", "na"), ("gim", "me"), ("lem", "me")}
@@ -49,7 +49,7 @@ def rejoined(text: str) -> str:
     "I don't know if Trump's 50,000 is 4.5 %"
     """
     text = _APART_CLITIC.sub(r"\1'\2", text)
-    text = _APART_THOUSANDS.sub(r"\1,\2", text)
+    text = _APART_THOUSANDS.sub(r"\1,", text)
     return _APART_DECIMALS.sub(r"\1.\2", text)
 
 

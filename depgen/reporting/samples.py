@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import Split
 from depgen.data.experiment import data_of
 from depgen.data.levels import TreeForm
@@ -21,7 +22,8 @@ from depgen.evaluation.trees.generated_trees import (
 from depgen.metrics.pooled_bleu import ReferencePool
 from depgen.reporting.numbers import Numbers, TrainedRow
 from depgen.reporting.texts import generate, generated_rows
-from depgen.training.hyper_parameters import build
+from depgen.training.hyper_parameters import factory
+from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 
 TREES = ("las_*", "uas_*", "other_las_*", "other_uas_*", "parsers_las_*", "levels_per_token_*")
@@ -101,7 +103,7 @@ def measure_generated_trees(row: TrainedRow, *, temperatures: list[float], other
     if data.annotator is None:
         return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
     form = TreeForm.of(load_vocabulary(row.trained.run / "vocabulary"))
-    parsers = {"": data.annotator, "other_": build(other_parser)}
+    parsers = {"": data.annotator, "other_": factory(other_parser, Annotator)}
     found = Numbers()
     for temperature in temperatures:
         rows = generated_rows(
@@ -109,9 +111,9 @@ def measure_generated_trees(row: TrainedRow, *, temperatures: list[float], other
         )
         try:
             sentences = [sentence_of(each["text"], each["structure"]) for each in rows if each["text"]]
-        except UserError as error:
+            trees = {name: reparsed(sentences, parser) for name, parser in parsers.items()}
+        except UserError as error:  # pieces of words, or a corpus's own trees
             return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
-        trees = {name: reparsed(sentences, parser) for name, parser in parsers.items()}
         for name, parsed in trees.items():
             scores = agreement(sentences, parsed, form)
             found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
@@ -125,10 +127,10 @@ def measure_generated_trees(row: TrainedRow, *, temperatures: list[float], other
 
 def measure_boosts(row: TrainedRow, *, relation: str, factors: list[float], tagger: Any, per_sample: int) -> Numbers:  # noqa: ANN401
     """The numbers of `depgen.reporting.measures.BoostedRelation`."""
-    found, tags = Numbers(), build(tagger)
+    found, tags = Numbers(), factory(tagger, Tagger)
     pools = [_pool(_Key(row.corpus), "test")]
     for factor in factors:
-        boost = {"boost": {relation: factor}} if factor != 1 else {}
+        boost = {"boost": {relation: float(factor)}} if factor != 1 else {}
         rows = generated_rows(row.job, row.trained, None, options=boost, device=row.options.device, wait=row.wait)
         texts = [each["text"] for each in rows]
         scores = sample_scores(moses_texts(texts), pools, per_sample=per_sample)

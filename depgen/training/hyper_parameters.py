@@ -44,7 +44,7 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
-    """A callable as it is, or the one that a class path or a block of YAML describes.
+    """A callable as it is, or what a class path or a block of YAML describes.
 
     Args:
         made_by: a callable, a class path, or a mapping with `class_path` and `init_args`.
