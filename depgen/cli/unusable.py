@@ -61,6 +61,8 @@ def usable(settings: Mapping[str, Any]) -> Iterator[None]:
     except (ValueError, ZeroDivisionError) as error:
         if isinstance(error, UserError):
             raise
+        if not isinstance(error.__cause__, (ValueError, ZeroDivisionError, type(None))):
+            raise error.__cause__ from None  # a fault of ours in a link of the parser, which hides its kind
         small = [
             f"{name} {value}"
             for name, value in flatten({"model": settings.get("model")}).items()
