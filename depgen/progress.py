@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(doing: str, *, total: int, unit: str, shown: bool = True) -> Iterator[Callable[[int], None]]:
+def progress_bar(doing: str, *, total: int, unit: str, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
     """A function that advances a bar on standard error by a number of units; without effect where it is not shown.
 
-    It is shown on a terminal alone: in a file it would be one line, written at the end.
+    Unless `shown` says so, it is shown on a terminal alone: in a file it would be one line, written at the end.
     """
-    if not (shown and sys.stderr.isatty()):
+    if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return
     from rich.console import Console

@@ -410,7 +410,7 @@ def test_it_learns_the_trees_of_eight_sentences():
     trees = [each for each in all_trees(5, labels=NAMES[1:], max_openings=1) if len(each) == 3]
     chosen = [trees[k] for k in generator.integers(0, len(trees), 8)]
     batch, optimizer = batch_of(model, sentences, chosen), torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(100):
+    for _ in range(200):
         optimizer.zero_grad()
         loss = model.training_step(batch, 0)
         loss.backward()

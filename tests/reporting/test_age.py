@@ -173,7 +173,7 @@ def test_a_parser_that_was_trained_again_is_named_and_marked(made, capsys):
     assert checked(capsys) == []
     (run / "run.json").write_text(json.dumps({"trees_fingerprint": "of the parser before"}))
     assert all("--redo" in line and "(left chain)" in line for line in checked(capsys))
-    assert "DM-Base, seed 1, 2 is out of date: made from other trees" in shown()
+    assert "DM-Base, seeds 1, 2 are out of date: made from other trees" in shown()
 
 
 def test_a_file_is_read_once_for_all_rows_of_a_table(made, monkeypatch):

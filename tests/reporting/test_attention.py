@@ -11,6 +11,8 @@ from depgen.evaluation.trees.attention import sentence_attention
 from depgen.locations import results_root
 from depgen.reporting import attention
 from depgen.reporting.attention import AttentionPicture, attention_figure, draw_attention
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, fit
 
 VOCABULARY = Vocabulary.of_words(["red", "figures", "fall", "."])
 
