@@ -135,8 +135,8 @@ def write_own(folder: Path) -> None:
     mine.mkdir()
     lines = "ada lost her keys .\nshe ran .\nshe won .\n\nthe end .\nit rained .\n"
     (mine / "test.txt").write_text(lines)
-    for split in ("train", "valid"):
-        (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n") * 4)
+    for split, word in (("train", "often"), ("valid", "again")):
+        (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n").replace(" .", f" {word} .") * 4)
     (folder / "my_pairs.tsv").write_text("good\tbad\nAda was late.\tAda were late.\n")
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
     header = ",".join(f"sentence{number}" for number in range(1, 6))

@@ -18,7 +18,8 @@ TRAINER_DEFAULTS = {
 }
 HIDDEN_OF_TRAINER = (
     *TRAINER_DEFAULTS, "barebones", "benchmark", "default_root_dir", "detect_anomaly", "enable_autolog_hparams",
-    "enable_checkpointing", "inference_mode", "limit_predict_batches", "min_steps", "model_registry", "plugins",
+    "enable_checkpointing", "inference_mode", "limit_predict_batches", "min_steps", "model_registry",
+    "num_sanity_val_steps", "plugins",
     "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
