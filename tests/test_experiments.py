@@ -179,6 +179,7 @@ def test_it_takes_a_step(number, place, capsys):
         shutil.copytree(run, place / "runs" / loaded, dirs_exist_ok=True)
     if loaded and "InducedTrees" in text:  # the invented run's corpus does not say it
         options += ["--data.init_args.annotator.init_args.form=as_is"]
+        options += ["--model.init_args.max_count=99"] if "GiLT" in text else []  # its trees are chance
     if "models.udgn" in text:  # quick: the small size has the same code
         options += ["--model.init_args.width=16", "--model.init_args.layers=2"]
     if '"rte"' in text:  # small vocabularies begin all numbers alike
