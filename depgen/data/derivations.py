@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -53,6 +54,7 @@ class Strings(Batch):
         targets: the token that follows, where one does.
         possible: what may follow: 1 for LEFT, 2 for RIGHT, 4 for ROOT, 8 for `<eos>` alone; sums of these.
         places: the target of the text that what follows belongs to.
+        shifts: the places of `SHIFT` among the actions of all rows, one row after the other.
     """
 
     symbols: Int[Tensor, "batch positions"]
@@ -65,6 +67,7 @@ class Strings(Batch):
     targets: Int[Tensor, "batch positions"]
     possible: Int[Tensor, "batch positions"]
     places: Int[Tensor, "batch positions"]
+    shifts: Int[Tensor, " shifts"]
 
     @classmethod
     def of(cls, strings: Sequence[np.ndarray]) -> "Strings":
@@ -75,7 +78,8 @@ class Strings(Batch):
         whole[2] = np.arange(longest)
         for row, each in enumerate(strings):
             whole[:, row, : each.shape[1]] = each
-        return cls(**dict(zip(COLUMNS, torch.from_numpy(whole), strict=True)))
+        shifts = np.flatnonzero(whole[COLUMNS.index("actions")] == SHIFT)  # found here: a GPU would be waited for
+        return cls(**dict(zip(COLUMNS, torch.from_numpy(whole), strict=True)), shifts=torch.from_numpy(shifts))
 
     @property
     def attention(self) -> StackAttention:
@@ -174,6 +178,8 @@ class DerivationBatch(TokenBatch):
         strings: None without trees.
         changed: whether a tree was not projective; None without trees.
     """
+
+    on_cpu: ClassVar[frozenset[str]] = TokenBatch.on_cpu | {"changed"}
 
     opens: Bool[Tensor, "batch length"]
     strings: Strings | None = None

@@ -23,10 +23,14 @@ class TreeBatch(TokenBatch):
     Attributes:
         eos: the id that begins and ends a sentence.
         strings: of each sentence, the rows of `positions_of`; None without trees.
+        predicting: the places that predict among the positions of all strings, one after the other; None without trees.
+        before_words: those of them that predict a word, by their place in `predicting`; None without trees.
     """
 
     eos: int = EOS
     strings: Int[Tensor, "batch rows positions"] | None = None
+    predicting: Int[Tensor, " predicting"] | None = None
+    before_words: Int[Tensor, " words"] | None = None
 
     def row(self, name: str) -> Int[Tensor, "batch positions"]:
         """One of the rows, by its name in `ROWS`."""
@@ -115,7 +119,11 @@ def with_strings(batch: TreeBatch, strings: Sequence[Int[np.ndarray, "rows _"]])
     padded[:, ROWS.index("leaves")] = np.arange(longest)
     for row, each in enumerate(strings):
         padded[row, :, : each.shape[1]] = each
-    return replace(batch, strings=torch.from_numpy(padded))
+    targets = padded[:, ROWS.index("targets")].ravel()
+    predicting = np.flatnonzero(targets > NOTHING)  # found here: a GPU would be waited for
+    before_words = np.flatnonzero(targets[predicting] == WORD)
+    arrays = {"strings": padded, "predicting": predicting, "before_words": before_words}
+    return replace(batch, **{name: torch.from_numpy(each) for name, each in arrays.items()})
 
 
 def attention_of(batch: TreeBatch) -> StackAttention:

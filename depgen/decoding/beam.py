@@ -276,7 +276,7 @@ def _one_action(
     """One candidate more for the rows that do not wait; `sizes`: beam, fast track, word beam."""
     beam_size, fast_track, word_beam_size = sizes
     log_probs, waits = expansion.log_probs.to(now.beam.scores.dtype), now.waits[:, None]
-    stay = torch.where(waits, 0.0, -torch.inf).to(log_probs)
+    stay = torch.zeros_like(waits, dtype=log_probs.dtype).masked_fill(~waits, -torch.inf)
     log_probs = torch.cat((log_probs.masked_fill(waits, -torch.inf), stay), 1)
     produces = F.pad(expansion.produces.expand(len(log_probs), -1), (0, 1), value=True)
     kept = pruned(

@@ -204,9 +204,9 @@ class DTG(LeftToRight):
         """Log-probabilities (nats) of `SHIFT`, `LEFT` and `RIGHT`; -inf for arcs that are not possible."""
         logits = full_precision(self.action_network(hidden))
         impossible = F.pad(~may_join, (1, 0))
-        if not self.only_possible:
-            return logits.log_softmax(-1)[..., [3, 1, 2]].masked_fill(impossible, -torch.inf)
-        return logits[..., [3, 1, 2]].masked_fill(impossible, -torch.inf).log_softmax(-1)
+        scores = logits if self.only_possible else logits.log_softmax(-1)
+        scores = torch.cat((scores[..., 3:], scores[..., 1:3]), -1).masked_fill(impossible, -torch.inf)
+        return scores.log_softmax(-1) if self.only_possible else scores
 
     def token_log_probs(
         self,
@@ -238,11 +238,12 @@ class DTG(LeftToRight):
         ).hidden
         may_join = torch.stack([(strings.possible & bit) > 0 for bit in (1, 2)], -1)
         actions = self.action_log_probs(hidden, may_join).gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
-        is_token, may_end = strings.actions == SHIFT, (strings.possible & 12) > 0
-        tokens = self.token_log_probs(
-            hidden[is_token], strings.targets[is_token], may_end[is_token], strings.symbols[0, :1]
+        states, targets, may_end = (
+            each.flatten(0, 1).index_select(0, strings.shifts)
+            for each in (hidden, strings.targets, (strings.possible & 12) > 0)
         )  # a third of all positions
-        whole = tokens.new_zeros(is_token.shape).masked_scatter(is_token, tokens)
+        tokens = self.token_log_probs(states, targets, may_end, strings.symbols[0, :1])
+        whole = tokens.new_zeros(actions.numel()).index_copy(0, strings.shifts, tokens).view_as(actions)
         return actions.masked_fill(strings.actions == NOTHING, 0), whole
 
     def _of_heads(self, heads: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
@@ -266,8 +267,9 @@ class DTG(LeftToRight):
         actions, tokens = (-each.sum(1) for each in self.string_log_probs(batch.strings))
         if self._attached is not None:
             self._count(batch)
-        kept = torch.ones_like(batch.changed) if self.non_projective == "lift" else ~batch.changed
-        actions, tokens = (each.masked_fill(~kept, 0).sum() for each in (actions, tokens))
+        left_out = torch.zeros_like(batch.changed) if self.non_projective == "lift" else batch.changed
+        left_out = left_out.to(self.device, non_blocking=True)
+        actions, tokens = (each.masked_fill(left_out, 0).sum() for each in (actions, tokens))
         self.log_train(actions, batch.global_tokens, name="action_loss")
         return self.log_train(actions + tokens, batch.global_tokens)
 
@@ -275,14 +277,14 @@ class DTG(LeftToRight):
         """Log how many trees of an epoch are not projective, and name the first."""
         assert batch.changed is not None
         found = batch.changed.sum().float()
-        self.log("train/non_projective", found, on_step=False, on_epoch=True, reduce_fx="sum", batch_size=1,
-                 sync_dist=self.processes > 1)  # fmt: skip
+        self.log("train/non_projective", found.to(self.device, non_blocking=True), on_step=False, on_epoch=True,
+                 reduce_fx="sum", batch_size=1, sync_dist=self.processes > 1)  # fmt: skip
         if not self._named and bool(found):
             self._named = True
             what = "is lifted" if self.non_projective == "lift" else "is left out"
             logger.warning(
                 "Sentence %d of the training split: its tree is not projective and %s; train/non_projective counts "
-                "such trees.", int(batch.items[batch.changed.cpu()][0]) + 1, what,
+                "such trees.", int(batch.items[batch.changed][0]) + 1, what,
             )  # fmt: skip
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
@@ -512,9 +514,8 @@ class DTG(LeftToRight):
         hidden, stack, eos = state.hidden, state.stack, torch.tensor([self._eos], device=state.hidden.device)
         actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
         scores = full_precision(F.linear(hidden, self.backbone.output_weight, bias))
-        impossible = torch.zeros_like(scores, dtype=torch.bool)
-        impossible[:, [self._eos, self.size + 1, self.size + 2]] = True
-        impossible[:, self.size] = ~stack.may_end
+        column = torch.arange(self.size + 3, device=hidden.device)
+        impossible = (column == self._eos) | (column > self.size) | ((column == self.size) & ~stack.may_end[:, None])
         if self.only_possible:
             scores = scores.masked_fill(impossible, -torch.inf)
         log_probs = scores.log_softmax(-1).masked_fill(impossible, -torch.inf)

@@ -254,24 +254,25 @@ class TransformerGrammar(LeftToRight):
 
     def symbol_log_probs(self, batch: TreeBatch) -> Float[Tensor, "batch positions"]:
         """The log-probability (nats) of the symbol after each position of the strings; 0 where none is predicted."""
-        symbols, words, targets = (batch.row(name) for name in ("symbols", "words", "targets"))
+        assert batch.predicting is not None
+        assert batch.before_words is not None
+        symbols, words, *rows = (batch.row(name) for name in ("symbols", "words", "targets", "openings", "closable"))
         ids = self.ids_of(symbols, batch.inputs.gather(1, words))
         hidden = self.backbone(ids, stack=attention_of(batch)).hidden
-        places = targets > NOTHING
-        states, target = hidden[places], targets[places]
+        states, before, tokens, target, openings, closable = (
+            each.flatten(0, 1).index_select(0, batch.predicting)
+            for each in (hidden, symbols, batch.targets.gather(1, words), *rows)
+        )
         kinds, normaliser = self.kind_log_probs(
-            states, batch.eos, in_tree=symbols[places] > NOTHING, openings=batch.row("openings")[places],
-            closable=batch.row("closable")[places],
-        )  # fmt: skip
+            states, batch.eos, in_tree=before > NOTHING, openings=openings, closable=closable
+        )
         columns = torch.where(target > WORD, 1 + (target - 1) // 2 + self.labels * (target % 2 == 0), 0)
         found = kinds.gather(1, columns[:, None])[:, 0]
-        is_word = target == WORD
-        tokens = batch.targets.gather(1, words)[places][is_word]
+        states, tokens, normaliser = (each.index_select(0, batch.before_words) for each in (states, tokens, normaliser))
         weight, bias, *_ = self._weights(batch.eos)
-        of_words = word_scores(states[is_word], weight, bias, tokens) - normaliser[is_word]
-        found = found.index_add(0, is_word.nonzero()[:, 0], of_words)
-        log_probs: Tensor = hidden.new_zeros(places.shape, dtype=found.dtype).masked_scatter(places, found)
-        return log_probs
+        of_words = word_scores(states, weight, bias, tokens) - normaliser
+        found = found.index_add(0, batch.before_words, of_words)
+        return found.new_zeros(symbols.numel()).index_copy(0, batch.predicting, found).view_as(symbols)
 
     def target_log_probs(self, batch: TreeBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each target together with the brackets before it."""
