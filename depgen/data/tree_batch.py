@@ -122,8 +122,12 @@ def with_strings(batch: TreeBatch, strings: Sequence[Int[np.ndarray, "rows _"]])
     targets = padded[:, ROWS.index("targets")].ravel()
     predicting = np.flatnonzero(targets > NOTHING)  # found here: a GPU would be waited for
     before_words = np.flatnonzero(targets[predicting] == WORD)
-    arrays = {"strings": padded, "predicting": predicting, "before_words": before_words}
-    return replace(batch, **{name: torch.from_numpy(each) for name, each in arrays.items()})
+    return replace(
+        batch,
+        strings=torch.from_numpy(padded),
+        predicting=torch.from_numpy(predicting),
+        before_words=torch.from_numpy(before_words),
+    )
 
 
 def attention_of(batch: TreeBatch) -> StackAttention:
