@@ -25,7 +25,7 @@ _HOW_TO_GET = "The tasks are at https://gluebenchmark.com/tasks: put train.tsv a
 
 @dataclass(frozen=True)
 class GlueTask:
-    """How a task's files are laid out and asked about.
+    """The columns of a task's files, and its prompt.
 
     Attributes:
         folder: of `train.tsv` and `dev.tsv`.
@@ -33,7 +33,7 @@ class GlueTask:
         label: the column of the answer.
         classes: the answers, in the order of the verbalisers; none: a similarity.
         prompt: with `{0}` and `{1}` for the sentences; the answer is the next word.
-        verbalisers: the words that stand for the classes.
+        verbalisers: the words that name the classes.
     """
 
     folder: str

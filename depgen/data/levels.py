@@ -265,7 +265,7 @@ class LevelData(TextData):
     Args:
         corpus: of single sentences; see `depgen.data.sentences.SingleSentences`.
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
-            levels; 1: an item is a sentence, and its level is drawn anew in every epoch and weighs as much as all. At
+            levels; 1: an item is a sentence, and its level is drawn again in every epoch and weighs as much as all. At
             validation and test a sentence is read at all levels.
         loss_per: what a loss is divided by: `position`, every token that is read, words written before included, as in
             the authors' code; or `written`, the tokens whose placeholders are predicted.

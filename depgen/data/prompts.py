@@ -33,7 +33,7 @@ class PromptCorpus(Protocol):
     Attributes:
         name: what results call it.
         published: the published sizes.
-        verbalisers: the words that stand for the classes; none: answers are similarities.
+        verbalisers: the words that name the classes; none: answers are similarities.
     """
 
     name: str

@@ -20,7 +20,7 @@ within it is never seen again.
     COMPOSE sees its opening bracket, what is above that on the stack, and itself; all that is taken off, and it is put
     there. STACK sees the stack and itself, and is not put there. All else sees the stack and itself, and is put there.
 
-There are no tags, and no end: the bracket that closes the whole sentence is the last symbol. It stands in the place of
+There are no tags, and no end: the bracket that closes the whole sentence is the last symbol. It takes the place of
 `<eos>` among the targets. Position 0 is the beginning, `<eos>` as an input.
 
 Deviations
