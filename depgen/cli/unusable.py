@@ -61,7 +61,7 @@ def usable(settings: Mapping[str, Any]) -> Iterator[None]:
     except (ValueError, ZeroDivisionError) as error:
         if isinstance(error, UserError):
             raise
-        if not isinstance(error.__cause__, (ValueError, ZeroDivisionError, type(None))):
+        if isinstance(error.__cause__, (TypeError, AttributeError, LookupError, AssertionError)):
             raise error.__cause__ from None  # a fault of ours in a link of the parser, which hides its kind
         small = [
             f"{name} {value}"
