@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm, expansions
+from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
-from depgen.trees.binarization import depths
+from depgen.trees.binarization import depths, expansions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import BatchedItems, EncodedSplit, TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError
-from depgen.trees.binarization import Binarization, binarized, lifted, lossless_labels
+from depgen.trees.binarization import HEAD, Binarization, binarized, expansions, lifted, lossless_labels
 from depgen.trees.sentence import Document
 from depgen.trees.tree import check_tree
 
@@ -29,8 +29,6 @@ log = logging.getLogger(__name__)
 
 ROOT, SUBWORD = "ROOT", "subword"
 """The label of the root, and that of a later piece of a word."""
-HEAD = "HEAD"
-"""A word's own place in its expansion."""
 PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
 """Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
 IrregularTrees = Literal["lift", "leave_out"]
@@ -75,19 +73,6 @@ class TreeForm:
         found = binarized(regular, binarization=self.binarization)
         labels = lossless_labels(regular, found, relations) if self.lossless else list(relations)
         return found, [ROOT if head == 0 else label or SUBWORD for head, label in zip(found, labels, strict=True)]
-
-
-def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[tuple[str, ...]]:
-    """The expansion of each word: labels of its dependents at the left, `HEAD`, labels of those at the right.
-
-    >>> expansions([2, 0, 2], ["det", "ROOT", "obj"])
-    [('HEAD',), ('det', 'HEAD', 'obj'), ('HEAD',)]
-    """
-    sides: list[tuple[list[str], list[str]]] = [([], []) for _ in labels]
-    for word, (head, label) in enumerate(zip(map(int, heads), labels, strict=True), start=1):
-        if head > 0:
-            sides[head - 1][word > head].append(label)
-    return [(*left, HEAD, *right) for left, right in sides]
 
 
 class ExpansionVocabulary:

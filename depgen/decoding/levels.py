@@ -16,10 +16,8 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
-from depgen.trees.binarization import CLIMB
+from depgen.trees.binarization import CLIMB, HEAD
 
-HEAD = "HEAD"
-"""A word's own place in its expansion."""
 EXPANSIONS, WORDS = 0, 1
 """What a variate is drawn for."""
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from depgen.errors import UserError, did_you_mean
-from depgen.trees.binarization import depths
+from depgen.trees.binarization import depths, expansions
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 
@@ -54,7 +54,6 @@ def skeleton_of(
     sentence: Sentence,
     rows: dict[tuple[str, ...], int],
     written: Callable[..., tuple[np.ndarray, list[str]]],
-    expansions: Callable[..., list[tuple[str, ...]]],
     token: Callable[[str], int],
 ) -> Skeleton:
     """A tree as it is written.
@@ -63,7 +62,6 @@ def skeleton_of(
         sentence: the tree, and its words or `_`.
         rows: places of expansions in the table.
         written: from heads and relations to those of the tree that is written.
-        expansions: from heads and labels to the expansion of each word.
         token: of a word that is given.
 
     Raises:

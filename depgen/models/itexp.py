@@ -44,7 +44,7 @@ from torchmetrics import Metric
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import LevelBatch, collate_levels
-from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, expansions, sentence_item
+from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, sentence_item
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.levels import (
@@ -352,7 +352,7 @@ class ITEXP(LanguageModel):
         form = TreeForm.of(vocabulary)
         rows = {tuple(map(str, row)): number for number, row in enumerate(vocabulary.tables["expansions"])}
         found = [
-            skeleton_of(each, rows, form.written, expansions, lambda word: _word_id(word, vocabulary))
+            skeleton_of(each, rows, form.written, lambda word: _word_id(word, vocabulary))
             for each in read_skeletons(options.skeletons)
         ]
         if not found:

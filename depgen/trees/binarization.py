@@ -17,6 +17,8 @@ Binarization = Literal["left-right", "inside-out", "none"]
 `inside-out`: at the left side, each but the nearest hangs on the first word of the subtree after it. Both at the right
 side: as `left-right`. `none`: trees stay as they are."""
 
+HEAD = "HEAD"
+"""A word's own place in its expansion."""
 CLIMB = "^"
 """Separates a relation from the number of steps that `lossless_labels` adds."""
 
@@ -136,3 +138,16 @@ def restored_heads(
             raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
         found[place] = word
     return found, relations
+
+
+def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[tuple[str, ...]]:
+    """The expansion of each word: labels of its dependents at the left, `HEAD`, labels of those at the right.
+
+    >>> expansions([2, 0, 2], ["det", "ROOT", "obj"])
+    [('HEAD',), ('det', 'HEAD', 'obj'), ('HEAD',)]
+    """
+    sides: list[tuple[list[str], list[str]]] = [([], []) for _ in labels]
+    for word, (head, label) in enumerate(zip(map(int, heads), labels, strict=True), start=1):
+        if head > 0:
+            sides[head - 1][word > head].append(label)
+    return [(*left, HEAD, *right) for left, right in sides]

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.levels import ExpansionVocabulary, LevelData, TreeForm, expansions, with_placeholders
+from depgen.data.levels import ExpansionVocabulary, LevelData, TreeForm, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
+from depgen.trees.binarization import expansions
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import LIKES, built, expansion_of, small, trees, written_levels
