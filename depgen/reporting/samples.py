@@ -1,5 +1,6 @@
 """Samples of a row's texts at several temperatures: curves of quality against diversity, and their trees."""
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -35,14 +36,14 @@ MATCHED = "test_bleu_matched"
 def measure_samples(row: TrainedRow, *, temperatures: list[float], per_sample: int) -> Numbers:
     """The numbers of `depgen.reporting.measures.SampledBleu`."""
     found, curve = Numbers(), []
-    pools = [_pool(_Key(row.corpus), split) for split in ("valid", "test")]
+    pools = [_pool(_CorpusKey.of(row.corpus), split) for split in ("valid", "test")]
     for temperature in temperatures:
         texts = generate(row.job, row.trained, None, temperature=temperature, device=row.options.device, wait=row.wait)
         scores = sample_scores(moses_texts(texts), pools, per_sample=per_sample)
         values = (*(each for pair in scores.bleu for each in pair), *scores.self_bleu)
         found.metrics.update({f"{name}_{temperature}": value for name, value in zip(SAMPLED, values, strict=True)})
         curve.append((scores.self_bleu[0], scores.bleu[1][0]))
-    real = _self_bleu(_Key(row.corpus), per_sample)
+    real = _self_bleu(_CorpusKey.of(row.corpus), per_sample)
     matched = at_diversity(curve, real)
     if matched is None:
         lowest, highest = min(curve)[0], max(curve)[0]
@@ -66,32 +67,30 @@ def at_diversity(curve: list[tuple[float, float]], self_bleu: float) -> float | 
     return float(np.interp(self_bleu, diversity, quality))
 
 
-class _Key:
-    """A corpus as a key of what was computed of it."""
+@dataclass(frozen=True)
+class _CorpusKey:
+    """A corpus, equal to every other whose validation and test splits have the same content."""
 
-    def __init__(self, corpus: Any) -> None:  # noqa: ANN401 - any corpus
-        self.corpus = corpus
-        self._digest = tuple(corpus.fingerprint(split) for split in ("valid", "test"))
+    digests: tuple[str, ...]
+    corpus: Any = field(compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._digest == other._digest
-
-    def __hash__(self) -> int:
-        return hash(self._digest)
+    @classmethod
+    def of(cls, corpus: Any) -> "_CorpusKey":  # noqa: ANN401 - any corpus
+        return cls(tuple(corpus.fingerprint(split) for split in ("valid", "test")), corpus)
 
 
 @lru_cache(maxsize=4)
-def _texts(key: _Key, split: Split) -> tuple[str, ...]:
+def _texts(key: _CorpusKey, split: Split) -> tuple[str, ...]:
     return tuple(moses_texts(texts_of_documents(key.corpus.documents(split))))
 
 
 @lru_cache(maxsize=4)
-def _pool(key: _Key, split: Split) -> ReferencePool:
+def _pool(key: _CorpusKey, split: Split) -> ReferencePool:
     return ReferencePool(_texts(key, split))
 
 
 @lru_cache(maxsize=4)
-def _self_bleu(key: _Key, per_sample: int) -> float:
+def _self_bleu(key: _CorpusKey, per_sample: int) -> float:
     """Self-BLEU-5 of real text: the mean over as many samples of the validation split as it has, at least one."""
     texts = _texts(key, "valid")
     return sample_scores(texts, [], per_sample=min(per_sample, len(texts))).self_bleu[0]
@@ -128,7 +127,7 @@ def measure_generated_trees(row: TrainedRow, *, temperatures: list[float], other
 def measure_boosts(row: TrainedRow, *, relation: str, factors: list[float], tagger: Any, per_sample: int) -> Numbers:  # noqa: ANN401
     """The numbers of `depgen.reporting.measures.BoostedRelation`."""
     found, tags = Numbers(), factory(tagger, Tagger)
-    pools = [_pool(_Key(row.corpus), "test")]
+    pools = [_pool(_CorpusKey.of(row.corpus), "test")]
     for factor in factors:
         boost = {"boost": {relation: float(factor)}} if factor != 1 else {}
         rows = generated_rows(row.job, row.trained, None, options=boost, device=row.options.device, wait=row.wait)
