@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
@@ -21,14 +21,14 @@ from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import BatchedItems, EncodedSplit, TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError
-from depgen.trees.binarization import HEAD, Binarization, binarized, expansions, lifted, lossless_labels
+from depgen.trees.binarization import HEAD, SUBWORD, Binarization, binarized, expansions, lifted, lossless_labels
 from depgen.trees.sentence import Document
 from depgen.trees.tree import check_tree
 
 log = logging.getLogger(__name__)
 
-ROOT, SUBWORD = "ROOT", "subword"
-"""The label of the root, and that of a later piece of a word."""
+ROOT = "ROOT"
+"""The label of the root."""
 PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
 """Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
 IrregularTrees = Literal["lift", "leave_out"]
@@ -214,7 +214,7 @@ class LevelItems:
     levels: Int[np.ndarray, " items"]
     lengths: Int[np.ndarray, " items"]
     tokens: Int[np.ndarray, " items"]
-    weights: Int[np.ndarray, " items"] | None = None
+    weights: Float[np.ndarray, " items"] | None = None
 
     def __getitem__(self, index: int) -> LevelItem:
         level = int(self.levels[index])
@@ -250,8 +250,9 @@ class LevelData(TextData):
     Args:
         corpus: of single sentences; see `depgen.data.sentences.SingleSentences`.
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
-            levels; 1: an item is a sentence, and its level is drawn again in every epoch and weighs as much as all. At
-            validation and test a sentence is read at all levels.
+            levels; 1: an item is a sentence, whose level is drawn again in every epoch. It weighs by the number of the
+            sentence's levels, so that every level of every sentence counts the same. At validation and test a sentence
+            is read at all levels.
         loss_per: what a loss is divided by: `position`, every token that is read, words written before included, as in
             the authors' code; or `written`, the tokens whose placeholders are predicted.
         trees_for: the splits that get trees; all three by default, since texts are scored with their trees.
@@ -345,8 +346,10 @@ class LevelData(TextData):
         drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(found.kept))
         levels = 1 + (drawn * deepest).astype(np.int64)
         rows = found.firsts[found.kept] + levels - 1
-        whole = np.add.reduceat(divisors, found.firsts[:-1])[found.kept]
-        return LevelItems(sentences, found.kept, levels, found.down_to[rows], whole, deepest)
+        # A batch is divided by its own tokens, as with all levels. Batches have levels of like length: if each were
+        # divided by the tokens of its sentences at all levels, one of many short levels would weigh too little.
+        weights = deepest / deepest.mean()
+        return LevelItems(sentences, found.kept, levels, found.down_to[rows], divisors[rows], weights)
 
     def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
         self._check_that_all_are_read(split, self.filled_split(split))

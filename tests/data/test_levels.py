@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.levels import ExpansionVocabulary, LevelData, TreeForm, with_placeholders
+from depgen.data.levels import UNKNOWN_EXPANSION, ExpansionVocabulary, LevelData, TreeForm, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
 from depgen.trees.binarization import expansions
@@ -116,6 +116,19 @@ def test_sentences_of_pieces_are_read_as_the_tree_of_pieces():
     assert batch.words.tolist() == [6]
 
 
+DEEP = Sentence(("a", "b", "c", "d", "e"), (0, 1, 2, 3, 1), ("root", "x", "y", "z", "w"))
+"""The last word climbs from `d` over `c` to `b`: two steps."""
+
+
+def test_labels_that_keep_the_tree_count_words_not_pieces():
+    data = data_of(DEEP, builder=ExpansionVocabulary(SubwordPieces(size=258), lossless=True))
+    assert "w^2" in data.vocabulary.tables["placeholders"]
+    (batch,) = data.val_dataloader()
+    first = data.vocabulary.size - len(data.vocabulary.tables["placeholders"])
+    assert (batch.inputs[batch.is_open] >= first).all()
+    assert (batch.expansions[batch.is_open] != UNKNOWN_EXPANSION).all()
+
+
 def test_a_corpus_without_pieces_has_no_placeholder_for_them():
     assert "subword" not in built([LIKES]).tables["placeholders"]
 
@@ -184,17 +197,28 @@ def test_an_epoch_has_every_level_of_every_sentence_once(loss_per):
 
 
 @pytest.mark.parametrize("loss_per", ["position", "written"])
-def test_a_drawn_level_weighs_as_much_as_all(loss_per):
+def test_a_drawn_level_weighs_by_the_number_of_levels(loss_per):
     data = data_of(levels_per_sentence=1, loss_per=loss_per)
     items, depths = data.training_items(0), [depths_of(each) for each in SENTENCES]
     assert items.places.tolist() == [0, 1, 2, 3]
-    assert items.weights.tolist() == [max(each) for each in depths]
-    whole = [sum(sum(d <= level for d in each) for level in range(1, max(each) + 1)) for each in depths]
-    assert items.tokens.tolist() == (whole if loss_per == "position" else [len(each) for each in depths])
-    assert items.lengths.tolist() == [
-        sum(d <= level for d in each) for each, level in zip(depths, items.levels, strict=True)
-    ]
+    deepest = [max(each) for each in depths]
+    assert items.weights.tolist() == pytest.approx([each / np.mean(deepest) for each in deepest])
+    drawn = list(zip(depths, items.levels, strict=True))
+    read = [sum(d <= level for d in each) for each, level in drawn]
+    assert items.lengths.tolist() == read
+    assert items.tokens.tolist() == (read if loss_per == "position" else [each.count(level) for each, level in drawn])
     assert isinstance(items[0].weight, float)
+
+
+@pytest.mark.parametrize("levels", ["all", 1])
+def test_every_level_has_the_same_share_of_an_epochs_gradient(levels):
+    data = data_of(*[LIKES] * 40, levels_per_sentence=levels, tokens_per_batch=12)
+    shares = np.zeros(3)
+    for epoch in range(20):
+        for batch in data.train_dataloader(epoch):
+            rows = batch.weights / batch.global_tokens
+            np.add.at(shares, np.searchsorted([1, 3, 6], batch.lengths), rows)  # tokens read at the levels of LIKES
+    assert shares == pytest.approx(np.full(3, shares.mean()), rel=0.15)
 
 
 def test_epochs_draw_other_levels_and_the_same_after_a_restart():
