@@ -21,6 +21,8 @@ HEAD = "HEAD"
 """A word's own place in its expansion."""
 CLIMB = "^"
 """Separates a relation from the number of steps that `lossless_labels` adds."""
+SUBWORD = "subword"
+"""The label of a later piece of a word, which hangs on the piece before it."""
 
 
 def lifted(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
@@ -87,12 +89,12 @@ def lossless_labels(
     """Relations from which, with the tree binarised `left-right`, the tree can be restored: see `restored_heads`.
 
     To the relation of a word that hangs on another head now, the number of steps is added that lead in the former tree
-    from the new head up to the dependent before it, such as `advmod^1`.
+    from the new head up to the dependent before it, such as `advmod^1`. In a tree of pieces a word is one step.
 
     Args:
         heads: of a projective tree with one root.
         binarized_heads: of the same tree binarised `left-right`.
-        relations: of each word to its head in `heads`.
+        relations: of each word to its head in `heads`; empty for later pieces of a word.
 
     >>> lossless_labels([2, 4, 4, 0, 4], [2, 4, 2, 0, 4], ["det", "nsubj", "advmod", "root", "obj"])
     ['det', 'nsubj', 'advmod^0', 'root', 'obj']
@@ -102,7 +104,8 @@ def lossless_labels(
         steps, word = 0, int(moved)
         if moved != head:
             while heads[word - 1] != head:
-                word, steps = int(heads[word - 1]), steps + 1
+                steps += relations[word - 1] != ""
+                word = int(heads[word - 1])
         found.append(relation if moved == head else f"{relation}{CLIMB}{steps}")
     return found
 
@@ -114,7 +117,7 @@ def restored_heads(
 
     Args:
         binarized_heads: of a tree that was binarised `left-right`.
-        labels: its labels.
+        labels: its labels, `SUBWORD` for later pieces of a word.
 
     Raises:
         UserError: a label climbs higher than the tree reaches.
@@ -131,10 +134,12 @@ def restored_heads(
             continue
         if not steps.isdecimal():
             raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
-        word = int(found[place])
-        for _ in range(min(int(steps), place) + 1):
-            word = int(found[word - 1]) if 0 < word <= place else 0
-        if not word:
+        word, left = int(found[place]), int(steps) + 1
+        for _ in range(place + 1):  # no path is longer
+            if left and word:
+                left -= labels[word - 1] != SUBWORD
+                word = int(found[word - 1]) if word <= place else 0
+        if left or not word:
             raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
         found[place] = word
     return found, relations

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.binarization import binarized, depths, lifted, lossless_labels, restored_heads
+from depgen.trees.binarization import SUBWORD, binarized, depths, lifted, lossless_labels, restored_heads
 from depgen.trees.pieces import piece_heads
 from depgen.trees.tree_arrays import level_sizes, regular_trees
 from tests import oracles_of_itexp as oracle
@@ -158,9 +158,22 @@ def test_lossless_labels_restore_the_tree(data, heads):
 
 @settings(deadline=None)  # the first call compiles
 @given(st.data(), projective_heads())
+def test_lossless_labels_of_pieces_are_those_of_their_words(data, heads):
+    relations = ["root" if head == 0 else "dep" for head in heads]
+    counts = data.draw(st.lists(st.integers(1, 3), min_size=len(heads), max_size=len(heads)))
+    _, piece_heads, names = oracle.in_pieces(heads, relations, [["piece"] * count for count in counts])
+    found = binarized(piece_heads)
+    labels = lossless_labels(piece_heads, found, ["" if name == SUBWORD else name for name in names])
+    assert list(filter(None, labels)) == lossless_labels(heads, binarized(heads), relations)
+    restored, again = restored_heads(found, [label or SUBWORD for label in labels])
+    assert (restored.tolist(), again) == (piece_heads, names)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(st.data(), projective_heads())
 def test_any_labels_restore_a_tree_or_are_refused(data, heads):
     found = binarized(heads)
-    names = st.sampled_from(["amod", "amod^0", "amod^1", "amod^2", "amod^x", "amod^-1", "amod^", "amod^²"])
+    names = st.sampled_from(["amod", SUBWORD, "amod^0", "amod^1", "amod^2", "amod^x", "amod^-1", "amod^", "amod^²"])
     labels = data.draw(st.lists(names, min_size=len(heads), max_size=len(heads)))
     try:
         restored = restored_heads(found, labels)[0].tolist()
