@@ -148,7 +148,9 @@ class ITEXP(LanguageModel):
         heads: Int[Tensor, "rows length"],
         is_word: Bool[Tensor, "rows length"],
         choose: Callable[[Tensor], Tensor],
-    ) -> tuple[Float[Tensor, "rows length width"], Float[Tensor, "rows length expansions"]]:
+        *,
+        opened: Int[Tensor, " open"] | None = None,
+    ) -> tuple[Float[Tensor, "*places width"], Float[Tensor, "*places expansions"]]:
         """States that words are predicted from, and the scores of expansions, not normalised.
 
         Args:
@@ -156,13 +158,17 @@ class ITEXP(LanguageModel):
             heads: 0-based, -1 = root.
             is_word: False at padding.
             choose: from the scores of expansions to the expansion of each position.
+            opened: the places of the flat batch that are predicted; None: all, [rows length].
         """
         scores: list[Tensor] = []
+
+        def predicted(hidden: Tensor) -> Tensor:
+            return hidden if opened is None else hidden.flatten(0, 1)[opened]
 
         def after_layer(layer: int, hidden: Tensor) -> Tensor:
             if layer != self.expansion_layer:
                 return hidden
-            scores.append(self.expansion_output(hidden))
+            scores.append(self.expansion_output(predicted(hidden)))
             added: Tensor = self.expansion_embedding(choose(scores[0]))
             return hidden + added
 
@@ -173,7 +179,7 @@ class ITEXP(LanguageModel):
             after_layer=after_layer,
             score_function=self._seen_alone(heads),
         )
-        states: Tensor = self.transform(output.hidden)
+        states: Tensor = self.transform(predicted(output.hidden))
         return states, scores[0]
 
     def _seen_alone(self, heads: Int[Tensor, "rows length"]) -> ScoreFunction | None:
@@ -196,11 +202,11 @@ class ITEXP(LanguageModel):
             batch: sentences at levels.
             restricted: normalise without what is never written (D4).
         """
-        states, scores = self.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
-        weight, bias = self.outputs(batch.eos, restricted=restricted)
-        states, scores, targets, expansions = (
-            each.flatten(0, 1)[batch.opened] for each in (states, scores, batch.targets, batch.expansions)
+        states, scores = self.encode(
+            batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions, opened=batch.opened
         )
+        weight, bias = self.outputs(batch.eos, restricted=restricted)
+        targets, expansions = (each.flatten()[batch.opened] for each in (batch.targets, batch.expansions))
         words = word_log_probs(states, weight, bias, targets)
         patterns = self.expansion_log_probs(scores, restricted=restricted)
         joint = words + patterns.gather(1, expansions[:, None])[:, 0]
