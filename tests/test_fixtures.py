@@ -113,7 +113,7 @@ def common(place, kind):
 INTERRUPTED = {
     "dmlm": ("first_phase", "second_phase"),
     "awd_lstm": ("averaging",),
-    **dict.fromkeys(("transformer", "dm_gpt2", "adclm", "udgn", "similarity"), ("interrupted",)),
+    **dict.fromkeys(("transformer", "dm_gpt2", "adclm", "itexp", "udgn", "similarity"), ("interrupted",)),
 }
 
 
