@@ -1,7 +1,11 @@
-"""Two threads, where a goal is of two cores; all other benchmarks have one."""
+"""An option of benchmarks, and two threads, where a goal is of two cores; all other benchmarks have one."""
 
 import pytest
 import torch
+
+
+def pytest_addoption(parser):
+    parser.addoption("--sentences", type=int, help="of bench_levels; by default 32, and 8,000 on a GPU")
 
 
 @pytest.fixture
