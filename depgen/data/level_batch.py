@@ -1,7 +1,8 @@
 """Batches of sentences at the levels of their trees; see `depgen.data.levels`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch
 from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
+from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
@@ -61,6 +63,32 @@ class LevelBatch(Batch):
     def is_word(self) -> Bool[Tensor, "rows length"]:
         """True at tokens, False at padding."""
         return mask_of(self.lengths, self.inputs.shape[1], device=self.inputs.device)
+
+    def select(self, rows: Int[Tensor, " some"]) -> "LevelBatch":
+        """Some of the rows, whose numbers lie on the CPU, padded to the longest of them."""
+        there, lengths = rows.to(self.inputs.device), self.lengths[rows]
+        longest = int(lengths.max())
+        tokens = {name: getattr(self, name)[there, :longest] for name in _BY_TOKEN}
+        return replace(
+            self, **tokens, lengths=lengths, opened=tokens["is_open"].flatten().nonzero()[:, 0],
+            weights=self.weights[there], places=self.places[rows, :longest], sentences=self.sentences[rows],
+        )  # fmt: skip
+
+    def parts(self, tokens: int) -> Iterator[tuple[Int[Tensor, " some"], "LevelBatch"]]:
+        """Rows of like length as batches, with their numbers; each batch has at most so many tokens, or a single row.
+
+        All levels of a sentence padded to its last one are twice as many tokens as they have.
+
+        Args:
+            tokens: the budget of a batch, padding included.
+        """
+        order = self.lengths.argsort(stable=True)
+        starts = budget_starts(self.lengths[order].tolist(), tokens)
+        for start, end in pairwise([*starts, len(order)]):
+            yield order[start:end], self.select(order[start:end])
+
+
+_BY_TOKEN = ("inputs", "targets", "heads", "expansions", "is_open")
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,9 @@ from depgen.training.hyper_parameters import factory
 
 log = logging.getLogger(__name__)
 
+TOKENS_AT_ONCE = 4096
+"""Tokens that are encoded together when texts are scored, padding included."""
+
 
 class ITEXP(LanguageModel):
     """Writes a sentence and its dependency tree from the root down, all words of a level in parallel.
@@ -213,8 +216,14 @@ class ITEXP(LanguageModel):
         return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def forward(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
-        """See `joint_log_probs`."""
-        return self.joint_log_probs(batch)
+        """See `joint_log_probs`; rows of like length are encoded together."""
+        found: Tensor | None = None
+        for rows, part in batch.parts(TOKENS_AT_ONCE):
+            log_probs = self.joint_log_probs(part)
+            found = log_probs.new_zeros(batch.inputs.shape) if found is None else found
+            found[rows.to(found.device), : log_probs.shape[1]] = log_probs
+        assert found is not None, "a batch has a row"
+        return found
 
     def outputs(self, eos: int, *, restricted: bool) -> tuple[Tensor, Tensor]:
         """Output matrix and bias; restricted, those of words alone, `<eos>` excluded by its bias."""

@@ -78,7 +78,8 @@ OPTIONS = [{}, {"expansion_layer": 0}, {"attention": "ancestors"}, {"attention":
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @torch.no_grad()
-def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options):
+def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options, monkeypatch):
+    monkeypatch.setattr("depgen.models.itexp.TOKENS_AT_ONCE", 20)  # several parts of several rows
     model = small(FULL, **options)
     batch = batch_of_trees(*TREES)
     found = model.item_scores(batch)
