@@ -38,10 +38,10 @@ def test_combinations_are_the_likeliest_of_all(places, kept, count, seed):
     choices, sums = likeliest_combinations(scores, count)
     assert choices.shape == (2, count, places)
     for row in range(2):
-        every = sorted((
+        every = sorted(
             (-sum(float(scores[row, k, choice]) for k, choice in enumerate(each)), each)
             for each in itertools.product(range(kept), repeat=places)
-        ))  # fmt: skip
+        )  # fmt: skip
         expected = [(-value, each) for value, each in every if value < math.inf][:count]
         found = [(float(value), tuple(each.tolist())) for value, each in zip(sums[row], choices[row], strict=True)]
         assert [each for _, each in found[: len(expected)]] == [each for _, each in expected]

@@ -231,7 +231,7 @@ def grown(row, given, kept):
 def test_texts_are_continued_and_gaps_are_filled(written, tmp_path, monkeypatch):
     rows, _ = written("--max_new_tokens", "6")
     monkeypatch.setattr("depgen.evaluation.text.given_text.parser_named", lambda name: KnownTrees(rows))
-    first, second = (row for row in rows if len(row["text"].split()) == 3 and "cut" not in row["structure"])[:2]
+    first, second = [row for row in rows if len(row["text"].split()) == 3 and "cut" not in row["structure"]][:2]
     path, (a, b, c) = tmp_path / "prompts.txt", second["text"].split()
     path.write_text(f"{first['text']}\n{a} _ {b} {c}\n")
     for options in (("--temperature", "2"), ("--beam_size", "5")):

@@ -1,7 +1,6 @@
 """What iterative expansion writes: the authors' expansions of written words, the limits, and what texts lack."""
 
 import math
-from collections import Counter
 
 import pytest
 import torch
@@ -9,7 +8,7 @@ import torch
 from depgen.decoding.levels import ExpansionOptions
 from depgen.decoding.skeletons import GivenTree
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import FULL, network_scores, small
+from tests.invented_levels import FULL, expansion_of, network_scores, small
 
 LEAF = ((), ())
 
@@ -75,32 +74,26 @@ def test_greedy_texts_follow_from_their_expansions(drawn):
     assert deep >= 2
 
 
+@pytest.mark.parametrize("drawn", [True, False])
 @torch.no_grad()
-def test_expansions_of_written_words_are_drawn_by_their_probabilities():
-    model = small(FULL, expansion_layer=0, written_expansions="drawn")
-    with torch.no_grad():
-        model.expansion_output.bias[1] = model.backbone.output_bias[FULL.unk] = -1e9
-        model.expansion_embedding.weight *= 5
-    patterns_of, words_of = network_scores(model, FULL)
-    (first,) = words_of(["[ROOT]"], [-1], [((), ("right",))])
-    word = max(first, key=first.get)
-    inputs, heads = [word, "[right]"], [-1, 0]
-    above, _ = patterns_of(inputs, heads)
-    expected = Counter()
-    for pattern, value in above.items():
-        for second, of_word in words_of(inputs, heads, [pattern, LEAF])[1].items():
-            expected[second] += math.exp(value + of_word)
-    assert sum(expected.values()) == pytest.approx(1, abs=1e-9)
-    structure = [GivenTree((FULL.pieces(word)[0], -1), (0, 1), ("root", "right"), (), "a text")]
-    texts = model.generate(
-        [[]], vocabulary=FULL, options=ExpansionOptions(levels=2), seeds=range(4000), number=4000, max_new_tokens=9,
-        structure=structure, batch_size=4000,
+def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn):
+    model, seen = small(FULL, written_expansions="drawn" if drawn else "padding"), []
+    patterns_of, _ = network_scores(model, FULL)
+    above, _ = patterns_of(["b", "[right]"], [-1, 0])
+    model.expansion_embedding.register_forward_hook(lambda module, arguments, output: seen.append(arguments[0]))
+    model.generate(
+        [[]], vocabulary=FULL, options=ExpansionOptions(levels=2, temperature=9.0), seeds=range(4000), number=4000, max_new_tokens=9,
+        structure=[GivenTree((FULL.pieces("b")[0], -1), (0, 1), ("root", "right"), (), "a text")], batch_size=4000,
     )  # fmt: skip
-    counts = Counter(FULL.types[text.ids[1]] for text in texts)
-    padded = words_of(inputs, heads, [None, LEAF])[1]
-    for second, share in expected.items():
-        assert abs(counts[second] - 4000 * share) < 5 * math.sqrt(4000 * share * (1 - share)) + 1e-9, second
-    assert max(abs(math.exp(padded[second]) - share) for second, share in expected.items()) > 0.02
+    assert [each.shape[1] for each in seen] == [1, 2]
+    assert (seen[1][:, 1] == FULL.tables["expansions"].index(["HEAD"])).all()
+    counts = seen[1][:, 0].bincount(minlength=11) / 4000
+    rows = [expansion_of(pattern) for pattern in above]
+    shares = oracle.renormalised([math.exp(value / 9) for value in above.values()])
+    expected = torch.zeros(11)
+    expected[[FULL.tables["expansions"].index(row) for row in rows]] = torch.tensor(shares)
+    torch.testing.assert_close(counts, expected if drawn else torch.eye(11)[0], atol=0.035, rtol=0)
+    assert not drawn or expected.max() < 0.7
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------
@@ -137,7 +130,7 @@ def test_a_text_says_what_it_lacks_and_that_it_was_cut(caplog):
     assert text.structure["lacks"] == ("min_tokens 2",)
     model = small(FULL)
     with torch.no_grad():
-        model.expansion_output.bias[2] += 3  # leaves
+        model.expansion_output.bias[2] += 8  # leaves
     cut = written(model, 40, 3)
     assert {text.structure.get("cut", False) for text in cut} == {True, False}
     assert f"{sum('cut' in text.structure for text in cut)} of 40 texts were cut" in caplog.text
