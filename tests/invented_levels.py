@@ -1,5 +1,6 @@
 """Sentences with trees, and what writes them level by level."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -57,9 +58,10 @@ def beginning(texts, *, words=0, required=0):
     one = torch.zeros(texts, 1, dtype=torch.int64)
     return Growing(
         texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one,
-        is_open=one == 0,
+        given=one - 1, is_open=one == 0,
         lengths=torch.ones(texts, dtype=torch.int64), log_probs=torch.zeros(texts, dtype=torch.float64),
         missing=torch.ones(texts, words, dtype=torch.bool), lacks=torch.ones(texts, required, dtype=torch.bool),
+        trees=torch.zeros(texts, dtype=torch.int64), cut=torch.zeros(texts, dtype=torch.bool),
     )  # fmt: skip
 
 
@@ -115,3 +117,40 @@ def sentence_of(heads, words="abcd"):
 def batch_of_trees(*trees, vocabulary=FULL, levels=None):
     """Sentences with these trees at all their levels, or at some."""
     return collate_levels(ItemBatch([LevelItem(sentence_of(heads), levels) for heads in trees], 1, vocabulary))
+
+
+def logarithm(share):
+    return math.log(share) if share else -math.inf
+
+
+def network_scores(model, vocabulary):
+    """The scores of one level by a single row without padding, as the slow version wants them."""
+    numbers = {each: k for k, each in enumerate(vocabulary.types)}
+    rows = [tuple(row) for row in vocabulary.tables["expansions"]]
+    named = {row: k for k, row in enumerate(rows)}
+    kept = [k for k, name in enumerate(vocabulary.types) if name[0] != "[" and name != "<eos>"]
+
+    def states(inputs, heads, patterns):
+        ids = torch.tensor([[numbers[each] for each in inputs]])
+        chosen = [0 if each is None else named[(*each[0], "HEAD", *each[1])] for each in patterns]  # 0: padding
+        found = model.encode(
+            ids, torch.tensor([heads]), torch.ones_like(ids, dtype=torch.bool), lambda _: torch.tensor([chosen])
+        )
+        return [each[0] for each in found]
+
+    def patterns_of(inputs, heads):
+        _, scores = states(inputs, heads, [None] * len(inputs))
+        shares = [oracle.softmax(row[1:].tolist()) for row in scores]
+        return [
+            {(row[: row.index("HEAD")], row[row.index("HEAD") + 1 :]): logarithm(p)
+             for row, p in zip(rows[1:], each, strict=True) if "HEAD" in row}
+            for each in shares
+        ]  # fmt: skip
+
+    def words_of(inputs, heads, patterns):
+        hidden, _ = states(inputs, heads, patterns)
+        logits = hidden @ model.backbone.output_weight.T + model.backbone.output_bias
+        shares = [oracle.softmax(row[kept].tolist()) for row in logits]
+        return [{vocabulary.types[k]: logarithm(p) for k, p in zip(kept, each, strict=True)} for each in shares]
+
+    return patterns_of, words_of

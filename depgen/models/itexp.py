@@ -26,11 +26,13 @@ Deviations, numbered
     D7. Subwords are byte-level BPE; the authors have subword-nmt. The dependents of a word at its left hang on its
         first piece, as in the authors' code; the paper has all on the last.
     D8. Texts end at limits of levels and tokens; the authors' code has none.
+    D9. Beam search across levels, which the paper leaves to future work, and texts around given words are ours; see
+        `depgen.decoding.level_search` and `depgen.decoding.skeletons`.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -44,27 +46,19 @@ from torchmetrics import Metric
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import LevelBatch, collate_levels
-from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, sentence_item
+from depgen.data.levels import PAD_EXPANSION, TreeForm, sentence_item
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
-from depgen.decoding.levels import (
-    ExpansionOptions,
-    Growing,
-    Patterns,
-    brings,
-    chosen_expansions,
-    chosen_words,
-    drawn_expansions,
-    expanded,
-)
-from depgen.decoding.skeletons import Skeleton, at_level, read_skeletons, skeleton_of
+from depgen.decoding.level_search import searched_texts
+from depgen.decoding.level_writing import Choose, LevelWriter, sampled_texts
+from depgen.decoding.levels import ExpansionOptions, Growing, Patterns
+from depgen.decoding.skeletons import GivenTree, given_tree, given_words, read_skeletons
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.lengths import mask_of
-from depgen.nn.precise import precise, sum_type
+from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
-from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
 
 log = logging.getLogger(__name__)
@@ -315,87 +309,145 @@ class ITEXP(LanguageModel):
         number: int = 1,
         batch_size: int = 64,
         progress: bool = False,
+        structure: Sequence[GivenTree | None] | None = None,
     ) -> list[Generated]:
         """Texts with the heads and relations of their trees (section 3.3); see `depgen.decoding.generation.Writer`.
 
-        A text that would have more than `max_new_tokens` gets no more dependents at that level. How many were cut so is
-        logged, and how many lack what they are to have.
+        A text that would have more than `max_new_tokens` new ones gets no more dependents at that level. How many were
+        cut so is logged, and how many lack what they are to have; `cut` and `lacks` of the structure say which. A text
+        that is continued has the tokens after the prompt, one with other gaps all tokens; the log-probability is that
+        of the whole text and its tree.
+
+        Args:
+            prompts: tokens of each; none where a text begins from nothing.
+            vocabulary: the run's.
+            options: see `ExpansionOptions`.
+            seeds: of all texts.
+            max_new_tokens: of a text.
+            number: texts of each prompt.
+            batch_size: texts, or hypotheses, at once.
+            progress: show a progress bar.
+            structure: the tree of each prompt; None without any.
 
         Raises:
-            UserError: a prompt is given, an option names what the vocabulary lacks, or `min_tokens` is too large.
+            UserError: a prompt has no tree, an option names what the vocabulary lacks, or `min_tokens` is too large.
         """
-        if any(prompts):
-            raise UserError("ITEXP writes whole sentences from their root: leave out prompts.")
-        patterns = Patterns.of(
-            list(map(list, vocabulary.tables["expansions"])),
-            list(map(str, vocabulary.tables["placeholders"])),
-            options,
-            device=self.device,
-        )
-        wanted = list(dict.fromkeys(_word_id(word, vocabulary) for word in options.words))
-        most, cut, lacking = min(max_new_tokens, self.longest_scored or max_new_tokens), 0, 0
-        if options.min_tokens > most:
-            raise UserError(f"min_tokens: expected at most the {most} tokens of a text, found {options.min_tokens}.")
-        skeletons = self._skeletons(vocabulary, options, most)
-        texts: dict[int, Generated] = {}
-        with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
-            for first in range(0, len(seeds), batch_size):
-                state = self._beginning(seeds[first : first + batch_size], first, wanted, options)
-                writer = _LevelWriter(self, vocabulary, options, patterns, wanted, most, skeletons)
-                for text, generated in writer.run(state):
-                    texts[text] = generated
-                    advance(1)
-                cut, lacking = cut + len(writer.cut), lacking + writer.lacking
-        if cut:
-            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
-        if lacking:
+        trees = self._given(prompts, structure, vocabulary, options)
+        writer = self._writer(vocabulary, options, max_new_tokens, trees)
+        if options.skeletons is not None:  # in turn
+            groups = [text % len(trees) for text in range(len(seeds))]
+        else:
+            groups = [text // number for text in range(len(seeds))]
+        write = sampled_texts if options.beam_size is None else searched_texts
+        found = write(writer, groups, seeds, batch_size=batch_size, device=self.device, progress=progress)
+        self._say_what_falls_short(found, writer, options)
+        if structure is None:
+            return found
+        given = [structure[text // number] for text in range(len(found))]
+        return [
+            replace(text, ids=text.ids[len(tree.tokens) :]) if tree is not None and tree.continues else text
+            for text, tree in zip(found, given, strict=True)
+        ]
+
+    @staticmethod
+    def _say_what_falls_short(texts: Sequence[Generated], writer: LevelWriter, options: ExpansionOptions) -> None:
+        if cut := sum("cut" in each.structure for each in texts):
+            most = min(writer.most, writer.longest)
+            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(texts), most, options.levels)
+        if lacking := sum("lacks" in each.structure for each in texts):
             log.warning(
-                "%d of %d texts lack a relation, a word or tokens that they are to have: allow more levels, tokens or "
-                "relations",
-                lacking, len(seeds),
+                "%d of %d texts lack a relation, a word or tokens that they are to have, which `lacks` of their "
+                "structure names: allow more levels, tokens or relations",
+                lacking, len(texts),
             )  # fmt: skip
-        return [texts[text] for text in range(len(seeds))]
 
-    def _skeletons(self, vocabulary: Vocabulary, options: ExpansionOptions, most: int) -> list[Skeleton]:
-        """The given trees; none by default.
+    def _given(
+        self,
+        prompts: Sequence[Sequence[int]],
+        structure: Sequence[GivenTree | None] | None,
+        vocabulary: Vocabulary,
+        options: ExpansionOptions,
+    ) -> list[GivenTree]:
+        """The given trees: of prompts, or of a file; none by default.
 
         Raises:
-            UserError: the file has none, or one is beyond the limits of levels and tokens.
+            UserError: prompts have no trees, or there are skeletons too.
         """
+        trees = [None] * len(prompts) if structure is None else list(structure)
+        if any(len(prompt) and tree is None for prompt, tree in zip(prompts, trees, strict=True)):
+            raise UserError("ITEXP continues texts with their trees: give structure, the tree of each prompt.")
         if options.skeletons is None:
-            return []
-        form = TreeForm.of(vocabulary)
-        rows = {tuple(map(str, row)): number for number, row in enumerate(vocabulary.tables["expansions"])}
+            empty = GivenTree((), (), (), (), "a text from nothing")
+            return [each or empty for each in trees] if any(trees) else []
+        if any(trees):
+            raise UserError("Prompts and skeletons both give texts their trees: leave out one of them.")
         found = [
-            skeleton_of(each, rows, form.written, lambda word: _word_id(word, vocabulary))
-            for each in read_skeletons(options.skeletons)
+            given_tree(each, vocabulary.pieces, unknown=vocabulary.unk, name=f"{options.skeletons}: sentence {number}")
+            for number, each in enumerate(read_skeletons(options.skeletons), start=1)
         ]
         if not found:
             raise UserError(f"{options.skeletons}: expected a tree or more, found none.")
-        for number, each in enumerate(found, start=1):
-            if len(each.depths) > most or each.depths.max() > options.levels:
-                raise UserError(
-                    f"{options.skeletons}: sentence {number} has {len(each.depths)} words and {each.depths.max()} "
-                    f"levels, but texts have at most {most} and {options.levels}: set max_new_tokens and levels."
-                )
         return found
 
-    def _beginning(self, seeds: Sequence[int], first: int, wanted: Sequence[int], options: ExpansionOptions) -> Growing:
-        """The placeholder of the root in each text."""
-        rows, device = len(seeds), self.device
-        one = torch.zeros(rows, 1, dtype=torch.int64, device=device)
-        return Growing(
-            texts=torch.arange(first, first + rows, device=device),
-            seeds=torch.tensor(list(seeds), device=device),
-            tokens=one,
-            heads=one - 1,
-            labels=one,  # the first placeholder is the root's
-            is_open=one == 0,
-            lengths=torch.ones(rows, dtype=torch.int64, device=device),
-            log_probs=torch.zeros(rows, dtype=sum_type(device), device=device),
-            missing=torch.ones(rows, len(wanted), dtype=torch.bool, device=device),
-            lacks=torch.ones(rows, len(options.require), dtype=torch.bool, device=device),
+    def _writer(
+        self, vocabulary: Vocabulary, options: ExpansionOptions, most: int, trees: Sequence[GivenTree]
+    ) -> LevelWriter:
+        """What writes texts with these options.
+
+        Raises:
+            UserError: an option names what the vocabulary lacks, or a text does not fit into its limits.
+        """
+        rows, labels = (
+            list(map(list, vocabulary.tables["expansions"])),
+            list(map(str, vocabulary.tables["placeholders"])),
         )
+        patterns = Patterns.of(rows, labels, options, device=self.device)
+        longest = self.longest_scored or most
+        for tree in trees:
+            new = 0 if options.skeletons is None else most
+            if len(tree.tokens) > (new or longest):
+                raise UserError(
+                    f"{tree.name} has {len(tree.tokens)} tokens, but texts have at most {new or longest}: set "
+                    f"{'max_new_tokens' if new else 'model.init_args.max_length when training'}."
+                )
+        if options.min_tokens > min(most, longest) and not trees:
+            raise UserError(
+                f"min_tokens: expected at most the {min(most, longest)} tokens of a text, found {options.min_tokens}."
+            )
+        if options.beam_size is not None and self.written_expansions == "drawn":
+            raise UserError("A beam draws nothing, but this run has written_expansions: drawn: leave out beam_size.")
+        given = given_words(
+            trees, rows, (patterns.before > -torch.inf).tolist(), TreeForm.of(vocabulary).written,
+            levels=options.levels, device=self.device,
+        ) if trees else None  # fmt: skip
+        return LevelWriter(
+            lambda state, choose: self._scored_level(state, choose, vocabulary.eos),
+            options,
+            patterns,
+            labels,
+            lambda token: vocabulary.decode([token]),
+            list(dict.fromkeys(_word_id(word, vocabulary) for word in options.words)),
+            most,
+            longest,
+            vocabulary.unk,
+            given,
+            self.written_expansions == "drawn",
+        )
+
+    def _scored_level(self, state: Growing, choose: Choose, eos: int) -> Float[Tensor, "places vocab"]:
+        """The log-probabilities of words at the placeholders; `choose` gets those of expansions."""
+        first = len(self.backbone.output_weight) - self.hparams["placeholders"]
+        inputs = torch.where(state.is_open, state.labels + first, state.tokens)
+
+        def expansions(scores: Tensor) -> Tensor:
+            chosen = choose(self.expansion_log_probs(scores, restricted=True))
+            drawn = self.written_expansions == "drawn"
+            return chosen if drawn else chosen.masked_fill(~state.is_open, PAD_EXPANSION)
+
+        is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)
+        states, _ = self.encode(inputs, state.heads, is_word, expansions)
+        weight, bias = self.outputs(eos, restricted=True)
+        return log_softmax_over_vocabulary(states[state.is_open], weight, bias)
 
 
 def ancestors(heads: Int[Tensor, "rows length"]) -> Bool[Tensor, "rows length length"]:
@@ -426,115 +478,3 @@ def _word_id(word: str, vocabulary: Vocabulary) -> int:
     if len(pieces) != 1 or pieces[0] == vocabulary.unk:
         raise UserError(f"words: expected words that are one token of this run's vocabulary, found {word!r}.")
     return pieces[0]
-
-
-@dataclass
-class _LevelWriter:
-    """Writes the levels of some texts."""
-
-    model: ITEXP
-    vocabulary: Vocabulary
-    options: ExpansionOptions
-    patterns: Patterns
-    wanted: Sequence[int]
-    most: int
-    skeletons: Sequence[Skeleton]
-    cut: set[int] = field(default_factory=set)
-    lacking: int = 0
-    traces: dict[int, list[str]] = field(default_factory=dict)
-
-    def run(self, state: Growing) -> Iterator[tuple[int, Generated]]:
-        """Each text when it is finished."""
-        for level in range(1, self.options.levels + 1):
-            if self.options.trace:
-                self._trace(state)
-            state, chosen = self._written(state, level)
-            state = expanded(state, chosen, self.patterns)
-            grows = state.is_open.any(1)
-            for row in (~grows).nonzero()[:, 0].tolist():
-                yield self._finished(state, row)
-            state = state.select(grows.nonzero()[:, 0])
-            if not len(state.texts):
-                return
-
-    def _finished(self, state: Growing, row: int) -> tuple[int, Generated]:
-        text, length = int(state.texts[row]), int(state.lengths[row])
-        lacks = state.missing[row].any() or state.lacks[row].any() or length < self.options.min_tokens
-        self.lacking += bool(lacks)
-        labels = [str(self.vocabulary.tables["placeholders"][k]) for k in state.labels[row, :length].tolist()]
-        structure: dict[str, Any] = {
-            "heads": tuple(head + 1 for head in state.heads[row, :length].tolist()),
-            "relations": tuple("root" if each == ROOT else each for each in labels),
-        }
-        if self.options.trace:
-            structure["levels"] = tuple(self.traces.pop(text))
-        return text, Generated(state.tokens[row, :length].tolist(), structure, float(state.log_probs[row]))
-
-    def _written(self, state: Growing, level: int) -> tuple[Growing, Tensor]:
-        """The texts with words in place of their placeholders, and the expansions of these."""
-        model, placeholders = self.model, self.model.hparams["placeholders"]
-        first = len(model.backbone.output_weight) - placeholders
-        inputs = torch.where(state.is_open, state.labels + first, state.tokens)
-        is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)
-        found: list[Tensor] = []
-        given = None
-        if self.skeletons:
-            trees = [self.skeletons[text % len(self.skeletons)] for text in state.texts.tolist()]
-            given = at_level(trees, level, inputs.shape[1], device=inputs.device)
-
-        def choose(scores: Tensor) -> Tensor:
-            log_probs = model.expansion_log_probs(scores, restricted=True)
-            if given is None:
-                chosen, cut = chosen_expansions(
-                    log_probs, state, self.patterns, self.options, level=level, most=self.most
-                )
-                self.cut.update(state.texts[cut].tolist())
-            else:
-                chosen = given[0].where(state.is_open, self.patterns.leaf)
-            found.extend((log_probs, chosen))
-            if model.written_expansions == "padding":
-                return chosen.masked_fill(~state.is_open, PAD_EXPANSION)
-            return self._drawn_everywhere(log_probs, chosen, state, level)
-
-        states, _ = model.encode(inputs, state.heads, is_word, choose)
-        patterns, chosen = found
-        weight, bias = model.outputs(self.vocabulary.eos, restricted=True)
-        log_probs = log_softmax_over_vocabulary(states[state.is_open], weight, bias)
-        unknown = torch.tensor([self.vocabulary.unk], device=log_probs.device)
-        known = log_probs.index_fill(1, unknown, -torch.inf) if self.vocabulary.unk >= 0 else log_probs
-        grows = (self.patterns.left + self.patterns.right)[chosen] * state.is_open
-        words, missing = chosen_words(known, state, self.options, self.wanted, level=level, last=grows.sum(1) == 0)
-        if given is not None:
-            fixed = given[1][state.is_open]
-            words = torch.where(fixed >= 0, fixed, words)
-        joint = (
-            log_probs.gather(1, words[:, None])[:, 0]
-            + patterns[state.is_open].gather(1, chosen[state.is_open][:, None])[:, 0]
-        )
-        rows = state.is_open.nonzero()[:, 0]
-        log_prob = state.log_probs.index_add(0, rows, joint.to(state.log_probs.dtype))
-        tokens = state.tokens.masked_scatter(state.is_open, words)
-        lacks = state.lacks & ~brings(chosen, state, self.patterns)
-        return replace(state, tokens=tokens, log_probs=log_prob, missing=missing, lacks=lacks), chosen
-
-    def _drawn_everywhere(self, log_probs: Tensor, chosen: Tensor, state: Growing, level: int) -> Tensor:
-        """The authors' expansions of written positions (D1), which are drawn there too."""
-        everywhere = replace(state, is_open=mask_of(state.lengths, state.tokens.shape[1], device=chosen.device))
-        other = drawn_expansions(log_probs, everywhere, self.patterns, self.options, level=level)
-        return torch.where(state.is_open, chosen, other)
-
-    def _trace(self, state: Growing) -> None:
-        """Keep each text's level, placeholders in brackets."""
-        names = self.vocabulary.tables["placeholders"]
-        for row, text in enumerate(state.texts.tolist()):
-            shown = [
-                f"[{names[label]}]" if opened else self.vocabulary.decode([token])
-                for token, label, opened in zip(
-                    *(
-                        each[row, : int(state.lengths[row])].tolist()
-                        for each in (state.tokens, state.labels, state.is_open)
-                    ),
-                    strict=True,
-                )
-            ]
-            self.traces.setdefault(text, []).append(" ".join(shown))

@@ -59,6 +59,18 @@ class Block:
         """Words and tags alone; the columns of the tree are ignored."""
         return Sentence(_column(self, 1), tags=_annotated(_column(self, _TAG_COLUMN[tags])))
 
+    def sentence(self, tags: TagColumn = "xpos") -> Sentence:
+        """Words, tags and the tree.
+
+        Raises:
+            UserError: heads form no tree.
+        """
+        words, tag_column, relations = (_column(self, index) for index in (1, _TAG_COLUMN[tags], 7))
+        heads = _heads(self)
+        if heads is not None:
+            check_tree(heads, self.where, words=words)
+        return Sentence(words, heads, _annotated(relations), _annotated(tag_column))
+
     @property
     def text(self) -> str:
         """The lines as they are in the file, the blank one after them included."""
@@ -154,7 +166,7 @@ def read_conllu(
     """
     open_document: tuple[str, list[Sentence]] | None = None
     for block in read_blocks(path):
-        sentence = _sentence(block, tags)
+        sentence = block.sentence(tags)
         if graphs:
             sentence = replace(sentence, edges=block.edges(empty_nodes=empty_nodes))
         if by_document and (newdoc := block.comment("newdoc")):
@@ -213,14 +225,6 @@ def _add_row(block: Block, number: int, columns: list[str]) -> None:
         raise UserError(
             f"{block.path}:{number}: expected a token number, a range or an empty node, found {identifier:.40}"
         )
-
-
-def _sentence(block: Block, tags: TagColumn) -> Sentence:
-    words, tag_column, relations = (_column(block, index) for index in (1, _TAG_COLUMN[tags], 7))
-    heads = _heads(block)
-    if heads is not None:
-        check_tree(heads, block.where, words=words)
-    return Sentence(words, heads, _annotated(relations), _annotated(tag_column))
 
 
 def _column(block: Block, index: int) -> tuple[str, ...]:

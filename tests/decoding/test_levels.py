@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import collate_levels
-from depgen.decoding.levels import (
-    ExpansionOptions,
-    Growing,
-    Patterns,
-    chosen_expansions,
-    chosen_words,
-    drawn_expansions,
-    expanded,
-)
+from depgen.decoding.level_choices import Room, chosen_expansions, chosen_words, drawn_expansions
+from depgen.decoding.levels import ExpansionOptions, Growing, Patterns, expanded
 from depgen.errors import UserError
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import ROWS, beginning, built, expansion_of, item_of, trees, written_levels
@@ -192,13 +185,17 @@ def opened(texts, length, *, seed=0, **wishes):
     columns = torch.arange(length + 1)
     shape = (texts, length + 1)
     state.tokens, state.heads, state.labels = (torch.zeros(shape, dtype=torch.int64) for _ in range(3))
+    state.given = state.tokens - 1
     state.is_open = (columns > 0) & (columns < lengths[:, None])
     state.lengths, state.seeds = lengths, torch.arange(texts) + seed
     return state
 
 
 def chosen_of(state, scores, *, level=1, most=100, **options):
-    return chosen_expansions(scores, state, patterns_of(**options), ExpansionOptions(**options), level=level, most=most)
+    patterns = patterns_of(**options)
+    room = Room.of(state, patterns, None, level=level, most=most, longest=most)
+    chosen, _, cut = chosen_expansions(scores, state, patterns, ExpansionOptions(**options), level=level, room=room)
+    return chosen, cut
 
 
 def scores_for(state, rows=ROWS, seed=1):

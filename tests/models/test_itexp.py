@@ -18,7 +18,7 @@ from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.models.itexp import ITEXP, ancestors
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import FULL, TREES, batch_of_trees, sentence_of, small
+from tests.invented_levels import FULL, TREES, batch_of_trees, network_scores, sentence_of, small
 
 
 def test_the_papers_size_has_96_million_parameters():
@@ -34,43 +34,6 @@ def test_the_papers_size_has_96_million_parameters():
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------
-
-
-def logarithm(share):
-    return math.log(share) if share else -math.inf
-
-
-def network_scores(model, vocabulary):
-    """The scores of one level by a single row without padding, as the slow version wants them."""
-    numbers = {each: k for k, each in enumerate(vocabulary.types)}
-    rows = [tuple(row) for row in vocabulary.tables["expansions"]]
-    named = {row: k for k, row in enumerate(rows)}
-    kept = [k for k, name in enumerate(vocabulary.types) if name[0] != "[" and name != "<eos>"]
-
-    def states(inputs, heads, patterns):
-        ids = torch.tensor([[numbers[each] for each in inputs]])
-        chosen = [0 if each is None else named[(*each[0], "HEAD", *each[1])] for each in patterns]
-        found = model.encode(
-            ids, torch.tensor([heads]), torch.ones_like(ids, dtype=torch.bool), lambda _: torch.tensor([chosen])
-        )
-        return [each[0] for each in found]
-
-    def patterns_of(inputs, heads):
-        _, scores = states(inputs, heads, [None] * len(inputs))
-        shares = [oracle.softmax(row[1:].tolist()) for row in scores]
-        return [
-            {(row[: row.index("HEAD")], row[row.index("HEAD") + 1 :]): logarithm(p)
-             for row, p in zip(rows[1:], each, strict=True) if "HEAD" in row}
-            for each in shares
-        ]  # fmt: skip
-
-    def words_of(inputs, heads, patterns):
-        hidden, _ = states(inputs, heads, patterns)
-        logits = hidden @ model.backbone.output_weight.T + model.backbone.output_bias
-        shares = [oracle.softmax(row[kept].tolist()) for row in logits]
-        return [{vocabulary.types[k]: logarithm(p) for k, p in zip(kept, each, strict=True)} for each in shares]
-
-    return patterns_of, words_of
 
 
 OPTIONS = [{}, {"expansion_layer": 0}, {"attention": "ancestors"}, {"attention": "semi"}]

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -145,17 +147,17 @@ def test_words_and_lengths_are_kept(run, written):
     system = load_run(str(run), device="cpu")
     words = [each for each in system.tokenizer.types if each.isalpha()][:2]
     rows, said = written("--words", json.dumps(words))
-    lacking = sum(not {*words} <= {*row["text"].split()} for row in rows)
-    assert lacking <= 2  # those at the limit of tokens
-    assert (f"{lacking} of 40 texts lack" in said) == (lacking > 0)
+    assert all({*words} <= {*row["text"].split()} for row in rows)
+    assert "lack" not in said
     rows, said = written("--min_tokens", "7")
     assert all(len(row["text"].split()) >= 7 for row in rows)
     assert "lack" not in said
 
 
 def test_texts_that_lack_what_they_are_to_have_are_counted(written, relation):
-    _, said = written("--require", f'["{relation}"]', "--levels", "1")
+    rows, said = written("--require", f'["{relation}"]', "--levels", "1")
     assert "40 of 40 texts lack" in said
+    assert all(row["structure"]["lacks"] == [f"require {relation}"] for row in rows)
     _, said = written("--min_tokens", "5", "--levels", "2")
     assert "of 40 texts lack" in said
 
@@ -185,12 +187,106 @@ def test_a_relation_that_is_misspelt_gets_a_suggestion(refused, relation):
     assert f"Did you mean '{relation}'" in said
 
 
-def test_prompts_and_plain_scores_are_refused(run, tmp_path, capsys):
+def test_plain_scores_are_refused(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("a text\n")
-    for verb in (["score", str(text)], ["generate", "--prompts", str(text)]):
-        assert main([*verb, "--run", str(run), "--device", "cpu"]) == 2
-        assert "ITEXP" in capsys.readouterr().err
+    assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
+    assert "ITEXP" in capsys.readouterr().err
+
+
+def test_the_likeliest_texts_are_searched_for(written):
+    rows, _ = written("--beam_size", "6", number=6)
+    assert [row["log_prob"] for row in rows] == sorted((row["log_prob"] for row in rows), reverse=True)
+    assert len({(row["text"], *row["structure"]["heads"]) for row in rows}) == 6
+    (greedy,), _ = written("--greedy", number=1)
+    (one,), _ = written("--beam_size", "1", number=1)
+    assert one["text"] == greedy["text"]
+
+
+# -- given words ------------------------------------------------------------------------------------------------------
+
+
+class KnownTrees:
+    """Gives words the trees of texts that were written."""
+
+    scheme = "of texts"
+
+    def __init__(self, rows):
+        self.trees = {tuple(row["text"].split()): row["structure"] for row in rows}
+
+    def annotate(self, sentences):
+        found = (self.trees[each.words] for each in sentences)
+        return [
+            replace(each, heads=tuple(tree["heads"]), relations=tuple(tree["relations"]))
+            for each, tree in zip(sentences, found, strict=True)
+        ]
+
+
+def grown(row, given, kept):
+    """Whether the tree over some places of a text is the given one."""
+    number = {place: k for k, place in enumerate(kept, start=1)}
+    return [number.get(row["structure"]["heads"][place] - 1, 0) for place in kept] == given["structure"]["heads"]
+
+
+def test_texts_are_continued_and_gaps_are_filled(written, tmp_path, monkeypatch):
+    rows, _ = written("--max_new_tokens", "6")
+    monkeypatch.setattr("depgen.evaluation.text.given_text.parser_named", lambda name: KnownTrees(rows))
+    first, second = [row for row in rows if len(row["text"].split()) == 3 and "cut" not in row["structure"]][:2]
+    path, (a, b, c) = tmp_path / "prompts.txt", second["text"].split()
+    path.write_text(f"{first['text']}\n{a} _ {b} {c}\n")
+    for options in (("--temperature", "2"), ("--beam_size", "5")):
+        found, _ = written("--prompts", str(path), "--parser", "any", "--max_new_tokens", "5", *options, number=5)
+        assert len(found) == 10
+        for row in found[:5]:
+            assert row["prompt"] == first["text"]
+            assert row["words"] == [*first["text"].split(), *row["text"].split()]
+            assert grown(row, first, range(3))
+            assert len(row["text"].split()) <= 5
+        for row in found[5:]:
+            assert row["prompt"] == f"{a} _ {b} {c}"
+            assert row["words"] == row["text"].split()
+            assert (row["words"][0], *row["words"][-2:]) == (a, b, c)
+            assert grown(row, second, [0, len(row["words"]) - 2, len(row["words"]) - 1])
+        assert len({row["text"] for row in found}) > 3
+        check_tree(found[0]["structure"]["heads"], "text", single_root=True)
+
+
+def test_conllu_gives_prompts_their_trees(run, written, tmp_path, capsys):
+    rows, _ = written("--max_new_tokens", "6")
+    text = next(row for row in rows if len(row["text"].split()) == 3)
+    words, tree = text["text"].split(), text["structure"]
+    lines = conllu(tree["heads"], tree["relations"], [words[0], "_", words[2]]).splitlines()
+    path = tmp_path / "prompts.conllu"
+    path.write_text("\n".join([*lines[:2], "2.1\t_\t_\t_\t_\t_\t_\t_\t_\t_", *lines[2:]]) + "\n\n")
+    found, _ = written("--prompts", str(path), "--max_new_tokens", "6", number=5)
+    for row in found:
+        assert row["prompt"] == f"{words[0]} _ _ {words[2]}"
+        assert (row["words"][0], row["words"][-1]) == (words[0], words[2])
+        assert grown(row, text, [0, 1, len(row["words"]) - 1])
+    assert {len(row["words"]) for row in found} > {3}
+    trees = ["--prompts", str(path), "--output", str(tmp_path / "a.conllu"), "--device", "cpu"]
+    assert main(["generate", "--run", str(run), *trees]) == 0
+    assert words[0] in (tmp_path / "a.conllu").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("a.txt", "a text\n", (), "has no annotator that parses"),
+        ("a.txt", "a text\n", ("--parser", "nowhere"), "nowhere"),
+        ("a.conllu", "1\tZyxwv\t_\t_\t_\t_\t0\troot\t_\t_\n\n", (), "prompt 1: .*'Zyxwv'"),
+        ("a.conllu", "1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n", (), r"a\.conllu:1: expected heads"),
+        ("a.conllu", "", (), "the file is empty"),
+        ("a.conllu", "1\t_\t_\t_\t_\t_\t0\troot\t_\t_\n2\t_\t_\t_\t_\t_\t1\tamodd\t_\t_\n\n", (), "'amodd'"),
+        ("a.conllu", "1\t_\t_\t_\t_\t_\t0\troot\t_\t_\n\n", ("--skeletons", "a.conllu"), "both give texts"),
+    ],
+)
+def test_prompts_that_cannot_be_completed_end_in_one_line(refused, tmp_path, name, content, options, message):
+    path = tmp_path / name
+    path.write_text(content)
+    said = refused("--prompts", str(path), *(str(path) if each == "a.conllu" else each for each in options))
+    assert re.search(message, said)
+    assert "Traceback" not in said
 
 
 # -- skeletons --------------------------------------------------------------------------------------------------------

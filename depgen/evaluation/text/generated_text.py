@@ -16,6 +16,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text.document_generation import continue_documents
+from depgen.evaluation.text.given_text import given_trees
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.document import DocumentLanguageModel
@@ -35,8 +36,8 @@ class GeneratedText:
     """A text that a system has generated.
 
     Attributes:
-        prompt: the text before it; empty where it begins from nothing.
-        text: its words in one line, or its sentences, one a line.
+        prompt: the text before it; empty where it begins from nothing. One with gaps is completed.
+        text: its words in one line, or its sentences, one a line; of a prompt with gaps the whole text.
         seed: of its sampling.
         log_prob: in nats, of its tokens given the prompt, under the system's own distribution, with that of the end
             unless the text was cut; of all sentences together. With a structure, the joint log-probability.
@@ -144,7 +145,12 @@ class TextGenerator:
     def _texts(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """The sentences of a prompt are one sequence."""
         vocabulary, seeds = self.vocabulary, self._seeds(len(prompts))
-        ids = [self._ids_of_all(prompt) for prompt in prompts]
+        if model.writes_trees:
+            trees = given_trees(prompts, self.trained, self.reading, parser=options.parser)
+            ids = [list(tree.tokens) if tree is not None and tree.continues else [] for tree in trees]
+            given: dict[str, Any] = {"structure": trees}
+        else:
+            ids, given = [self._ids_of_all(prompt) for prompt in prompts], {}
         _log_unknown(ids, vocabulary)
         texts: list[Generated] = model.generate(
             ids,
@@ -155,13 +161,14 @@ class TextGenerator:
             max_new_tokens=self.max_new_tokens,
             batch_size=self.batch_size,
             progress=self.progress,
+            **given,
         )
         counted = isinstance(model, GraphNetwork) or model.writes_trees
         return tuple(
             GeneratedText(
                 prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
                 _words(vocabulary, [*begun, *each.ids]) if counted else None,
-                _tree_of_words(each, vocabulary) if model.writes_trees else None,
+                _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if model.writes_trees else None,
             )
             for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)
         )  # fmt: skip
@@ -242,11 +249,11 @@ def _one_line(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     return " ".join(vocabulary.decode(ids).split())
 
 
-def _tree_of_words(text: Generated, vocabulary: Vocabulary) -> Tree:
+def _tree_of_words(ids: Sequence[int], structure: Mapping[str, Any], vocabulary: Vocabulary) -> Tree:
     """Heads and relations of a text's words, of those of its tokens: a word has the arc of its first piece."""
-    numbers = [0, *vocabulary.word_of_token(text.ids).tolist()]
+    numbers = [0, *vocabulary.word_of_token(ids).tolist()]
     firsts = [token for token in range(1, len(numbers)) if numbers[token] != numbers[token - 1]]
-    heads, relations = text.structure["heads"], text.structure["relations"]
+    heads, relations = structure["heads"], structure["relations"]
     return tuple(numbers[heads[token - 1]] for token in firsts), tuple(relations[token - 1] for token in firsts)
 
 

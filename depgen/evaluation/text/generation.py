@@ -3,12 +3,15 @@
 import json as json_format
 import logging
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import Text
 from depgen.evaluation.text.generated_text import GeneratedTexts
+from depgen.evaluation.text.given_text import read_given_texts
 from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import system_class
 from depgen.language_models.left_to_right import GraphNetwork
@@ -41,7 +44,8 @@ def generate(
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         prompts: a file of one prompt a line, words separated by spaces. For systems that read documents sentence by
             sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
-            nothing.
+            nothing. For systems that write trees, `_` in a prompt is a gap that is filled, and prompts without gaps are
+            continued. CoNLL-U gives them their trees, and an empty node (`2.1`) is a gap.
         number: texts a prompt (`-n`).
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
@@ -71,7 +75,9 @@ def generate(
             f"--output {output}: CoNLL-U holds texts with graphs or trees, and {type(system.model).__name__} builds "
             "none: take another ending, or a run of GiLT or ITEXP."
         )
-    read = read_documents if system.model.reads_sentences else read_prompts
+    read: Callable[[Path], Sequence[Text]] = read_documents if system.model.reads_sentences else read_prompts
+    if system.model.writes_trees and prompts is not None and prompts.suffix == ".conllu":
+        read = read_given_texts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,
