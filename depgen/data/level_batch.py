@@ -1,7 +1,7 @@
 """Batches of sentences at the levels of their trees; see `depgen.data.levels`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -61,6 +61,23 @@ class LevelBatch(Batch):
     def is_word(self) -> Bool[Tensor, "rows length"]:
         """True at tokens, False at padding."""
         return mask_of(self.lengths, self.inputs.shape[1], device=self.inputs.device)
+
+    def select(self, rows: Int[Tensor, " some"]) -> "LevelBatch":
+        """Some of the rows, without columns of padding alone."""
+        longest = int(self.lengths[rows].max())
+        by_token = ("inputs", "targets", "heads", "expansions", "is_open", "places")
+        fields = {name: getattr(self, name)[rows, :longest] for name in by_token}
+        fields |= {name: getattr(self, name)[rows] for name in ("lengths", "weights", "sentences")}
+        return replace(self, opened=fields["is_open"].flatten().nonzero()[:, 0], **fields)
+
+    def distinct(self) -> tuple[Int[Tensor, " distinct"], Int[Tensor, " rows"]]:
+        """Rows that are all different, the shortest first; and of each row the one among them that it equals.
+
+        Rows are equal where a system reads and predicts the same.
+        """
+        columns = torch.cat((self.lengths[:, None], self.inputs, self.targets, self.heads, self.expansions), 1)
+        _, first, found = np.unique(columns.numpy(), axis=0, return_index=True, return_inverse=True)
+        return torch.from_numpy(first), torch.from_numpy(found.reshape(-1))
 
 
 @dataclass(frozen=True)
@@ -144,6 +161,16 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
         unk=batch.vocabulary.unk,
         eos=batch.vocabulary.eos,
     )
+
+
+def is_written(item: LevelItem, vocabulary: Vocabulary) -> bool:
+    """Whether the vocabulary has the expansions of all words of a sentence's tree, and so their labels.
+
+    Raises:
+        UserError: see `collate_levels`.
+    """
+    *_, patterns = _remembered(item, _Tables.of(vocabulary))
+    return bool((patterns != UNKNOWN_EXPANSION).all())
 
 
 def _remembered(item: LevelItem, tables: _Tables) -> tuple[np.ndarray, ...]:

@@ -31,20 +31,22 @@ Deviations, numbered
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
-from depgen.data.batch import ItemBatch
-from depgen.data.level_batch import LevelBatch, collate_levels
+from depgen.data.batch import ItemBatch, Memo
+from depgen.data.level_batch import LevelBatch, collate_levels, is_written
 from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, sentence_item
+from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.levels import (
@@ -68,6 +70,9 @@ from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
 
 log = logging.getLogger(__name__)
+
+TOKENS_AT_ONCE, LEVELS_AT_ONCE = 8192, 2**18
+"""Tokens of levels that are read at once, and of those that are looked through for levels in common."""
 
 
 class ITEXP(LanguageModel):
@@ -260,7 +265,8 @@ class ITEXP(LanguageModel):
         """
         if structure is None:
             raise UserError(
-                "ITEXP scores texts with their trees: give structure, the heads and relations of each text."
+                "ITEXP scores texts with their trees: give structure, the heads and relations of each text; or, for a "
+                "bound of the probability of the words, trees (k_best or sampled)."
             )
         found: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):
@@ -276,6 +282,46 @@ class ITEXP(LanguageModel):
             for row, sentence in enumerate(batch.sentences.tolist()):
                 of_sentences[sentence][batch.places[row].numpy()[opened[row]]] = scores[row, opened[row]]
             found.append(of_sentences)
+        return found
+
+    @torch.inference_mode()
+    def tree_log_probs(
+        self,
+        texts: Sequence[Sequence[int]],
+        trees: Sequence[Any],
+        *,
+        vocabulary: Vocabulary,
+        tokens_per_batch: int = TOKENS_AT_ONCE,
+    ) -> Float64[np.ndarray, " texts"]:
+        """Log p of each text together with its tree, in nats; -inf of a tree with an expansion that is never written.
+
+        Several texts or trees have levels in common, which are read once.
+
+        Args:
+            texts: token ids.
+            trees: of each text; see `structure` of `sentence_log_probs`.
+            vocabulary: that the system was trained with.
+            tokens_per_batch: tokens of the levels that are read at once, padding included.
+
+        Raises:
+            UserError: a tree is none of its text, or a text is too long.
+        """
+        found, memo = np.full(len(texts), -np.inf), Memo()
+        items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
+        items = [replace(each, sentence=replace(each.sentence, index=k, memo=memo)) for k, each in enumerate(items)]
+        written = [item for item in items if is_written(item, vocabulary)]
+        sizes = [len(item.sentence.ids) ** 2 for item in written]  # at most, of all levels
+        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(written)]):
+            self._refuse_longer(max(len(item.sentence.ids) for item in written[begin:end]))
+            batch = self.collate(ItemBatch(written[begin:end], 1, vocabulary))
+            rows, of_rows = batch.distinct()
+            scores = torch.zeros(len(rows), dtype=torch.float64)
+            starts = budget_starts(batch.lengths[rows].tolist(), tokens_per_batch)
+            for first, last in pairwise([*starts, len(rows)]):
+                some = batch.select(rows[first:last]).to(self.device)
+                scores[first:last] = precise(self(some)).sum(1).double().cpu()
+            sums = torch.zeros(end - begin, dtype=torch.float64).index_add_(0, batch.sentences, scores[of_rows])
+            found[batch.items.numpy()] = sums.numpy()
         return found
 
     def _refuse_longer(self, tokens: int) -> None:
